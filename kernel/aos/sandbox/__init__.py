@@ -1,0 +1,1 @@
+"""The sandbox: runs one step of a WASM module in a fresh instance (spec/sandbox.md)."""

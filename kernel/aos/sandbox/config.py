@@ -1,0 +1,169 @@
+"""The one engine configuration, as a table of settings that is also its fingerprint.
+
+Rule 1: every feature is set, on or off; nothing is left to the library's defaults, which turn
+threads, relaxed SIMD, memory64, multi-memory, GC, exceptions and tail calls on.
+
+Rule 2: a setting that can change what a guest computes is in the table, so it changes the
+fingerprint.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Final
+
+import wasmtime
+from wasmtime import _bindings
+
+from aos.errors import Refused, sentence
+from aos.sandbox.caps import (
+    KIB,
+    MEMORIES_MAX,
+    MEMORY_BYTES_MAX,
+    MIB,
+    PAGE_BYTES,
+    TABLE_ELEMENTS_MAX,
+    TABLES_MAX,
+)
+from aos.values.digests import content_hash, hash_text
+
+WASMTIME: Final = "50.0.1"
+"""The only version whose C API this package calls."""
+
+PULLEY: Final = "pulley64"
+"""The library's portable interpreter, about nine times slower than machine code."""
+
+LIVE_STACK_BYTES: Final = 512 * KIB
+REPLAY_STACK_BYTES: Final = 4 * MIB
+STACK_BYTES_MAX: Final = 8 * MIB
+
+# S-3. Mutable globals, sign extension and saturating conversion have no switch and are on.
+FEATURES: Final[Mapping[str, bool]] = MappingProxyType(
+    {
+        "wasm_multi_value": True,
+        "wasm_bulk_memory": True,
+        "wasm_reference_types": True,
+        "wasm_simd": True,
+        "wasm_threads": False,
+        "shared_memory": False,
+        "wasm_tail_call": False,
+        "wasm_function_references": False,
+        "wasm_gc": False,
+        "wasm_relaxed_simd": False,
+        "wasm_multi_memory": False,
+        "wasm_memory64": False,
+        "wasm_wide_arithmetic": False,
+        "wasm_branch_hinting": False,
+        "wasm_exceptions": False,
+        "wasm_custom_page_sizes": False,
+        "wasm_compact_imports": False,
+        "wasm_stack_switching": False,
+        "wasm_component_model": False,
+    }
+)
+
+# What the compiler and the runtime do. No signal handlers: beside faulthandler a trap by signal
+# kills the process.
+BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
+    {
+        "consume_fuel": True,
+        "epoch_interruption": False,
+        "signals_based_traps": False,
+        "cranelift_nan_canonicalization": True,
+        "wasm_relaxed_simd_deterministic": True,
+        "debug_info": False,
+        "memory_reservation": MEMORY_BYTES_MAX,
+        "memory_reservation_for_growth": 0,
+        "memory_guard_size": 0,
+        "memory_may_move": True,
+    }
+)
+
+# One step runs at a time, so one slot of each kind is enough.
+POOL: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "total_core_instances": 1,
+        # A module with external references has a heap for them, which is a memory to the pool.
+        "total_memories": 2 * MEMORIES_MAX,
+        "total_tables": TABLES_MAX,
+        "total_stacks": 1,
+        "total_gc_heaps": 1,
+        "total_component_instances": 0,
+        "max_core_instance_size": 16 * MIB,
+        "max_memories_per_module": MEMORIES_MAX,
+        "max_tables_per_module": TABLES_MAX,
+        "max_memory_size": MEMORY_BYTES_MAX,
+        "table_elements": TABLE_ELEMENTS_MAX,
+    }
+)
+
+
+def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, bool | int | str]]:
+    """Everything that makes one engine what it is, as a plain document."""
+    return {
+        "features": dict(FEATURES),
+        "behaviour": {**BEHAVIOUR, "max_wasm_stack": stack_bytes},
+        "pool": dict(POOL),
+        "target": {"compiler": target or "host"},
+    }
+
+
+def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
+    """Make an engine. Raises ``Refused`` for another wasmtime version, stack size or target."""
+    installed = version("wasmtime")
+    if installed != WASMTIME:
+        raise Refused(
+            sentence(
+                "this release calls the C API of exactly one wasmtime version",
+                expected=WASMTIME,
+                found=installed,
+                hint=f"install wasmtime=={WASMTIME}",
+            )
+        )
+    if not PAGE_BYTES <= stack_bytes <= STACK_BYTES_MAX:
+        raise Refused(
+            sentence(
+                "the stack of a guest is out of range",
+                expected=f"{PAGE_BYTES} to {STACK_BYTES_MAX} bytes",
+                found=f"{stack_bytes}",
+            )
+        )
+    if target not in {None, PULLEY}:
+        raise Refused(sentence("unknown engine target", expected=PULLEY, found=str(target)))
+    config = wasmtime.Config()
+    wanted = settings(stack_bytes=stack_bytes, target=target)
+    for name, value in (wanted["features"] | wanted["behaviour"]).items():
+        getattr(_bindings, f"wasmtime_config_{name}_set")(config.ptr(), value)
+    # The library wants its unused asynchronous stacks to be larger than the guest's stack.
+    _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * stack_bytes)
+    if target is not None:
+        error = _bindings.wasmtime_config_target_set(config.ptr(), target.encode())
+        assert not bool(error), f"{target} is not a target of wasmtime {WASMTIME}"
+    pool = _bindings.wasmtime_pooling_allocation_config_new()
+    try:
+        for name, number in POOL.items():
+            getattr(_bindings, f"wasmtime_pooling_allocation_config_{name}_set")(pool, number)
+        _bindings.wasmtime_pooling_allocation_strategy_set(config.ptr(), pool)
+    finally:
+        _bindings.wasmtime_pooling_allocation_config_delete(pool)
+    return wasmtime.Engine(config)
+
+
+def fingerprint(*, stack_bytes: int, target: str | None) -> dict[str, str]:
+    """What a process start journals about its engine: version, machine, hash of all settings."""
+    document = json.dumps(settings(stack_bytes=stack_bytes, target=target), sort_keys=True)
+    return {
+        "wasmtime": WASMTIME,
+        "target": target or f"{_machine()}-{sys.platform}",
+        "engine": hash_text(content_hash(document.encode())),
+    }
+
+
+def _machine() -> str:
+    name = platform.machine().lower()
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)

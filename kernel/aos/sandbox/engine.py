@@ -1,0 +1,242 @@
+"""Call -> Ran: one step of a module in a fresh instance, with the closed words for what went wrong.
+
+Rule 1: what a guest does depends on its module, its input and its limits; nothing survives a call.
+
+Rule 2: a fault is a kind and words of this file. What the engine said goes beside it, unhashed.
+
+Rule 3: not for two threads at once, and only on a thread whose stack is large enough
+(``aos.sandbox.stack``). Two sandboxes in one process are fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import wasmtime
+
+from aos.core.faults import Fault, FaultKind
+from aos.core.ports import Call, Ran
+from aos.errors import Damage, sentence
+from aos.sandbox.caps import PAGE_BYTES
+from aos.sandbox.config import LIVE_STACK_BYTES, build_engine, fingerprint
+from aos.sandbox.form import Form
+from aos.sandbox.inspect import ModuleRefused, engine_problem, export_problems, survey
+from aos.sandbox.lowlevel import BadRange, Compiled, Entry, Misfit, Result, Runner, Stage, Trap
+from aos.sandbox.module import Outline
+from aos.sandbox.stack import require_big_stack
+from aos.values.digests import Hash, content_hash, hash_text
+
+MODULES_MAX: Final = 64
+"""Compiled modules that one sandbox keeps; the one that was loaded first goes first."""
+
+_STACK: Final = 0
+_MEMORY_OUT_OF_BOUNDS: Final = 1
+_UNREACHABLE: Final = 9
+_FUEL: Final = 11
+
+# The library's trap codes that the allowed features can meet, in our words (S-40).
+TRAP_WORDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        _MEMORY_OUT_OF_BOUNDS: "a memory access is out of bounds",
+        3: "a table access is out of bounds",
+        4: "an indirect call meets an empty table element",
+        5: "an indirect call meets a function of another type",
+        6: "an integer operation overflows",
+        7: "an integer is divided by zero",
+        8: "a float has no integer value",
+        _UNREACHABLE: "an unreachable instruction is reached",
+    }
+)
+
+# What code does when its allocator has no memory to give: stop, or use the failure as an address.
+_SIGNS_OF_FULL_MEMORY: Final = frozenset({_UNREACHABLE, _MEMORY_OUT_OF_BOUNDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """A compiled module, what it declares, and the entrypoints that have been asked for."""
+
+    compiled: Compiled
+    outline: Outline
+    first_bytes: int
+    entries: dict[str, Entry]
+
+
+class Sandbox:
+    """Runs modules by hash. ``load`` gives a module's bytes when it is first used.
+
+    ``stack_bytes`` bounds a guest's stack: 512 KiB live, 4 MiB in replay, so that what ran live
+    never meets the bound when it is replayed. ``target`` is None for machine code or ``pulley64``.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[Hash], bytes],
+        *,
+        stack_bytes: int = LIVE_STACK_BYTES,
+        target: str | None = None,
+    ) -> None:
+        self._load = load
+        self._engine = build_engine(stack_bytes=stack_bytes, target=target)
+        self._runner = Runner(self._engine)
+        self._modules: dict[Hash, _Loaded] = {}
+        self.fingerprint = fingerprint(stack_bytes=stack_bytes, target=target)
+
+    def run(self, call: Call) -> Ran:
+        """Run one call in a fresh instance. A fault is an answer, not an exception.
+
+        Raises:
+            ModuleRefused: The module may not run, or has no such entrypoint. Nothing ran.
+            Damage: What ``load`` gave has another hash. Nothing ran.
+            Refused: The thread's stack is too small (``aos.sandbox.stack``). Nothing ran.
+        """
+        require_big_stack()
+        loaded = self._modules.get(call.module) or self._load_module(call.module, call.entrypoint)
+        entry = loaded.entries.get(call.entrypoint)
+        if entry is None:
+            entry = self._find_entry(call.module, loaded, call.entrypoint)
+        if loaded.first_bytes > call.memory_bytes:
+            return _at_the_start(loaded, call)
+        try:
+            result = self._runner.run(
+                loaded.compiled,
+                entry,
+                call.input,
+                fuel=call.fuel,
+                memory_bytes=call.memory_bytes,
+                output_bytes=call.output_bytes,
+            )
+        except MemoryError:
+            return Ran(output=None, fault=_no_room(call.entrypoint), fuel=0, pages=0)
+        pages = result.memory_bytes // PAGE_BYTES
+        fault = _fault(call, result, pages)
+        return Ran(
+            output=result.output if fault is None else None,
+            fault=fault,
+            fuel=result.fuel,
+            pages=pages,
+            engine_text=result.stop.engine_text if isinstance(result.stop, Trap) else None,
+        )
+
+    def prepare(self, module: Hash, entrypoint: str) -> None:
+        """Compile ahead of the first call. Raises as ``run`` does."""
+        loaded = self._modules.get(module) or self._load_module(module, entrypoint)
+        if entrypoint not in loaded.entries:
+            self._find_entry(module, loaded, entrypoint)
+
+    def close(self) -> None:
+        """Free compiled code and the engine. Nothing may be run afterwards."""
+        for loaded in self._modules.values():
+            loaded.compiled.close()
+        self._modules.clear()
+        self._engine.close()
+
+    def _load_module(self, module: Hash, entrypoint: str) -> _Loaded:
+        wasm = self._load(module)
+        found = content_hash(wasm)
+        if found != module:
+            raise Damage(
+                sentence(
+                    "the bytes of a module are not those of its hash",
+                    expected=hash_text(module),
+                    found=hash_text(found),
+                )
+            )
+        outline, problems = survey(wasm, [entrypoint])
+        if problems or outline is None:
+            raise ModuleRefused(hash_text(module), problems)
+        try:
+            compiled = Compiled(self._engine, wasm)
+        except wasmtime.WasmtimeError as error:
+            raise ModuleRefused(hash_text(module), [engine_problem(error)]) from error
+        if len(self._modules) >= MODULES_MAX:
+            self._modules.pop(next(iter(self._modules))).compiled.close()
+        first_bytes = sum(outline.memories) * PAGE_BYTES
+        loaded = _Loaded(compiled=compiled, outline=outline, first_bytes=first_bytes, entries={})
+        self._modules[module] = loaded
+        return loaded
+
+    def _find_entry(self, module: Hash, loaded: _Loaded, entrypoint: str) -> Entry:
+        problems = list(export_problems(loaded.outline, [entrypoint]))
+        if problems:
+            raise ModuleRefused(hash_text(module), problems)
+        form = Form(loaded.outline.exports[entrypoint].type)
+        entry = loaded.entries[entrypoint] = loaded.compiled.entry(entrypoint, form)
+        return entry
+
+
+def _fault(call: Call, result: Result, pages: int) -> Fault | None:
+    """Our words for how a call stopped. Nothing of the engine's text goes in."""
+    stop = result.stop
+    where = _where(call, stop)
+    if isinstance(stop, Trap):
+        if stop.code is None:
+            return _no_room(where)
+        if stop.code == _STACK:
+            message = sentence("the guest's stack is used up", where=where)
+            return Fault(kind=FaultKind.STACK, message=message)
+    # The engine looks at the fuel now and then, so a guest may end before it is seen to be gone.
+    if result.fuel >= call.fuel or (isinstance(stop, Trap) and stop.code == _FUEL):
+        message = sentence(f"all {call.fuel} units of fuel are used", where=where)
+        return Fault(kind=FaultKind.FUEL, message=message)
+    if stop is None:
+        return None
+    is_full = pages == call.memory_bytes // PAGE_BYTES
+    full = f", with all {call.memory_bytes} bytes of memory in use" if is_full else ""
+    if isinstance(stop, BadRange):
+        return _bad_range(call, stop, where, full)
+    assert stop.code is not None, "answered above"
+    words = TRAP_WORDS.get(stop.code, f"the engine stopped it with code {stop.code}")
+    if is_full and stop.code in _SIGNS_OF_FULL_MEMORY:
+        return Fault(kind=FaultKind.MEMORY, message=sentence(words + full, where=where))
+    return Fault(kind=FaultKind.TRAP, message=sentence(words, where=where))
+
+
+def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:
+    found = f"{stop.size} bytes at {stop.pointer}"
+    if stop.misfit is Misfit.OUTPUT_TOO_LONG:
+        expected = f"at most {call.output_bytes} bytes"
+        return Fault(
+            kind=FaultKind.OUTPUT_TOO_LARGE,
+            message=sentence(
+                "the output is too large", where=where, expected=expected, found=f"{stop.size}"
+            ),
+        )
+    if stop.misfit is Misfit.OUTPUT_OUTSIDE:
+        what = "the output lies outside the memory"
+        message = sentence(what, where=where, found=found)
+        return Fault(kind=FaultKind.OUTPUT_MALFORMED, message=message)
+    what = f"the range that it gave lies outside the memory{full}"
+    return Fault(
+        kind=FaultKind.MEMORY if full else FaultKind.TRAP,
+        message=sentence(what, where=where, found=found),
+    )
+
+
+def _at_the_start(loaded: _Loaded, call: Call) -> Ran:
+    """The limit is below what the module begins with, so there is nothing to run."""
+    message = sentence(
+        "the module's memory begins larger than the limit",
+        where=call.entrypoint,
+        expected=f"at most {call.memory_bytes} bytes",
+        found=f"{loaded.first_bytes}",
+    )
+    fault = Fault(kind=FaultKind.MEMORY, message=message)
+    return Ran(output=None, fault=fault, fuel=0, pages=0)
+
+
+def _no_room(where: str) -> Fault:
+    message = sentence("the machine had no memory for it", where=where)
+    return Fault(kind=FaultKind.HOST_MEMORY, message=message)
+
+
+def _where(call: Call, stop: Trap | BadRange | None) -> str:
+    """The export that ran when the call stopped, or ``instantiate`` before any did."""
+    if isinstance(stop, Trap):
+        return call.entrypoint if stop.stage is Stage.ENTRYPOINT else stop.stage.value
+    if stop is None or stop.misfit in {Misfit.OUTPUT_OUTSIDE, Misfit.OUTPUT_TOO_LONG}:
+        return call.entrypoint
+    return Stage.ALLOC.value

@@ -1,0 +1,349 @@
+"""(compiled module, input bytes) -> output bytes, or where and why it stopped.
+
+The one file that talks to wasmtime's C API directly: the library's convenient calls cost five
+times as much a step (spec/sandbox.md, S-31). Three rules keep it safe.
+
+Rule 1: raw pointers keep nothing alive. ``Compiled`` holds the Python owners of the engine, the
+module and the pre-instance; ``Runner`` holds every buffer whose address C is given.
+
+Rule 2: a store is deleted, and a trap or error freed, on every way out.
+
+Rule 3: nothing that the guest returns is used before it is masked to u32 and compared with the
+memory's size as it is after the call.
+
+Calls go through ``PyDLL``, which keeps the interpreter lock: giving it away and taking it back
+costs milliseconds when another Python thread is busy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import wasmtime
+from wasmtime import _bindings, _ffi
+
+from aos.sandbox.caps import MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
+from aos.sandbox.form import Form
+
+_POINTER: Final = ctypes.c_void_p
+_U64: Final = ctypes.c_uint64
+_I64: Final = ctypes.c_int64
+_SIZE: Final = ctypes.c_size_t
+_BOOL: Final = ctypes.c_bool
+
+# Every function that is called here: what it returns and takes. Any pointer is an address. A test
+# compares each line with the library's own bindings.
+SIGNATURES: Final[Mapping[str, tuple[type | None, tuple[type, ...]]]] = MappingProxyType(
+    {
+        "wasmtime_store_new": (_POINTER, (_POINTER, _POINTER, _POINTER)),
+        "wasmtime_store_context": (_POINTER, (_POINTER,)),
+        "wasmtime_store_limiter": (None, (_POINTER, _I64, _I64, _I64, _I64, _I64)),
+        "wasmtime_store_delete": (None, (_POINTER,)),
+        "wasmtime_context_set_fuel": (_POINTER, (_POINTER, _U64)),
+        "wasmtime_context_get_fuel": (_POINTER, (_POINTER, _POINTER)),
+        "wasmtime_instance_pre_instantiate": (_POINTER, (_POINTER, _POINTER, _POINTER, _POINTER)),
+        "wasmtime_instance_export_nth": (
+            _BOOL,
+            (_POINTER, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER),
+        ),
+        "wasmtime_func_call_unchecked": (
+            _POINTER,
+            (_POINTER, _POINTER, _POINTER, _SIZE, _POINTER),
+        ),
+        "wasmtime_memory_data": (_POINTER, (_POINTER, _POINTER)),
+        "wasmtime_memory_data_size": (_SIZE, (_POINTER, _POINTER)),
+        "wasmtime_trap_code": (_BOOL, (_POINTER, _POINTER)),
+        "wasm_trap_message": (None, (_POINTER, _POINTER)),
+        "wasm_trap_delete": (None, (_POINTER,)),
+        "wasmtime_error_message": (None, (_POINTER, _POINTER)),
+        "wasmtime_error_delete": (None, (_POINTER,)),
+        "wasm_byte_vec_delete": (None, (_POINTER,)),
+    }
+)
+
+# Sizes and offsets that the buffers below rely on, in bytes.
+LAYOUT: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "wasmtime_val_raw": 16,
+        "wasmtime_extern": 32,
+        "wasmtime_extern.of": 8,
+        "wasmtime_instance": 16,
+        "wasm_byte_vec_t": 16,
+        "wasmtime_trap_code_t": 1,
+    }
+)
+
+ENGINE_TEXT_BYTES_MAX: Final = 4096
+"""Where the engine's text is cut: names in it are the module's own."""
+
+_U32_MASK: Final = 0xFFFF_FFFF
+_SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
+_SLOTS: Final = 3
+_RESULT: Final = struct.Struct("<II")
+_RESULT_BYTES: Final = _RESULT.size
+
+
+class Stage(enum.Enum):
+    """Where a call stopped."""
+
+    INSTANTIATE = "instantiate"
+    ALLOC = "alloc"
+    ENTRYPOINT = "entrypoint"
+
+
+class Misfit(enum.Enum):
+    """A range that the guest named and that cannot be used."""
+
+    INPUT_OUTSIDE = "input"
+    RESULT_OUTSIDE = "result"
+    OUTPUT_OUTSIDE = "output"
+    OUTPUT_TOO_LONG = "too long"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trap:
+    """The guest, or the engine for it, stopped. ``code`` is None when the engine failed."""
+
+    stage: Stage
+    code: int | None
+    engine_text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRange:
+    """What the guest returned: ``size`` bytes at ``pointer``, both as unsigned numbers."""
+
+    misfit: Misfit
+    pointer: int
+    size: int
+
+
+class Result(NamedTuple):
+    """One call. Exactly one of ``output`` and ``stop`` is set."""
+
+    output: bytes | None
+    stop: Trap | BadRange | None
+    fuel: int
+    memory_bytes: int
+    """Size of the guest's memory when it ended, which is also its peak: memory never shrinks."""
+
+
+class Compiled:
+    """One module, ready to be instantiated.
+
+    Holds the owners of what the addresses point at. ``close`` is for a cache that drops it; a
+    ``Runner`` must not be given it afterwards.
+    """
+
+    __slots__ = ("_module", "_names", "_owner", "_pre", "alloc_at", "memory_at", "pre_address")
+
+    def __init__(self, engine: wasmtime.Engine, wasm: bytes) -> None:
+        """Compile. Raises ``wasmtime.WasmtimeError`` for what the engine will not have.
+
+        The caller has checked ``memory`` and ``alloc``: they are used unchecked from here on.
+        """
+        self._owner = engine
+        self._module = wasmtime.Module(engine, wasm)
+        self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
+        self.pre_address = ctypes.cast(self._pre.ptr(), ctypes.c_void_p).value
+        self._names = [export.name for export in self._module.exports]
+        self.memory_at = self._names.index("memory")
+        self.alloc_at = self._names.index("alloc")
+
+    def entry(self, entrypoint: str, form: Form) -> Entry:
+        """The place of an export. The caller has checked that its type is the form's."""
+        return Entry(at=self._names.index(entrypoint), form=form)
+
+    def close(self) -> None:
+        self._pre.close()
+        self._module.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entrypoint: its index among the module's exports, and how it is called."""
+
+    at: int
+    form: Form
+
+
+class Runner:
+    """Runs calls one after another in fresh instances. For one thread at a time."""
+
+    def __init__(self, engine: wasmtime.Engine) -> None:
+        self._owner = engine
+        self._engine = ctypes.cast(engine.ptr(), ctypes.c_void_p).value
+        library = ctypes.PyDLL(_ffi.dll._name)  # noqa: SLF001  # the file that the bindings loaded
+        functions = {}
+        for name, (returns, takes) in SIGNATURES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = returns, takes
+            functions[name] = function
+        self._new_store = functions["wasmtime_store_new"]
+        self._context_of = functions["wasmtime_store_context"]
+        self._limit = functions["wasmtime_store_limiter"]
+        self._delete_store = functions["wasmtime_store_delete"]
+        self._set_fuel = functions["wasmtime_context_set_fuel"]
+        self._get_fuel = functions["wasmtime_context_get_fuel"]
+        self._instantiate = functions["wasmtime_instance_pre_instantiate"]
+        self._export = functions["wasmtime_instance_export_nth"]
+        self._call = functions["wasmtime_func_call_unchecked"]
+        self._memory_data = functions["wasmtime_memory_data"]
+        self._memory_size = functions["wasmtime_memory_data_size"]
+        self._trap_code = functions["wasmtime_trap_code"]
+        self._trap_message = functions["wasm_trap_message"]
+        self._trap_delete = functions["wasm_trap_delete"]
+        self._error_message = functions["wasmtime_error_message"]
+        self._error_delete = functions["wasmtime_error_delete"]
+        self._bytes_delete = functions["wasm_byte_vec_delete"]
+
+        # Arguments and results: the same 16-byte slots, read as unsigned numbers.
+        self._u32 = (ctypes.c_uint32 * (_SLOTS * _SLOT))()
+        self._u64 = (ctypes.c_uint64 * (_SLOTS * _SLOT // 2)).from_buffer(self._u32)
+        self._slots = ctypes.addressof(self._u32)
+        self._fuel = ctypes.c_uint64()
+        self._fuel_address = ctypes.addressof(self._fuel)
+        self._trap = ctypes.c_void_p()
+        self._trap_address = ctypes.addressof(self._trap)
+        # What the lookups fill in. An export is a kind and, at an offset, the item itself.
+        scratch = [ctypes.create_string_buffer(LAYOUT["wasmtime_extern"]) for _ in range(6)]
+        self._scratch = scratch
+        instance, memory, alloc, entry, name_out, size_out = map(ctypes.addressof, scratch)
+        self._instance, self._name, self._name_size = instance, name_out, size_out
+        self._memory_item, self._alloc_item, self._entry_item = memory, alloc, entry
+        of = LAYOUT["wasmtime_extern.of"]
+        self._memory, self._alloc, self._entry = memory + of, alloc + of, entry + of
+
+    def run(
+        self,
+        compiled: Compiled,
+        entry: Entry,
+        data: bytes,
+        *,
+        fuel: int,
+        memory_bytes: int,
+        output_bytes: int,
+    ) -> Result:
+        """Instantiate, hand ``data`` over, call, copy the output out, and delete everything."""
+        store = self._new_store(self._engine, None, None)
+        try:
+            self._limit(store, memory_bytes, TABLE_ELEMENTS_MAX, 1, TABLES_MAX, MEMORIES_MAX)
+            context = self._context_of(store)
+            error = self._set_fuel(context, fuel)
+            assert not error, "fuel is metered in every engine that config builds"
+            error = self._instantiate(
+                compiled.pre_address, context, self._instance, self._trap_address
+            )
+            if error or self._trap.value:
+                stop = self._stopped(Stage.INSTANTIATE, error)
+                return Result(None, stop, fuel - self._fuel_left(context), 0)
+            done = self._converse(context, compiled, entry, data, output_bytes)
+            left = self._fuel_left(context)
+            peak = self._memory_size(context, self._memory)
+            if isinstance(done, bytes):
+                return Result(done, None, fuel - left, peak)
+            return Result(None, done, fuel - left, peak)
+        finally:
+            self._delete_store(store)
+
+    def _converse(
+        self, context: int, compiled: Compiled, entry: Entry, data: bytes, output_bytes: int
+    ) -> bytes | Trap | BadRange:
+        """Write the input where ``alloc`` says, call the entrypoint, read what it returns."""
+        export, instance, name, size = self._export, self._instance, self._name, self._name_size
+        export(context, instance, compiled.memory_at, name, size, self._memory_item)
+        export(context, instance, compiled.alloc_at, name, size, self._alloc_item)
+        export(context, instance, entry.at, name, size, self._entry_item)
+        u32 = self._u32
+        length = len(data)
+        assert length <= _U32_MASK, "a longer input could be in no memory"
+        pointer = self._reserve(context, length, Misfit.INPUT_OUTSIDE)
+        if not isinstance(pointer, int):
+            return pointer
+        ctypes.memmove(self._memory_data(context, self._memory) + pointer, data, length)
+        if entry.form is Form.RETURN_POINTER:
+            result = self._reserve(context, _RESULT_BYTES, Misfit.RESULT_OUTSIDE)
+            if not isinstance(result, int):
+                return result
+            u32[0], u32[_SLOT], u32[2 * _SLOT] = result, pointer, length
+            stop = self._invoke(context, self._entry, 3, Stage.ENTRYPOINT)
+            if stop is not None:
+                return stop
+            # Memory never shrinks, so the result's eight bytes are still inside it.
+            both = ctypes.string_at(
+                self._memory_data(context, self._memory) + result, _RESULT_BYTES
+            )
+            pointer, length = _RESULT.unpack(both)
+        else:
+            u32[0], u32[_SLOT] = pointer, length
+            stop = self._invoke(context, self._entry, 2, Stage.ENTRYPOINT)
+            if stop is not None:
+                return stop
+            if entry.form is Form.PACKED:
+                packed = self._u64[0]
+                pointer, length = packed >> 32, packed & _U32_MASK
+            else:
+                pointer, length = u32[0], u32[_SLOT]
+        if pointer + length > self._memory_size(context, self._memory):
+            return BadRange(misfit=Misfit.OUTPUT_OUTSIDE, pointer=pointer, size=length)
+        if length > output_bytes:
+            return BadRange(misfit=Misfit.OUTPUT_TOO_LONG, pointer=pointer, size=length)
+        return ctypes.string_at(self._memory_data(context, self._memory) + pointer, length)
+
+    def _reserve(self, context: int, size: int, misfit: Misfit) -> int | Trap | BadRange:
+        """Ask the guest for ``size`` bytes. Its answer is inside the memory as it is now."""
+        self._u32[0] = size
+        stop = self._invoke(context, self._alloc, 1, Stage.ALLOC)
+        if stop is not None:
+            return stop
+        pointer: int = self._u32[0]
+        if pointer + size > self._memory_size(context, self._memory):
+            return BadRange(misfit=misfit, pointer=pointer, size=size)
+        return pointer
+
+    def _invoke(self, context: int, function: int, slots: int, stage: Stage) -> Trap | None:
+        """Call with what is in the slots; results replace it."""
+        error = self._call(context, function, self._slots, slots, self._trap_address)
+        if error or self._trap.value:
+            return self._stopped(stage, error)
+        return None
+
+    def _stopped(self, stage: Stage, error: int | None) -> Trap:
+        """Read and free the trap or the error that a call left behind."""
+        if error:
+            try:
+                text = self._text(self._error_message, error)
+            finally:
+                self._error_delete(error)
+            return Trap(stage=stage, code=None, engine_text=text)
+        trap = self._trap.value
+        assert trap, "a call stops with an error or with a trap"
+        self._trap.value = None
+        code = ctypes.c_uint8()
+        try:
+            known = self._trap_code(trap, ctypes.addressof(code))
+            text = self._text(self._trap_message, trap)
+        finally:
+            self._trap_delete(trap)
+        return Trap(stage=stage, code=code.value if known else None, engine_text=text)
+
+    def _text(self, read: Callable[[int, int], None], owner: int) -> str:
+        vector = _bindings.wasm_byte_vec_t()
+        address = ctypes.addressof(vector)
+        read(owner, address)
+        try:
+            text = ctypes.string_at(vector.data, min(vector.size, ENGINE_TEXT_BYTES_MAX))
+        finally:
+            self._bytes_delete(address)
+        return text.rstrip(b"\0").decode(errors="replace")
+
+    def _fuel_left(self, context: int) -> int:
+        error = self._get_fuel(context, self._fuel_address)
+        assert not error, "fuel is metered in every engine that config builds"
+        return self._fuel.value

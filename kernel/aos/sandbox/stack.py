@@ -1,0 +1,95 @@
+"""A guest runs only on a thread with at least 16 MiB of stack.
+
+A guest's own stack is bounded by the engine, but it lies on the thread that calls, above what the
+interpreter already uses: on a thread whose stack is smaller than the guest's bound, deep recursion
+in a guest kills the process instead of failing one instance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from aos.errors import Refused, sentence
+from aos.sandbox.caps import KIB, MIB
+
+THREAD_STACK_BYTES: Final = 16 * MIB
+"""What to give to ``threading.stack_size`` before a thread that runs guests is started."""
+
+# A thread's guard page and its local storage are taken out of what was asked for.
+_OVERHEAD_BYTES: Final = 64 * KIB
+
+_T = TypeVar("_T")
+_size_lock = threading.Lock()
+_thread = threading.local()
+
+
+@contextlib.contextmanager
+def big_stacks() -> Iterator[None]:
+    """Threads that are started inside this block have a stack that guests may run on."""
+    with _size_lock:
+        before = threading.stack_size(THREAD_STACK_BYTES)
+        try:
+            yield
+        finally:
+            threading.stack_size(before)
+
+
+def run_on_big_stack(function: Callable[[], _T]) -> _T:
+    """Call ``function`` on a thread of its own and wait. What it raises is raised here."""
+    returned: list[_T] = []
+    raised: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            returned.append(function())
+        except BaseException as problem:  # noqa: BLE001  # carried over to the caller, whatever it is
+            raised.append(problem)
+
+    thread = threading.Thread(target=body, name="aos-big-stack")
+    with big_stacks():
+        thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return returned[0]
+
+
+def require_big_stack() -> None:
+    """Raise ``Refused`` unless guests may run on this thread. Cheap after the first time."""
+    if getattr(_thread, "is_big", False):
+        return
+    found = stack_bytes()
+    if found is not None and found < THREAD_STACK_BYTES - _OVERHEAD_BYTES:
+        raise Refused(
+            sentence(
+                "the stack of this thread is too small to run modules on",
+                where=f"thread {threading.current_thread().name}",
+                expected=f"{THREAD_STACK_BYTES} bytes",
+                found=f"{found}",
+                hint="start the thread inside aos.sandbox.stack.big_stacks()",
+            )
+        )
+    _thread.is_big = True
+
+
+def stack_bytes() -> int | None:
+    """Size of this thread's stack, or None where the platform does not tell."""
+    library = ctypes.CDLL(None)
+    try:
+        read = library.pthread_getattr_np
+    except AttributeError:
+        return None
+    library.pthread_self.restype = ctypes.c_void_p
+    attributes = ctypes.create_string_buffer(256)
+    if read(ctypes.c_void_p(library.pthread_self()), attributes) != 0:
+        return None
+    try:
+        size = ctypes.c_size_t()
+        library.pthread_attr_getstacksize(attributes, ctypes.byref(size))
+        return size.value
+    finally:
+        library.pthread_attr_destroy(attributes)

@@ -1,0 +1,385 @@
+"""What a module is refused for (spec/sandbox.md, S-10 to S-17)."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from aos.errors import Damage, Refused
+from aos.sandbox.caps import (
+    BODY_BYTES_MAX,
+    ENTRIES_MAX,
+    LOCALS_MAX,
+    MEMORY_BYTES_MAX,
+    MIB,
+    MODULE_BYTES_MAX,
+    PAGE_BYTES,
+    TABLE_ELEMENTS_MAX,
+    TABLES_MAX,
+)
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.inspect import ModuleRefused, check_module
+from aos.sandbox.module import Unreadable, outline
+from aos.values.digests import content_hash
+from tests.sandbox.bench import WAT, Bench, assemble, wasm
+
+HEADER = b"\0asm\1\0\0\0"
+
+# What every module must have, to be put around the one odd thing.
+EXPORTS = """
+  (func (export "alloc") (param i32) (result i32) (i32.const 0))
+  (func (export "step") (param i32 i32) (result i64) (i64.const 0))"""
+
+# How the sentence about each refused feature begins or ends; the engine's own words where it is
+# the one that knows.
+FEATURES = {
+    "atomics": "threads support is not enabled",
+    "shared_memory": "a memory is shared (threads are not allowed)",
+    "relaxed_simd": "relaxed SIMD support is not enabled",
+    "memory64": "a memory is 64-bit (memory64 is not allowed)",
+    "table64": "a table is 64-bit (memory64 is not allowed)",
+    "multi_memory": "the module has several memories: expected one, found 2",
+    "gc_struct": "a type is not a function type",
+    "gc_reference": "value type 0x6e belongs to no allowed feature",
+    "exceptions": "exceptions proposal not enabled",
+    "try_table": "exceptions support is not enabled",
+    "tail_call": "tail calls support is not enabled",
+    "function_references": "function references required",
+    "table_with_value": "a table has an initial value (function references are not allowed)",
+    "component": "this is a component, not a module",
+    "wide_arithmetic": "wide arithmetic support is not enabled",
+    "custom_page_size": "a memory is of custom page size (these are not allowed)",
+    "stack_switching": "stack switching is disabled",
+    "extended_constant": "an initial value is computed (extended constants are not allowed)",
+}
+
+
+def section(kind: int, content: bytes) -> bytes:
+    return bytes([kind]) + number(len(content)) + content
+
+
+def number(value: int) -> bytes:
+    """LEB128."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+@pytest.mark.parametrize("name", ["echo_packed", "echo_pair", "echo_return_pointer"])
+def test_a_good_module_has_no_problems(name: str) -> None:
+    assert check_module(wasm(name), ["step"]) == []
+
+
+def test_every_allowed_feature_is_let_in() -> None:
+    """S-3"""
+    assert check_module(wasm("every_feature"), ["step"]) == []
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_other_feature_is_refused_by_name(feature: str) -> None:
+    """S-3"""
+    problems = check_module(wasm(f"refused/{feature}"), [])
+
+    assert any(FEATURES[feature] in problem for problem in problems), problems
+
+
+def test_every_refused_module_of_the_corpus_is_tried() -> None:
+    assert {path.stem for path in (WAT / "refused").glob("*.wat")} == set(FEATURES)
+
+
+@pytest.mark.parametrize("feature", sorted(FEATURES))
+def test_the_sandbox_refuses_what_the_check_refuses(bench: Bench, feature: str) -> None:
+    """S-17"""
+    with pytest.raises(ModuleRefused):
+        bench.run(f"refused/{feature}")
+    bench.echoes()
+
+
+def test_each_import_is_named() -> None:
+    """S-13"""
+    hint = "(a module gets everything in its input and asks for effects in its output)"
+
+    assert check_module(wasm("imports"), ["step"]) == [
+        (
+            'the module imports the function "fd_write" from "wasi_snapshot_preview1":'
+            f" expected no imports {hint}"
+        ),
+        f'the module imports the global "counter" from "env": expected no imports {hint}',
+        f'the module imports the table "functions" from "env": expected no imports {hint}',
+    ]
+    assert check_module(wasm("imports_memory"), ["step"]) == [
+        f'the module imports the memory "memory" from "env": expected no imports {hint}',
+    ]
+
+
+def test_a_start_function_is_refused() -> None:
+    """S-14"""
+    assert check_module(wasm("start"), ["step"]) == [
+        (
+            "the module has a start function: expected none"
+            " (nothing runs before the entrypoint; link as a reactor, without _start)"
+        )
+    ]
+
+
+def test_each_missing_or_wrong_export_is_named() -> None:
+    """S-15"""
+    forms = "(i32, i32) -> (i32, i32) or (i32, i32, i32) -> () or (i32, i32) -> i64"
+
+    assert check_module(wasm("wrong_exports"), ["step", "three", "memory"]) == [
+        'export "memory": expected a memory, found a global',
+        'export "alloc": expected a function (i32) -> i32, found a function (i64) -> i32',
+        f'export "step": expected a function {forms}, found no such export',
+        (
+            f'export "three": expected a function {forms},'
+            " found a function (i32, i32) -> (i32, i32, i32)"
+        ),
+        f'export "memory": expected a function {forms}, found a global',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wat", "problem"),
+    [
+        (
+            f'(memory (export "memory") {MEMORY_BYTES_MAX // PAGE_BYTES + 1})',
+            (
+                "the module's memory begins larger than a step may have:"
+                " expected at most 16384 pages of 65536 bytes, found 16385"
+            ),
+        ),
+        (
+            f'(memory (export "memory") 1) {"(table 1 funcref)" * (TABLES_MAX + 1)}',
+            "the module has too many tables: expected at most 8, found 9",
+        ),
+        (
+            f'(memory (export "memory") 1) (table {TABLE_ELEMENTS_MAX + 1} funcref)',
+            "a table begins too large: expected at most 65536 elements, found 65537",
+        ),
+        (
+            f'(memory (export "memory") 1) (func (local {"i32 " * (LOCALS_MAX + 1)}))',
+            "function 0 has too many locals: expected at most 1024, found 1025",
+        ),
+        (
+            f'(memory (export "memory") 1) (func {"nop " * (BODY_BYTES_MAX - 1)})',
+            (
+                "the code of function 0 is too large: expected at most 131072 bytes, found 131073"
+                " (split the function, or compile with less inlining)"
+            ),
+        ),
+    ],
+    ids=["memory", "tables", "elements", "locals", "body"],
+)
+def test_one_over_each_cap_is_refused(wat: str, problem: str) -> None:
+    """S-10, S-11, S-12"""
+    assert check_module(assemble(f"(module {wat} {EXPORTS})"), ["step"]) == [problem]
+
+
+def test_everything_at_its_cap_runs(bench: Bench) -> None:
+    """S-10, S-11, S-12"""
+    wat = f"""(module
+      (memory (export "memory") {MEMORY_BYTES_MAX // PAGE_BYTES})
+      {f"(table {TABLE_ELEMENTS_MAX} funcref)" * TABLES_MAX}
+      (func (local {"i32 " * LOCALS_MAX}))
+      (func {"nop " * (BODY_BYTES_MAX - 2)})
+      {EXPORTS})"""
+    module = assemble(wat)
+
+    assert check_module(module, ["step"]) == []
+    ran = bench.run(module, memory_bytes=MEMORY_BYTES_MAX)
+    assert (ran.output, ran.pages) == (b"", MEMORY_BYTES_MAX // PAGE_BYTES)
+
+
+def test_a_module_at_the_size_cap_is_read_and_one_byte_more_is_not() -> None:
+    """S-10"""
+    module = wasm("echo_pair")
+    name = b"\1x"
+    room = MODULE_BYTES_MAX - len(module) - 1 - len(number(MODULE_BYTES_MAX)) - len(name)
+    padded = module + section(0, name + bytes(room))
+    assert len(padded) == MODULE_BYTES_MAX
+
+    assert check_module(padded, ["step"]) == []
+    assert check_module(padded + b"\0", ["step"]) == [
+        (
+            f"the module is too large: expected at most {MODULE_BYTES_MAX} bytes,"
+            f" found {MODULE_BYTES_MAX + 1}"
+        )
+    ]
+
+
+def test_the_limit_of_a_step_bounds_the_memory_too() -> None:
+    """S-12"""
+    assert check_module(wasm("echo_pair"), ["step"], memory_bytes=PAGE_BYTES) == [
+        (
+            "the module's memory begins larger than a step may have:"
+            " expected at most 1 pages of 65536 bytes, found 2"
+        )
+    ]
+
+
+def test_the_engine_checks_every_instruction() -> None:
+    """S-16"""
+    body = section(10, b"\1" + b"\3\0\x6a\x0b")  # i32.add on an empty stack
+    module = HEADER + section(1, b"\1\x60\0\0") + section(3, b"\1\0") + body
+
+    assert any("type mismatch" in problem for problem in check_module(module, []))
+
+
+def test_a_hostile_module_cannot_fill_the_log() -> None:
+    names = "".join(f'(import "{"m" * 5000}" "{index}" (global i32))' for index in range(500))
+
+    problems = check_module(assemble(f"(module {names})"), ["x" * 5000])
+
+    assert len(problems) == 33
+    assert problems[-1].endswith("problems more")
+    assert sum(map(len, problems)) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "does not begin with \\0asm (byte 0)"),
+        (b"\0asm", "not version 1 of the WASM format (byte 4)"),
+        (b"\0asm\2\0\0\0", "not version 1 of the WASM format (byte 4)"),
+        (HEADER + b"\1", "the section ends early (byte 9)"),
+        (HEADER + b"\1\x80\x80\x80\x80\x80\0", "a number is longer than 5 bytes (byte 9)"),
+        (HEADER + b"\1\xff\xff\xff\xff\x7f", "a number is larger than 32 bits (byte 9)"),
+        (HEADER + b"\1\x7f", "section 1 is longer than the module (byte 8)"),
+        (HEADER + section(1, b"\1\x60\0\0") * 2, "section 1 appears twice (byte 14)"),
+        (HEADER + section(1, b"\0\0"), "section 1 has bytes left over (byte 11)"),
+        (
+            HEADER + section(1, b"\xff\xff\xff\xff\x0f"),
+            "declares more than 400000 entries (byte 15)",
+        ),
+        (HEADER + section(1, b"\1\x60\xff\xff\xff\xff\x0f"), "more than 400000 entries (byte 17)"),
+        (HEADER + section(1, b"\1\x60\1"), "the section ends early (byte 13)"),
+        (HEADER + section(2, b"\1\x7f"), "the section ends early (byte 12)"),
+        (
+            HEADER + section(2, b"\1\0\0\7\0"),
+            "import kind 7 belongs to no allowed feature (byte 13)",
+        ),
+        (HEADER + section(5, b"\1\x10\1"), "a memory has unknown flags 16 (byte 11)"),
+        (
+            HEADER + section(7, b"\1\1x\0\0"),
+            "an export names a function that is not there (byte 13)",
+        ),
+        (HEADER + section(9, b"\1\x08"), "element segment has unknown flags 8 (byte 11)"),
+        (HEADER + section(10, b"\1\x7f"), "the body of function 0 leaves its section (byte 11)"),
+        (
+            HEADER + section(10, b"\1\1\1\1\x7f"),
+            "the locals of function 0 leave its body (byte 11)",
+        ),
+        (HEADER + section(11, b"\1\3"), "data segment has unknown flags 3 (byte 11)"),
+        (HEADER + section(11, b"\1\1\x7f"), "the section ends early (byte 13)"),
+        (HEADER + section(6, b"\1\x7f\0\x41" + b"\x80" * 11), "longer than 10 bytes (byte 14)"),
+        (HEADER + section(99, b""), "section 99 belongs to no allowed feature (byte 8)"),
+    ],
+)
+def test_bytes_that_cannot_be_followed_are_refused(content: bytes, message: str) -> None:
+    """S-10"""
+    with pytest.raises(Unreadable) as caught:
+        outline(content)
+
+    assert str(caught.value).endswith(message)
+    assert check_module(content, ["step"])[0] == f"the module cannot be read: {caught.value}"
+
+
+def test_every_prefix_and_every_flipped_byte_is_read_or_refused_and_never_worse() -> None:
+    """S-10"""
+    module = wasm("every_feature")
+    hostile = [module[:size] for size in range(len(module))]
+    hostile += [
+        module[:at] + bytes([byte]) + module[at + 1 :]
+        for at in range(len(module))
+        for byte in (0x00, 0x7F, 0x80, 0xFF, module[at] ^ 1)
+    ]
+
+    refused = 0
+    for content in hostile:
+        try:
+            outline(content)
+        except Unreadable:
+            refused += 1
+    assert 0 < refused < len(hostile)
+
+
+def test_random_sections_are_read_or_refused() -> None:
+    """S-10"""
+    chance = random.Random(7)
+    for _ in range(2000):
+        content = HEADER
+        for kind in sorted(chance.sample(range(13), 3)):
+            alphabet = b"\0\1\2\3\4\x0b\x23\x41\x60\x70\x7f\x80\xff"
+            content += section(kind, bytes(chance.choices(alphabet, k=chance.randrange(12))))
+        check_module(content, ["step"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        section(1, number(ENTRIES_MAX) + b"\x60\0\0" * ENTRIES_MAX),
+        section(1, number(ENTRIES_MAX // 2) + b"\x60\1\x7f\0" * ENTRIES_MAX),
+        section(9, number(3) + (b"\1\0" + number(ENTRIES_MAX // 3) + b"\0" * 140_000) * 3),
+        section(0, b"\0") * (8 * MIB // 3 - 10),
+    ],
+    ids=["types", "parameters", "elements", "sections"],
+)
+def test_reading_the_most_crowded_module_takes_about_a_second(content: bytes) -> None:
+    """S-10"""
+    start = time.process_time()
+
+    check_module(HEADER + content, ["step"])
+
+    assert time.process_time() - start < 4
+
+
+def test_a_module_that_was_altered_at_rest_does_not_run() -> None:
+    """S-17"""
+    good, other = wasm("echo_pair"), wasm("echo_packed")
+    bench = Bench()
+    call = bench.call("echo_pair")
+    bench.modules[content_hash(good)] = other
+
+    with pytest.raises(Damage, match="are not those of its hash"):
+        bench.sandbox.run(call)
+
+
+def test_an_entrypoint_that_is_not_there_is_refused_and_nothing_runs(bench: Bench) -> None:
+    """S-17"""
+    with pytest.raises(ModuleRefused) as caught:
+        bench.run("echo_pair", entrypoint="stop")
+
+    assert caught.value.exit_code == Refused.exit_code
+    assert str(caught.value).startswith("module blake3:")
+    assert 'export "stop"' in str(caught.value)
+
+
+def test_a_second_entrypoint_is_checked_as_the_first(bench: Bench) -> None:
+    """S-17"""
+    assert bench.run("returns", bytes(8), entrypoint="pair").output == b""
+
+    with pytest.raises(ModuleRefused, match='export "memory": expected a function'):
+        bench.run("returns", entrypoint="memory")
+    with pytest.raises(ModuleRefused, match="found a function \\(i32\\) -> i32"):
+        bench.run("returns", entrypoint="alloc")
+
+
+def test_a_module_can_be_compiled_ahead() -> None:
+    loads: list[bytes] = []
+
+    def load(name: bytes) -> bytes:
+        loads.append(name)
+        return wasm("echo_pair")
+
+    sandbox = Sandbox(load)
+    call = Bench().call("echo_pair", b"x")
+    sandbox.prepare(call.module, "step")
+    sandbox.prepare(call.module, "step")
+
+    assert sandbox.run(call).output == b"x"
+    assert len(loads) == 1

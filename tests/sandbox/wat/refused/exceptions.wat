@@ -1,0 +1,1 @@
+(module (tag $oops) (func (throw $oops)))

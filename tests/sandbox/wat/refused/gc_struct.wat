@@ -1,0 +1,1 @@
+(module (type (struct (field i32))))

@@ -1,0 +1,1 @@
+(module (memory i64 1))

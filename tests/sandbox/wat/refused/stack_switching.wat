@@ -1,0 +1,1 @@
+(module (type $f (func)) (type $c (cont $f)))

@@ -1,0 +1,1 @@
+(module (table i64 1 funcref))

@@ -1,0 +1,1 @@
+(module (func (block $all (try_table (catch_all $all)))))

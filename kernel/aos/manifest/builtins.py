@@ -1,0 +1,207 @@
+"""The ``sys/*`` definitions: ambient in every manifest, never defined by a user (M-11, M-50).
+
+Their hashes are part of every effective manifest that uses them, so a definition is never edited:
+a change is a new version with a new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from aos.manifest.names import NODE, SYSTEM
+
+Node = Mapping[str, Any]
+Type = Mapping[str, Any]
+
+BOOL: Final[Type] = {"bool": {}}
+INT: Final[Type] = {"int": {}}
+NAT: Final[Type] = {"nat": {}}
+BYTES: Final[Type] = {"bytes": {}}
+TEXT: Final[Type] = {"text": {}}
+HASH: Final[Type] = {"hash": {}}
+
+
+def _option(inside: Type) -> Type:
+    return {"option": inside}
+
+
+def _record(**fields: Type) -> Type:
+    return {"record": fields}
+
+
+def _ref(short: str) -> Type:
+    return {"ref": f"{SYSTEM}{short}@1"}
+
+
+def _map(value: Type) -> Type:
+    return {"map": {"key": TEXT, "value": value}}
+
+
+# The identity block at the head of every continuation.
+_BLOCK: Final[Mapping[str, Type]] = {
+    "origin_module_id": TEXT,  # the workflow's name
+    "origin_workflow_hash": _option(HASH),
+    "origin_instance_key": _option(BYTES),
+    "intent_id": HASH,
+    "effect": TEXT,
+    "effect_hash": _option(HASH),
+    "executor_module": _option(TEXT),
+    "executor_module_hash": _option(HASH),
+    "executor_entrypoint": _option(TEXT),
+    "params_hash": _option(HASH),
+    "issuer_ref": _option(TEXT),
+}
+
+
+def _legacy(params: str, receipt: str) -> Type:
+    return _record(
+        intent_hash=HASH,
+        workflow=TEXT,
+        effect=TEXT,
+        status=TEXT,
+        requested=_ref(params),
+        receipt=_ref(receipt),
+        cost_cents=_option(NAT),
+        signature=BYTES,
+    )
+
+
+_TYPES: Final[Mapping[str, Type]] = {
+    "WorkflowContext": _record(
+        now_ns=NAT,
+        logical_now_ns=NAT,
+        journal_height=NAT,
+        entropy=BYTES,  # 64 bytes
+        event_hash=HASH,
+        manifest_hash=HASH,
+        workflow=TEXT,
+        workflow_hash=_option(HASH),
+        key=_option(BYTES),
+        cell_mode=BOOL,
+    ),
+    # Continuations.
+    "EffectReceiptEnvelope": _record(
+        **_BLOCK,
+        receipt_payload=BYTES,
+        status=TEXT,
+        emitted_at_seq=NAT,
+        cost_cents=_option(NAT),
+        signature=BYTES,
+        payload_schema=_option(TEXT),
+    ),
+    "EffectStreamFrame": _record(
+        **_BLOCK,
+        emitted_at_seq=NAT,
+        seq=NAT,
+        kind=TEXT,
+        payload=BYTES,
+        payload_ref=_option(HASH),
+        signature=BYTES,
+    ),
+    "EffectReceiptRejected": _record(
+        **_BLOCK,
+        status=TEXT,
+        error_code=TEXT,
+        error_message=TEXT,
+        payload_hash=HASH,
+        payload_size=NAT,
+        emitted_at_seq=NAT,
+    ),
+    "TimerFired": _legacy("TimerSetParams", "TimerSetReceipt"),
+    "BlobPutResult": _legacy("BlobPutParams", "BlobPutReceipt"),
+    "BlobGetResult": _legacy("BlobGetParams", "BlobGetReceipt"),
+    # Effects.
+    "EffectError": _record(code=TEXT, message=TEXT, retryable=BOOL),
+    "SecretRef": _record(alias=TEXT, version=NAT),
+    "TextOrSecretRef": {"variant": {"literal": TEXT, "secret": _ref("SecretRef")}},
+    "TimerSetParams": _record(deliver_at_ns=NAT, key=_option(TEXT)),
+    "TimerSetReceipt": _record(delivered_at_ns=NAT, key=_option(TEXT)),
+    "HttpRequestParams": _record(
+        method=TEXT,
+        url=TEXT,
+        headers=_map(_ref("TextOrSecretRef")),
+        body_ref=_option(HASH),
+        body=_option(BYTES),
+    ),
+    "HttpRequestReceipt": _record(
+        status=INT,
+        headers=_map(TEXT),
+        body_ref=_option(HASH),
+        body=_option(BYTES),
+        timings=_record(start_ns=NAT, end_ns=NAT),
+    ),
+    "BlobPutParams": _record(bytes=BYTES, blob_ref=_option(HASH), refs=_option({"list": HASH})),
+    "BlobPutReceipt": _record(blob_ref=HASH, edge_ref=HASH, size=NAT),
+    "BlobGetParams": _record(blob_ref=HASH),
+    "BlobGetReceipt": _record(blob_ref=HASH, size=NAT, bytes=BYTES),
+}
+
+
+def _effect(short: str, stem: str) -> Node:
+    return {
+        "$kind": "defeffect",
+        "name": f"{SYSTEM}{short}@1",
+        "params": f"{SYSTEM}{stem}Params@1",
+        "receipt": f"{SYSTEM}{stem}Receipt@1",
+        "impl": {"executor": NODE},
+    }
+
+
+SCHEMAS: Final[Mapping[str, Node]] = MappingProxyType(
+    {
+        f"{SYSTEM}{short}@1": {
+            "$kind": "defschema",
+            "name": f"{SYSTEM}{short}@1",
+            "type": expression,
+        }
+        for short, expression in _TYPES.items()
+    }
+)
+
+EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
+    {
+        str(node["name"]): node
+        for node in (
+            _effect("timer.set", "TimerSet"),
+            _effect("http.request", "HttpRequest"),
+            _effect("blob.put", "BlobPut"),
+            _effect("blob.get", "BlobGet"),
+        )
+    }
+)
+
+UNSUPPORTED_EFFECTS: Final = frozenset(
+    f"{SYSTEM}{short}@1"
+    for short in (
+        "timer.cancel",
+        "effect.cancel",
+        "introspect.manifest",
+        "introspect.workflow_state",
+        "introspect.journal_head",
+        "introspect.list_cells",
+        "task.run",
+    )
+)
+"""Known by name and refused as not supported by this version."""
+
+CONTEXT: Final = "sys/WorkflowContext@1"
+ERROR: Final = "sys/EffectError@1"
+ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"
+REJECTED: Final = "sys/EffectReceiptRejected@1"
+STREAM: Final = "sys/EffectStreamFrame@1"
+HEADER: Final = "sys/TextOrSecretRef@1"
+HTTP_PARAMS: Final = "sys/HttpRequestParams@1"
+
+LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "sys/timer.set@1": "sys/TimerFired@1",
+        "sys/blob.put@1": "sys/BlobPutResult@1",
+        "sys/blob.get@1": "sys/BlobGetResult@1",
+    }
+)
+"""Effect -> the older schema that carries its receipt, for a workflow without an envelope arm."""
+
+CONTINUATIONS: Final = frozenset({ENVELOPE, REJECTED, STREAM, *LEGACY_ARMS.values()})
+"""What only the kernel makes. No subscription and no sender may deliver one (M-35)."""

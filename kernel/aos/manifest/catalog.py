@@ -1,0 +1,197 @@
+"""What a manifest's definitions know of each other, and what is found to be wrong with them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.manifest import builtins
+from aos.manifest.expressions import (
+    Expression,
+    closure,
+    escape,
+    form_of,
+    references,
+    resolved,
+    without_comments,
+)
+from aos.manifest.limits import Range
+from aos.values.errors import SchemaProblem, SchemaProblems
+from aos.values.schema import compile_schemas
+
+Node = Mapping[str, Any]
+Subject = tuple[str, str]
+"""(kind, name) of the node that a finding is about."""
+
+Found = Iterator[tuple[str, str, str | None]]
+"""What one rule yields: (pointer, message, hint)."""
+
+NOT_YET: Final = "not supported by this version"
+
+_WORDS: Final[Mapping[str, str]] = {
+    "defschema": "schema",
+    "defmodule": "module",
+    "defworkflow": "workflow",
+    "defeffect": "effect",
+    "defsecret": "secret",
+}
+_BUILTINS: Final[Mapping[str, Mapping[str, Node]]] = {
+    "defschema": builtins.SCHEMAS,
+    "defeffect": builtins.EFFECTS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One broken rule, at a JSON pointer into the subject's node."""
+
+    subject: Subject
+    pointer: str
+    message: str
+    hint: str | None = None
+
+
+class Catalog:
+    """What exists, and what is known of its types."""
+
+    def __init__(
+        self,
+        manifest: Node | None,
+        definitions: Mapping[Subject, Node],
+        broken: AbstractSet[Subject],
+        *,
+        incomplete: bool,
+    ) -> None:
+        self.incomplete = incomplete
+        self.manifest = manifest
+        self.definitions = definitions
+        self.broken = broken
+        self.types: dict[str, Expression] = {
+            name: node["type"] for name, node in builtins.SCHEMAS.items()
+        } | {
+            name: without_comments(node["type"])
+            for (kind, name), node in definitions.items()
+            if kind == "defschema"
+        }
+        self.unsound = {name for kind, name in broken if kind == "defschema"}
+        self.schema_findings = list(self._schema_findings())
+
+    def exists(self, kind: str, name: str) -> bool:
+        subject = (kind, name)
+        return (
+            subject in self.definitions or subject in self.broken or name in _BUILTINS.get(kind, {})
+        )
+
+    def node(self, kind: str, name: str) -> Node | None:
+        """None when it does not exist, or when its shape is wrong."""
+        return self.definitions.get((kind, name)) or _BUILTINS.get(kind, {}).get(name)
+
+    def is_sound(self, schema: str) -> bool:
+        """Whether a schema and all that it reaches exist without findings, so can be walked."""
+        if schema not in self.types:
+            return False
+        reached = closure([schema], self.types)
+        return not reached & self.unsound
+
+    def use(self, kind: str, name: str, pointer: str) -> Found:
+        """A finding when nothing of this kind has the name."""
+        if not self.exists(kind, name):
+            yield from self._missing(kind, name, pointer)
+
+    def _missing(self, kind: str, name: str, pointer: str) -> Found:
+        if name in builtins.UNSUPPORTED_EFFECTS and kind == "defeffect":
+            yield pointer, f"effect {name} is {NOT_YET}", None
+            return
+        hint = self._instead_of(kind, name)
+        if hint is not None or not self.incomplete:
+            yield pointer, f"unknown {_WORDS[kind]} {name}", hint
+
+    def _instead_of(self, kind: str, name: str) -> str | None:
+        for other, word in _WORDS.items():
+            if other != kind and self.exists(other, name):
+                article = "an" if word == "effect" else "a"
+                return f"that is the name of {article} {word}"
+        names = {n for k, n in (*self.definitions, *self.broken) if k == kind}
+        return did_you_mean(name, names | set(_BUILTINS.get(kind, {})))
+
+    def _schema_findings(self) -> Iterator[Finding]:
+        # Each for itself, then all together, each time without those that are known to be wrong:
+        # one problem must not hide another.
+        for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
+            known = {
+                ref for _, ref in references(self.types[name]) if self.exists("defschema", ref)
+            }
+            yield from self._refused({**_stubs(known), name: self.types[name]})
+        before = -1
+        while len(self.unsound) != before:
+            before = len(self.unsound)
+            yield from self._refused({**self.types, **_stubs(self.unsound)})
+
+    def _refused(self, types: Mapping[str, Expression]) -> Iterator[Finding]:
+        try:
+            compile_schemas(types)
+        except SchemaProblems as problems:
+            for problem in problems.problems:
+                yield from self._schema_finding(problem)
+
+    def _schema_finding(self, problem: SchemaProblem) -> Iterator[Finding]:
+        self.unsound.add(problem.schema)
+        subject, pointer = ("defschema", problem.schema), f"/type{problem.pointer}"
+        named = dict(references(self.types.get(problem.schema, {})))
+        unknown = named.get(problem.pointer)
+        if unknown is None or self.exists("defschema", unknown):
+            yield Finding(
+                subject=subject, pointer=pointer, message=problem.message, hint=problem.hint
+            )
+            return
+        for at, message, hint in self._missing("defschema", unknown, pointer):
+            yield Finding(subject=subject, pointer=at, message=message, hint=hint)
+
+
+def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:
+    """The arms of a variant, none for a record; None for another type, or one not known."""
+    if not catalog.is_sound(event):
+        return None
+    form, inside = form_of(resolved(catalog.types[event], catalog.types))
+    if form == "variant":
+        arms: Mapping[str, Expression] = inside
+        return arms
+    return {} if form == "record" else None
+
+
+def _stubs(names: Iterable[str]) -> dict[str, Expression]:
+    """Types with which nothing can be wrong, for schemas that are looked at elsewhere."""
+    return {name: {"record": {}} for name in names}
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+    """A hint with the nearest candidate, if one is near."""
+    near = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.75)
+    return f"did you mean {near[0]}?" if near else None
+
+
+def each_once(names: list[str]) -> Iterator[tuple[int | None, str]]:
+    """(index, name) for the first of each name, (None, name) once for one that is repeated."""
+    seen: set[str] = set()
+    repeated: set[str] = set()
+    for index, name in enumerate(names):
+        if name not in seen:
+            yield index, name
+        elif name not in repeated:
+            repeated.add(name)
+            yield None, name
+        seen.add(name)
+
+
+def within(pointer: str, asked: Mapping[str, int], ranges: Mapping[str, Range]) -> Found:
+    for name, number in asked.items():
+        allowed = ranges[name]
+        if number not in allowed:
+            yield (
+                f"{pointer}/{escape(name)}",
+                f"{name}: expected {allowed.low} to {allowed.high}, found {number}",
+                None,
+            )

@@ -1,0 +1,141 @@
+"""One function for each kind of definition: (node, catalog) -> what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from aos.manifest import builtins
+from aos.manifest.catalog import NOT_YET, Catalog, Found, Node, each_once, event_arms, within
+from aos.manifest.expressions import Expression, form_of, shown
+from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
+from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
+from aos.manifest.names import EXECUTOR_NAME
+
+WORKFLOW_SCHEMAS: Final = ("state", "event", "context", "annotations", "key_schema")
+
+
+def _defschema(_node: Node, _catalog: Catalog) -> Found:
+    # Types are read together, once, by the catalog.
+    yield from ()
+
+
+def _defmodule(node: Node, _catalog: Catalog) -> Found:
+    if node.get("abi", "aos/1") != "aos/1":
+        yield "/abi", f"abi {node['abi']} is {NOT_YET}", "use aos/1"
+
+
+def _defworkflow(node: Node, catalog: Catalog) -> Found:
+    for use in WORKFLOW_SCHEMAS:
+        if use in node:
+            yield from catalog.use("defschema", node[use], f"/{use}")
+    if node.get("context", builtins.CONTEXT) != builtins.CONTEXT:
+        yield (
+            "/context",
+            f"expected {builtins.CONTEXT}, found {node['context']}",
+            "the kernel passes no other context",
+        )
+    yield from _module_of(node, catalog)
+    arms = event_arms(node["event"], catalog)
+    if arms is not None:
+        yield from _arms_are_distinct_refs(arms)
+        carried = {node["event"], *(arm.get("ref") for arm in arms.values())}
+        yield from _continuations_have_an_arm(node, carried, catalog)
+    elif catalog.is_sound(node["event"]):
+        found = shown(catalog.types[node["event"]], catalog.types)
+        yield "/event", f"expected a record or a variant of refs, found {found}", None
+    yield from _emitted(node, catalog)
+    yield from within("/limits", node.get("limits", {}), STEP_RANGES)
+    if node.get("upgrade", "quiesce") != "quiesce":
+        yield "/upgrade", f"upgrade {node['upgrade']} is {NOT_YET}", "leave it out"
+    if "migrate" in node:
+        yield "/migrate", f"the field migrate is {NOT_YET}", "leave it out"
+
+
+def _arms_are_distinct_refs(arms: Mapping[str, Expression]) -> Found:
+    seen: dict[str, str] = {}
+    for tag, arm in arms.items():
+        schema = arm.get("ref")
+        if schema is None:
+            found = form_of(arm)[0]
+            yield (
+                "/event",
+                f"arm {tag} of the event is not a ref: expected a ref, found {found}",
+                "give the arm's type a name of its own with defschema",
+            )
+        elif schema in seen:
+            yield (
+                "/event",
+                f"arms {seen[schema]} and {tag} of the event have one schema, {schema}",
+                "an event of that schema could be wrapped in either; give one its own schema",
+            )
+        else:
+            seen[schema] = tag
+
+
+def _continuations_have_an_arm(
+    node: Node, carried: AbstractSet[str | None], catalog: Catalog
+) -> Found:
+    for index, effect in enumerate(node["effects_emitted"]):
+        legacy = builtins.LEGACY_ARMS.get(effect)
+        if builtins.ENVELOPE in carried or (legacy is not None and legacy in carried):
+            continue
+        if not catalog.exists("defeffect", effect):
+            continue  # told already
+        or_legacy = f" or {legacy}" if legacy else ""
+        yield (
+            f"/effects_emitted/{index}",
+            f"no arm of the event takes the receipts of {effect}",
+            f"add an arm with a ref to {builtins.ENVELOPE}{or_legacy} to {node['event']}",
+        )
+
+
+def _emitted(node: Node, catalog: Catalog) -> Found:
+    for index, effect in each_once(node["effects_emitted"]):
+        pointer = f"/effects_emitted/{index}"
+        if index is None:
+            yield "/effects_emitted", f"{effect} stands there twice", None
+        else:
+            yield from catalog.use("defeffect", effect, pointer)
+
+
+def _module_of(node: Node, catalog: Catalog) -> Found:
+    module = node["impl"].get("module")
+    if module is None:
+        return
+    yield from catalog.use("defmodule", module, "/impl/module")
+    if not node["impl"].get("entrypoint"):
+        yield "/impl/entrypoint", "the entrypoint is empty", "name the function that is exported"
+
+
+def _defeffect(node: Node, catalog: Catalog) -> Found:
+    for use in ("params", "receipt"):
+        yield from catalog.use("defschema", node[use], f"/{use}")
+    yield from _module_of(node, catalog)
+    executor = node["impl"].get("executor")
+    if executor is not None and not EXECUTOR_NAME.fullmatch(executor):
+        yield "/impl/executor", f"{executor!r} cannot be the name of an executor", None
+    retry = node.get("retry", {})
+    yield from within("/retry", retry, EFFECT_RANGES)
+    if retry.get("cap_ms", CAP_MS_DEFAULT) < retry.get("base_ms", BASE_MS_DEFAULT):
+        yield "/retry", "cap_ms is less than base_ms", "the wait grows from base_ms up to cap_ms"
+    if "timeout_ms" in node:
+        yield from within("", {"timeout_ms": node["timeout_ms"]}, EFFECT_RANGES)
+    if node.get("delivery", "at_least_once") != "at_least_once":
+        yield "/delivery", f"delivery {node['delivery']} is {NOT_YET}", "leave it out"
+    if "lane" in node:
+        yield "/lane", f"the field lane is {NOT_YET}", "leave it out"
+
+
+def _defsecret(_node: Node, _catalog: Catalog) -> Found:
+    yield "/$kind", f"defsecret is {NOT_YET}", "remove the definition"
+
+
+DEFINITION_RULES: Final[Mapping[str, Callable[[Node, Catalog], Found]]] = {
+    "defschema": _defschema,
+    "defmodule": _defmodule,
+    "defworkflow": _defworkflow,
+    "defeffect": _defeffect,
+    "defsecret": _defsecret,
+}

@@ -1,0 +1,518 @@
+"""(manifest, definitions) -> Effective: everything of a manifest that the core depends on.
+
+One canonical document holds it, is hashed and journaled; ``Effective`` is its typed view. The
+document is complete: limits stand in it with their defaults filled in, so that no later release
+reads it otherwise (spec/manifest.md, M-40 to M-46).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal, cast
+
+from aos.errors import Damage, sentence
+from aos.manifest import builtins, meaning
+from aos.manifest.expressions import Expression, closure, form_of, resolved
+from aos.manifest.forms import (
+    ATTEMPTS_DEFAULT,
+    BASE_MS_DEFAULT,
+    CAP_MS_DEFAULT,
+    TIMEOUT_MS_DEFAULT,
+    Misshapen,
+    Node,
+    canonical,
+)
+from aos.manifest.http_params import HttpParams
+from aos.manifest.keys import parse_key
+from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
+from aos.manifest.names import is_system
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema, compile_schemas, value_at
+
+SEMANTICS: Final = 1
+
+Definitions = Mapping[tuple[str, str], Node]
+"""(kind, name) -> canonical node. The built-in ones need not be among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One wasm module. ``hash`` is the content hash of its bytes."""
+
+    name: str
+    hash: Hash
+    abi: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """One workflow with everything that its steps are checked against.
+
+    Attributes:
+        key: The key's schema; None when the workflow is unkeyed.
+        arms: Referenced schema -> the arm of ``event`` that carries it. Empty for a record.
+    """
+
+    name: str
+    hash: Hash
+    state: Schema = field(repr=False)
+    event: Schema = field(repr=False)
+    context: bool
+    annotations: Schema | None = field(repr=False)
+    key: Schema | None = field(repr=False)
+    effects_emitted: frozenset[str]
+    module: Module
+    entrypoint: str
+    limits: StepLimits
+    lifecycle: Literal["quiescent", "explicit"]
+    arms: Mapping[str, str]
+
+    def wrap(self, schema: str, value: Value) -> Value | None:
+        """A value of ``schema`` as this workflow's event; None when it takes no such event.
+
+        ``value`` is in normal form and not copied. No event is itself null, so None is no event.
+        """
+        if schema == self.event.name:
+            return value
+        tag = self.arms.get(schema)
+        return None if tag is None else {"$tag": tag, "$value": value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One effect. Times are milliseconds.
+
+    ``executor`` is who is asked to run it: ``node`` for the built-in ones. The three
+    ``executor_…`` fields are known only for ``impl: {module, entrypoint}``, where the executor has
+    the module's name.
+    """
+
+    name: str
+    hash: Hash
+    params: Schema = field(repr=False)
+    receipt: Schema = field(repr=False)
+    executor: str
+    executor_module: str | None
+    executor_entrypoint: str | None
+    executor_module_hash: Hash | None
+    attempts: int
+    base_ms: int
+    cap_ms: int
+    timeout_ms: int
+    delivery: Literal["at_least_once"]
+    idempotency_scope: Literal["cell", "world"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executor:
+    """Who may sign receipts for which effects. Keys are 32 raw Ed25519 bytes.
+
+    A retired key still proves receipts of intents that were opened while it was in force; a
+    revoked one proves nothing.
+    """
+
+    name: str
+    public_key: bytes
+    effects: frozenset[str]
+    retired_keys: frozenset[bytes]
+    revoked_keys: frozenset[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One subscription: ``event`` goes to ``workflow``, to the cell that ``key_field`` names."""
+
+    event: str
+    workflow: str
+    key_field: str | None
+    key_schema: Schema | None = field(repr=False, compare=False)
+    reserved: frozenset[str] = frozenset()
+    """Arms of ``event`` itself that only the kernel may make."""
+
+    def key(self, value: Value) -> bytes:
+        """The cell that a normalised event of ``self.event`` goes to, before wrapping.
+
+        Returns the canonical CBOR of the key, ``b""`` for an unkeyed workflow. ValueProblem when
+        nothing stands at ``key_field``, when what stands there is no key, and for an event that
+        only the kernel may deliver (M-35).
+        """
+        tag = value.get("$tag") if self.reserved and isinstance(value, dict) else None
+        if isinstance(tag, str) and tag in self.reserved:
+            raise ValueProblem(
+                f"arm {tag} carries a continuation, which only the kernel delivers", path="$.$tag"
+            )
+        if self.key_field is None or self.key_schema is None:
+            return b""
+        try:
+            key = value_at(value, self.key_field)
+            return self.key_schema.encode(self.key_schema.normalise(key))
+        except ValueProblem as problem:
+            raise ValueProblem(
+                f"{problem} (key_field {self.key_field} of {self.workflow})",
+                path=f"$.{self.key_field}",
+            ) from problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effective:
+    """What a manifest means. Two are equal when their documents are.
+
+    Attributes:
+        document: Canonical CBOR; the layout is in spec/manifest.md, M-44.
+        hash: Of the document.
+        manifest_hash: Of the manifest node alone, with every hash filled in.
+        executors: None when the manifest has no such list: the world's key signs for all.
+        subscriptions: In the order of the manifest.
+    """
+
+    document: bytes = field(repr=False)
+    hash: Hash = field(compare=False)
+    manifest_hash: Hash = field(compare=False)
+    schemas: Mapping[str, Schema] = field(compare=False, repr=False)
+    workflows: Mapping[str, Workflow] = field(compare=False)
+    effects: Mapping[str, Effect] = field(compare=False)
+    modules: Mapping[str, Module] = field(compare=False)
+    executors: Mapping[str, Executor] | None = field(compare=False)
+    limits: WorldLimits = field(compare=False)
+    subscriptions: tuple[Route, ...] = field(compare=False)
+    by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
+
+    def routes(self, event_schema: str) -> tuple[Route, ...]:
+        """Where an event of this schema goes, in the order of the manifest; empty for nowhere."""
+        return self.by_event.get(event_schema, ())
+
+    @classmethod
+    def from_document(cls, document: bytes) -> Effective:
+        """Read what ``make`` wrote.
+
+        Damage when the bytes are anything else: not canonical, not complete, against a rule of
+        spec/manifest.md, or with a hash that does not fit. Nothing in it is believed but the
+        limits that it fills in, and those only within their ranges.
+        """
+        try:
+            return _read(document)
+        except (ValueProblem, ValueError) as error:
+            raise Damage(
+                sentence(
+                    str(error),
+                    where="effective manifest",
+                    hint="restore the world from a copy, or use the release that wrote it",
+                )
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AllLimits:
+    world: WorldLimits
+    workflows: Mapping[str, StepLimits]
+
+    def to_document(self) -> Node:
+        return {
+            "world": self.world.to_document(),
+            "workflows": {name: step.to_document() for name, step in self.workflows.items()},
+        }
+
+
+def make(manifest: Node, definitions: Definitions) -> Effective:
+    """The effective manifest of canonical nodes against which ``meaning.check`` has nothing.
+
+    Modules carry the hash of their bytes. Definitions that the manifest does not reach stay out.
+    """
+    limits = _AllLimits(
+        world=WorldLimits(**manifest.get("limits", {}).get("world", {})),
+        workflows={
+            name: StepLimits(**_asked(manifest, definitions["defworkflow", name]))
+            for name in _names(manifest, "workflows")
+        },
+    )
+    return _Maker(manifest, definitions, limits).effective()
+
+
+def _read(document: bytes) -> Effective:
+    value = _object(decode_record(document), "the document")
+    _expect_text_keys(value)
+    if set(value) != {"semantics", "manifest", "definitions", "limits"}:
+        raise Misshapen(f"expected the four parts of the document, found {sorted(value)}")
+    if value["semantics"] != SEMANTICS:
+        raise Misshapen(f"semantics: expected {SEMANTICS}, found {value['semantics']!r}")
+    manifest = canonical(_object(value["manifest"], "manifest"))
+    nodes = [canonical(_object(node, "definition")) for node in _list(value["definitions"])]
+    if manifest["$kind"] != "manifest" or any(node["$kind"] == "manifest" for node in nodes):
+        raise Misshapen("expected one manifest and definitions")
+    for node in nodes:
+        if node["$kind"] == "defmodule":
+            parse_hash(node["runtime"]["artifact"].get("hash", ""))
+    definitions = {(node["$kind"], node["name"]): node for node in nodes}
+    own = {key: node for key, node in definitions.items() if not is_system(key[1])}
+    problem = next(iter(meaning.check(manifest, own)), None)
+    if problem is not None:
+        raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")
+    effective = _Maker(manifest, own, _read_limits(value["limits"], manifest, own)).effective()
+    if effective.document != document:
+        raise Misshapen("a hash, the closure, the order or the spelling of a node is not right")
+    return effective
+
+
+def _read_limits(value: Any, manifest: Node, definitions: Definitions) -> _AllLimits:
+    document = _object(value, "limits")
+    steps = _object(document.get("workflows"), "limits.workflows")
+    if set(steps) != set(_names(manifest, "workflows")):
+        raise Misshapen("limits.workflows: expected one entry for each workflow")
+    limits = _AllLimits(
+        world=WorldLimits.from_document(_object(document.get("world"), "limits.world")),
+        workflows={
+            str(name): StepLimits.from_document(_object(step, f"limits.workflows.{name}"))
+            for name, step in steps.items()
+        },
+    )
+    _fits(limits.world, manifest.get("limits", {}).get("world", {}), WORLD_RANGES)
+    for name, step in limits.workflows.items():
+        _fits(step, _asked(manifest, definitions["defworkflow", name]), STEP_RANGES)
+    return limits
+
+
+def _fits(
+    limits: StepLimits | WorldLimits, asked: Mapping[str, int], ranges: Mapping[str, Range]
+) -> None:
+    for name, number in limits.to_document().items():
+        if type(number) is not int or number not in ranges[name]:
+            raise Misshapen(f"limits: {name} may not be {number!r}")
+        if asked.get(name, number) != number:
+            raise Misshapen(f"limits: {name} is {number}, though {asked[name]} was asked for")
+
+
+def _asked(manifest: Node, workflow: Node) -> dict[str, int]:
+    """What a workflow's steps may use, as far as its author or the manifest's said so."""
+    return {**manifest.get("limits", {}).get("step", {}), **workflow.get("limits", {})}
+
+
+class _Maker:
+    """One use: collects what takes part, writes the document, makes the typed view of it."""
+
+    def __init__(self, manifest: Node, own: Definitions, limits: _AllLimits) -> None:
+        self.manifest = manifest
+        self.limits = limits
+        self.nodes: dict[tuple[str, str], Node] = {
+            **{("defschema", name): dict(node) for name, node in builtins.SCHEMAS.items()},
+            **{("defeffect", name): dict(node) for name, node in builtins.EFFECTS.items()},
+            **own,
+        }
+        self.types: dict[str, Expression] = {
+            name: node["type"] for (kind, name), node in self.nodes.items() if kind == "defschema"
+        }
+        self.workflow_nodes = self._named("defworkflow", _names(manifest, "workflows"))
+        self.module_nodes = self._named("defmodule", _names(manifest, "modules"))
+        self.effect_nodes = self._named("defeffect", self._effects())
+        self.schema_nodes = self._named("defschema", closure(self._roots(), self.types))
+
+    def effective(self) -> Effective:
+        manifest = self._filled_in()
+        definitions = sorted(
+            self._taking_part(), key=lambda node: (str(node["$kind"]), str(node["name"]))
+        )
+        document = encode(
+            _value(
+                {
+                    "semantics": SEMANTICS,
+                    "manifest": manifest,
+                    "definitions": definitions,
+                    "limits": self.limits.to_document(),
+                }
+            )
+        )
+        schemas = compile_schemas({name: self.types[name] for name in self.schema_nodes})
+        if builtins.HTTP_PARAMS in schemas:
+            schemas[builtins.HTTP_PARAMS] = HttpParams(schemas[builtins.HTTP_PARAMS])
+        modules = {name: _module(node) for name, node in self.module_nodes.items()}
+        workflows = {
+            name: self._workflow(node, schemas, modules)
+            for name, node in self.workflow_nodes.items()
+        }
+        subscriptions = tuple(
+            self._route(entry, workflows) for entry in _subscriptions(self.manifest)
+        )
+        by_event: dict[str, list[Route]] = {}
+        for route in subscriptions:
+            by_event.setdefault(route.event, []).append(route)
+        return Effective(
+            document=document,
+            hash=content_hash(document),
+            manifest_hash=digest("aos/manifest/1", _value(manifest)),
+            schemas=MappingProxyType(schemas),
+            workflows=MappingProxyType(workflows),
+            effects=MappingProxyType(
+                {name: _effect(node, schemas, modules) for name, node in self.effect_nodes.items()}
+            ),
+            modules=MappingProxyType(modules),
+            executors=_executors(self.manifest),
+            limits=self.limits.world,
+            subscriptions=subscriptions,
+            by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
+        )
+
+    def _named(self, kind: str, names: Iterable[str]) -> dict[str, Node]:
+        return {name: self.nodes[kind, name] for name in sorted(names)}
+
+    def _effects(self) -> set[str]:
+        """Those listed, and the ambient ones that are emitted or named by an executor."""
+        named = {name for node in self.workflow_nodes.values() for name in node["effects_emitted"]}
+        named |= {name for entry in self.manifest.get("executors", ()) for name in entry["effects"]}
+        return {*_names(self.manifest, "effects"), *filter(is_system, named)}
+
+    def _roots(self) -> set[str]:
+        nodes = [*self.workflow_nodes.values(), *self.effect_nodes.values()]
+        return meaning.schema_roots(self.manifest, nodes)
+
+    def _taking_part(self) -> list[Node]:
+        parts = (self.schema_nodes, self.module_nodes, self.workflow_nodes, self.effect_nodes)
+        return [node for part in parts for node in part.values()]
+
+    def _filled_in(self) -> Node:
+        """The manifest node that is hashed: every reference with its hash, schemas closed."""
+        sections = {
+            "schemas": self.schema_nodes,
+            "workflows": self.workflow_nodes,
+            "effects": self.effect_nodes,
+        }
+        filled: Node = {
+            section: [
+                {"name": name, "hash": hash_text(definition_hash(node))}
+                for name, node in part.items()
+            ]
+            for section, part in sections.items()
+        }
+        filled["modules"] = [
+            {"name": name, "hash": node["runtime"]["artifact"]["hash"]}
+            for name, node in self.module_nodes.items()
+        ]
+        return {**self.manifest, **filled}
+
+    def _workflow(
+        self, node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module]
+    ) -> Workflow:
+        return Workflow(
+            name=node["name"],
+            hash=definition_hash(node),
+            state=schemas[node["state"]],
+            event=schemas[node["event"]],
+            context="context" in node,
+            annotations=_maybe(schemas, node.get("annotations")),
+            key=_maybe(schemas, node.get("key_schema")),
+            effects_emitted=frozenset(node["effects_emitted"]),
+            module=modules[node["impl"]["module"]],
+            entrypoint=node["impl"]["entrypoint"],
+            limits=self.limits.workflows[node["name"]],
+            lifecycle=node.get("lifecycle", "quiescent"),
+            arms=MappingProxyType(self._arms(node["event"])),
+        )
+
+    def _arms(self, event: str) -> dict[str, str]:
+        form, inside = form_of(resolved(self.types[event], self.types))
+        return {arm["ref"]: tag for tag, arm in inside.items()} if form == "variant" else {}
+
+    def _route(self, entry: Node, workflows: Mapping[str, Workflow]) -> Route:
+        workflow = workflows[entry["workflow"]]
+        # Only the event as a whole can hold a continuation: check refuses to subscribe to one.
+        arms = workflow.arms if entry["event"] == workflow.event.name else {}
+        return Route(
+            event=entry["event"],
+            workflow=workflow.name,
+            key_field=entry.get("key_field"),
+            key_schema=workflow.key,
+            reserved=frozenset(arms[name] for name in arms if name in builtins.CONTINUATIONS),
+        )
+
+
+def _module(node: Node) -> Module:
+    return Module(
+        name=node["name"],
+        hash=parse_hash(node["runtime"]["artifact"]["hash"]),
+        abi=node.get("abi", "aos/1"),
+    )
+
+
+def _effect(node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module]) -> Effect:
+    impl, retry = node["impl"], node.get("retry", {})
+    module = modules[impl["module"]] if "module" in impl else None
+    return Effect(
+        name=node["name"],
+        hash=definition_hash(node),
+        params=schemas[node["params"]],
+        receipt=schemas[node["receipt"]],
+        executor=impl["executor"] if module is None else module.name,
+        executor_module=None if module is None else module.name,
+        executor_entrypoint=impl.get("entrypoint"),
+        executor_module_hash=None if module is None else module.hash,
+        attempts=retry.get("attempts", ATTEMPTS_DEFAULT),
+        base_ms=retry.get("base_ms", BASE_MS_DEFAULT),
+        cap_ms=retry.get("cap_ms", CAP_MS_DEFAULT),
+        timeout_ms=node.get("timeout_ms", TIMEOUT_MS_DEFAULT),
+        delivery="at_least_once",
+        idempotency_scope=node.get("idempotency_scope", "cell"),
+    )
+
+
+def _executors(manifest: Node) -> Mapping[str, Executor] | None:
+    if "executors" not in manifest:
+        return None
+    return MappingProxyType(
+        {
+            entry["name"]: Executor(
+                name=entry["name"],
+                public_key=parse_key(entry["public_key"]),
+                effects=frozenset(entry["effects"]),
+                retired_keys=frozenset(map(parse_key, entry.get("retired_keys", ()))),
+                revoked_keys=frozenset(map(parse_key, entry.get("revoked_keys", ()))),
+            )
+            for entry in manifest["executors"]
+        }
+    )
+
+
+def _names(manifest: Node, section: str) -> list[str]:
+    return [entry["name"] for entry in manifest[section]]
+
+
+def _subscriptions(manifest: Node) -> list[Node]:
+    subscriptions: list[Node] = manifest.get("routing", {}).get("subscriptions", [])
+    return subscriptions
+
+
+def definition_hash(node: Node) -> Hash:
+    """Of a canonical node; a module is known by the hash of its bytes instead."""
+    return digest("aos/def/1", _value(node))
+
+
+def _value(node: Node) -> Value:
+    """A node is a value: text, whole numbers, booleans, null, lists and maps with text keys."""
+    return cast("Value", node)
+
+
+def _maybe(schemas: Mapping[str, Schema], name: str | None) -> Schema | None:
+    return None if name is None else schemas[name]
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise Misshapen(f"{what}: expected a map with text keys")
+    return value
+
+
+def _expect_text_keys(value: Any) -> None:
+    """Below this, a map may be walked as JSON is. Depth is bounded by the record gate."""
+    if isinstance(value, dict):
+        for inside in _object(value, "every map").values():
+            _expect_text_keys(inside)
+    elif isinstance(value, list):
+        for inside in value:
+            _expect_text_keys(inside)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Misshapen("definitions: expected a list")
+    return value

@@ -1,0 +1,72 @@
+"""(executors, catalog) -> what is wrong with who may sign for what (M-37)."""
+
+from __future__ import annotations
+
+from aos.manifest.catalog import Catalog, Found, Node, each_once
+from aos.manifest.keys import parse_key
+from aos.manifest.names import EXECUTOR_NAME
+from aos.values.errors import ValueProblem
+
+
+def executors(entries: list[Node], catalog: Catalog) -> Found:
+    for index, name in each_once([entry["name"] for entry in entries]):
+        if index is None:
+            yield "/executors", f"{name} stands there twice", None
+        elif not EXECUTOR_NAME.fullmatch(name):
+            yield f"/executors/{index}/name", f"{name!r} cannot be the name of an executor", None
+    for index, entry in enumerate(entries):
+        for place, effect in each_once(entry["effects"]):
+            pointer = f"/executors/{index}/effects"
+            if place is None:
+                yield pointer, f"{effect} stands there twice", None
+            else:
+                yield from catalog.use("defeffect", effect, f"{pointer}/{place}")
+    yield from _keys(entries)
+    yield from _effects_have_a_signer(entries, catalog)
+
+
+def _keys(entries: list[Node]) -> Found:
+    owners: dict[str, str] = {}
+    for index, entry in enumerate(entries):
+        at = f"/executors/{index}"
+        placed = [(f"{at}/public_key", entry["public_key"])]
+        for field in ("retired_keys", "revoked_keys"):
+            keys = entry.get(field, [])
+            placed += [(f"{at}/{field}/{place}", key) for place, key in enumerate(keys)]
+        for pointer, key in placed:
+            try:
+                parse_key(key)
+            except ValueProblem as problem:
+                yield pointer, problem.message, None
+                continue
+            if key in owners:
+                yield (
+                    pointer,
+                    f"this key stands at {owners[key]} already",
+                    "a key has one owner and is in force, retired or revoked",
+                )
+            owners.setdefault(key, pointer)
+
+
+def _effects_have_a_signer(entries: list[Node], catalog: Catalog) -> Found:
+    """Where the list is present it is complete: what is emitted must have someone to sign."""
+    may_sign = {(entry["name"], effect) for entry in entries for effect in entry["effects"]}
+    signed = {effect for _, effect in may_sign}
+    emitted = {
+        effect
+        for (kind, _), node in catalog.definitions.items()
+        if kind == "defworkflow"
+        for effect in node["effects_emitted"]
+        if catalog.exists("defeffect", effect)
+    }
+    for effect in sorted(emitted):
+        # The built-in ones and those of a module may be run by whoever is named for them.
+        asked = catalog.definitions.get(("defeffect", effect), {}).get("impl", {}).get("executor")
+        if asked is not None and (asked, effect) not in may_sign:
+            yield (
+                "/executors",
+                f"{effect} is run by {asked}, which may not sign for it",
+                f"add {effect} to the effects of an executor named {asked}",
+            )
+        elif asked is None and effect not in signed:
+            yield "/executors", f"no executor may sign for {effect}", None

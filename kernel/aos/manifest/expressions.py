@@ -1,0 +1,152 @@
+"""Type expressions as they stand in ``defschema.type``: walked, never evaluated.
+
+Values are checked by ``aos.values.schema``; this file answers what a manifest has to know about
+types without a value: which schemas one names, whether two are the same, what stands at a path.
+Every function expects expressions that ``compile_schemas`` accepts, except where it says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+Expression = Mapping[str, Any]
+Types = Mapping[str, Expression]
+"""Schema name -> its type."""
+
+COMMENT: Final = "$comment"
+FIELDS_OF: Final = ("record", "variant")
+ITEMS_OF: Final = ("list", "set", "option")
+_TEXT: Final[Expression] = {"text": {}}
+
+
+def without_comments(expression: Any) -> Any:
+    """The expression as it is hashed. Leaves what is no type expression as it is."""
+    if not isinstance(expression, Mapping):
+        return expression
+    return {
+        form: _without_comments_inside(form, inside)
+        for form, inside in expression.items()
+        if form != COMMENT
+    }
+
+
+def _without_comments_inside(form: str, inside: Any) -> Any:
+    if form in FIELDS_OF and isinstance(inside, Mapping):
+        return {name: without_comments(field) for name, field in inside.items()}
+    if form in ITEMS_OF:
+        return without_comments(inside)
+    if form == "map" and isinstance(inside, Mapping):
+        return {part: without_comments(expression) for part, expression in inside.items()}
+    return dict(inside) if isinstance(inside, Mapping) else inside
+
+
+def form_of(expression: Expression) -> tuple[str, Any]:
+    """The one form of an expression and what it holds: ``("record", {…})``."""
+    ((form, inside),) = ((key, value) for key, value in expression.items() if key != COMMENT)
+    return form, inside
+
+
+def references(expression: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """Every ref below: (JSON pointer of its name, name). Skips what is no type expression."""
+    if not isinstance(expression, Mapping):
+        return
+    for form, inside in expression.items():
+        at = f"{pointer}/{escape(form)}"
+        if form == "ref" and isinstance(inside, str):
+            yield at, inside
+        elif form in ITEMS_OF:
+            yield from references(inside, at)
+        elif form in (*FIELDS_OF, "map") and isinstance(inside, Mapping):
+            for name, field in inside.items():
+                yield from references(field, f"{at}/{escape(name)}")
+
+
+def closure(names: Iterable[str], types: Types) -> set[str]:
+    """``names`` and every schema that they reach, as far as ``types`` knows them."""
+    reached: set[str] = set()
+    waiting = [name for name in names if name in types]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(ref for _, ref in references(types[name]) if ref in types)
+    return reached
+
+
+def resolved(expression: Expression, types: Types) -> Expression:
+    """The first expression behind a chain of refs."""
+    while "ref" in expression:
+        expression = types[expression["ref"]]
+    return expression
+
+
+def same(one: Expression, other: Expression, types: Types) -> bool:
+    """Whether two expressions hold the same values, refs followed. Linear in the schemas' size."""
+    return _same(one, other, types, set())
+
+
+def _same(one: Expression, other: Expression, types: Types, seen: set[tuple[str, str]]) -> bool:
+    if "ref" in one and "ref" in other:
+        pair = (one["ref"], other["ref"])
+        if pair[0] == pair[1] or pair in seen:
+            return True
+        seen.add(pair)
+    one, other = resolved(one, types), resolved(other, types)
+    (form, inside), (form_2, inside_2) = form_of(one), form_of(other)
+    if form != form_2:
+        return False
+    if form in ITEMS_OF:
+        return _same(inside, inside_2, types, seen)
+    if form in (*FIELDS_OF, "map"):
+        return set(inside) == set(inside_2) and all(
+            _same(inside[name], inside_2[name], types, seen) for name in inside
+        )
+    return True
+
+
+def found_at(expression: Expression, path: str, types: Types) -> list[tuple[str, Expression]]:
+    """What a dotted path finds: (where it was found, type), one for each variant arm that has it.
+
+    Walks through record fields by name and through a variant by ``$value``; ``$tag`` is text.
+    Empty when nothing is there.
+    """
+    found = [("$", resolved(expression, types))]
+    for step in path.split("."):
+        # One entry for each distinct type: arms that share a schema would multiply at every step.
+        next_found: dict[int, tuple[str, Expression]] = {}
+        for at, here in found:
+            for label, inside in _step(here, step):
+                there = resolved(inside, types)
+                next_found.setdefault(id(there), (f"{at}{label}", there))
+        found = list(next_found.values())
+    return found
+
+
+def _step(here: Expression, step: str) -> Iterator[tuple[str, Expression]]:
+    form, inside = form_of(here)
+    if form == "record" and step in inside:
+        yield f".{step}", inside[step]
+    elif form == "variant" and step == "$tag":
+        yield ".$tag", _TEXT
+    elif form == "variant" and step == "$value":
+        for tag, arm in inside.items():
+            if form_of(arm)[0] != "unit":
+                yield f".{tag}", arm
+
+
+def shown(expression: Expression, types: Types) -> str:
+    """One line for an error: ``text``, ``record {order_id, total}``, ``list of nat``."""
+    form, inside = form_of(resolved(expression, types))
+    if form in FIELDS_OF:
+        return f"{form} {{{', '.join(inside)}}}"
+    if form in ITEMS_OF:
+        return f"{form} of {shown(inside, types)}"
+    if form == "map":
+        return f"map from {shown(inside['key'], types)} to {shown(inside['value'], types)}"
+    return form
+
+
+def escape(part: str) -> str:
+    """One reference token of a JSON pointer (RFC 6901)."""
+    return part.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,239 @@
+"""Authored node -> the node that is hashed: one spelling for each meaning (M-20 to M-22).
+
+``canonical`` picks every field by name and checks its shape, so it is also the strict reader of
+nodes that come back in an effective document: what it would not have written, it does not return.
+Authored nodes have passed JSON Schema before and never fail here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from aos.manifest.expressions import without_comments
+from aos.manifest.limits import StepLimits, WorldLimits
+
+Node = dict[str, Any]
+"""A node whose shape is known: JSON Schema or ``canonical`` has seen it."""
+
+KINDS: Final = ("defschema", "defmodule", "defworkflow", "defeffect", "defsecret")
+
+ATTEMPTS_DEFAULT: Final = 1
+BASE_MS_DEFAULT: Final = 1_000
+CAP_MS_DEFAULT: Final = 60_000
+TIMEOUT_MS_DEFAULT: Final = 30_000
+
+
+class Misshapen(ValueError):
+    """A node is not of its kind's form. Only a document that nobody wrote can cause it."""
+
+
+def canonical(node: Mapping[str, Any]) -> Node:
+    """The node without comments, paths, defaults and absent options; aliases under one name.
+
+    References of a manifest lose their hashes: ``effective`` fills in what it computes.
+    """
+    kind = node.get("$kind")
+    make = _FORMS.get(kind) if isinstance(kind, str) else None
+    if make is None:
+        raise Misshapen(f"$kind: expected a definition or manifest, found {kind!r}")
+    return {"$kind": kind} | make(node)
+
+
+def _defschema(node: Mapping[str, Any]) -> Node:
+    return {"name": _text(node, "name"), "type": without_comments(_object(node, "type"))}
+
+
+def _defmodule(node: Mapping[str, Any]) -> Node:
+    runtime = _object(node, "runtime")
+    artifact = _object(runtime, "artifact")
+    made: Node = {
+        "name": _text(node, "name"),
+        "runtime": {
+            "kind": _choice("wasm")(runtime, "kind"),
+            "artifact": {"kind": _choice("wasm_module")(artifact, "kind")}
+            | _optional(artifact, "hash", _text),
+        }
+        | _optional(runtime, "build", _object),
+    }
+    return made | _unless(_optional(node, "abi", _choice("aos/1")), abi="aos/1")
+
+
+def _defworkflow(node: Mapping[str, Any]) -> Node:
+    made: Node = {
+        "name": _text(node, "name"),
+        "state": _text(node, "state"),
+        "event": _text(node, "event"),
+        "effects_emitted": _texts(node, "effects_emitted"),
+        "impl": _module_implementation(_object(node, "impl")),
+    }
+    for schema in ("context", "annotations", "key_schema"):
+        made |= _optional(node, schema, _text)
+    made |= _unless(
+        _optional(node, "lifecycle", _choice("quiescent", "explicit")), lifecycle="quiescent"
+    )
+    # Kept even where they equal the built-in defaults: the manifest may set others for all.
+    made |= _unless(_optional(node, "limits", _step_limits), limits={})
+    return made
+
+
+def _defeffect(node: Mapping[str, Any]) -> Node:
+    made: Node = {
+        "name": _text(node, "name"),
+        "params": _text(node, "params"),
+        "receipt": _text(node, "receipt"),
+        "impl": _implementation(_object(node, "impl")),
+    }
+    made |= _unless(_optional(node, "retry", _retry), retry={})
+    made |= _unless(_optional(node, "timeout_ms", _whole), timeout_ms=TIMEOUT_MS_DEFAULT)
+    made |= _unless(
+        _optional(node, "idempotency_scope", _choice("cell", "world")), idempotency_scope="cell"
+    )
+    return made
+
+
+def _manifest(node: Mapping[str, Any]) -> Node:
+    made: Node = {"air_version": _choice("2")(node, "air_version")}
+    for section in ("schemas", "modules", "workflows", "effects"):
+        names = {_text(entry, "name") for entry in _objects(node, section)}
+        made[section] = [{"name": name} for name in sorted(names)]
+    if "executors" in node:
+        entries = [_executor(entry) for entry in _objects(node, "executors")]
+        made["executors"] = sorted(entries, key=lambda entry: entry["name"])
+    if "routing" in node:
+        routing = _object(node, "routing")
+        if routing.get("subscriptions"):
+            made["routing"] = {
+                "subscriptions": [_subscription(s) for s in _objects(routing, "subscriptions")]
+            }
+    return made | _unless(_optional(node, "limits", _manifest_limits), limits={})
+
+
+def _subscription(entry: Mapping[str, Any]) -> Node:
+    target = "workflow" if "workflow" in entry else "op"
+    return {
+        "event": _text(entry, "event"),
+        "workflow": _text(entry, target),
+    } | _optional(entry, "key_field", _text)
+
+
+def _executor(entry: Mapping[str, Any]) -> Node:
+    made: Node = {
+        "name": _text(entry, "name"),
+        "public_key": _text(entry, "public_key"),
+        "effects": sorted(_texts(entry, "effects")),
+    }
+    for keys in ("retired_keys", "revoked_keys"):
+        if entry.get(keys):
+            made[keys] = sorted(_texts(entry, keys))
+    return made
+
+
+def _implementation(impl: Mapping[str, Any]) -> Node:
+    if "executor" in impl:
+        return {"executor": _text(impl, "executor")}
+    return _module_implementation(impl)
+
+
+def _module_implementation(impl: Mapping[str, Any]) -> Node:
+    return {"module": _text(impl, "module"), "entrypoint": _text(impl, "entrypoint")}
+
+
+def _retry(node: Mapping[str, Any], field: str) -> Node:
+    retry = _object(node, field)
+    made: Node = {}
+    made |= _unless(_optional(retry, "attempts", _whole), attempts=ATTEMPTS_DEFAULT)
+    made |= _unless(_optional(retry, "base_ms", _whole), base_ms=BASE_MS_DEFAULT)
+    made |= _unless(_optional(retry, "cap_ms", _whole), cap_ms=CAP_MS_DEFAULT)
+    return made
+
+
+def _step_limits(node: Mapping[str, Any], field: str) -> Node:
+    limits = _object(node, field)
+    return _whole_fields(limits, (known.name for known in fields(StepLimits)))
+
+
+def _manifest_limits(node: Mapping[str, Any], field: str) -> Node:
+    limits = _object(node, field)
+    made: Node = {}
+    for part, defaults in (("step", StepLimits()), ("world", WorldLimits())):
+        if part in limits:
+            complete = defaults.to_document()
+            given = _whole_fields(_object(limits, part), complete)
+            different = {name: value for name, value in given.items() if value != complete[name]}
+            made |= _unless({part: different}, **{part: {}})
+    return made
+
+
+def _whole_fields(limits: Mapping[str, Any], known: Any) -> Node:
+    return {name: _whole(limits, name) for name in known if name in limits}
+
+
+def _optional(
+    node: Mapping[str, Any], field: str, read: Callable[[Mapping[str, Any], str], Any]
+) -> Node:
+    return {field: read(node, field)} if field in node else {}
+
+
+def _unless(made: Node, **defaults: Any) -> Node:
+    """``made`` without the fields that say what would hold anyway."""
+    return {
+        field: value
+        for field, value in made.items()
+        if field not in defaults or value != defaults[field]
+    }
+
+
+def _text(node: Mapping[str, Any], field: str) -> str:
+    value = node.get(field)
+    if not isinstance(value, str):
+        raise Misshapen(f"{field}: expected text, found {value!r}")
+    return value
+
+
+def _choice(*allowed: str) -> Callable[[Mapping[str, Any], str], str]:
+    def read(node: Mapping[str, Any], field: str) -> str:
+        value = _text(node, field)
+        if value not in allowed:
+            raise Misshapen(f"{field}: expected {' or '.join(allowed)}, found {value!r}")
+        return value
+
+    return read
+
+
+def _whole(node: Mapping[str, Any], field: str) -> int:
+    value = node.get(field)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Misshapen(f"{field}: expected a whole number, found {value!r}")
+    return value
+
+
+def _object(node: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = node.get(field)
+    if not isinstance(value, Mapping):
+        raise Misshapen(f"{field}: expected an object, found {value!r}")
+    return value
+
+
+def _objects(node: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
+    value = node.get(field)
+    if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
+        raise Misshapen(f"{field}: expected a list of objects, found {value!r}")
+    return value
+
+
+def _texts(node: Mapping[str, Any], field: str) -> list[str]:
+    value = node.get(field)
+    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
+        raise Misshapen(f"{field}: expected a list of texts, found {value!r}")
+    return value
+
+
+_FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], Node]]] = {
+    "defschema": _defschema,
+    "defmodule": _defmodule,
+    "defworkflow": _defworkflow,
+    "defeffect": _defeffect,
+    "manifest": _manifest,
+}

@@ -1,0 +1,116 @@
+"""The bounds that can change what the core does: their defaults, and what may be asked for.
+
+They are part of the effective manifest and its hash (spec/manifest.md, M-40 to M-43), so that two
+nodes with different settings of their own still compute the same. Sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
+from typing import Final, Self
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
+DAY_NS: Final = 24 * 3600 * 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """What an author may ask for, both ends included."""
+
+    low: int
+    high: int
+
+    def __contains__(self, number: int) -> bool:
+        return self.low <= number <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """What both kinds of limits share: complete documents out and in."""
+
+    def to_document(self) -> dict[str, int]:
+        return asdict(self)
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, int]) -> Self:
+        """Inverse of ``to_document``. ``ValueError`` unless exactly the known fields are there."""
+        expected = {field.name for field in fields(cls)}
+        if set(document) != expected:
+            odd = ", ".join(sorted(expected ^ set(document)))
+            raise ValueError(f"limits must have exactly the known fields; these differ: {odd}")
+        return cls(**document)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLimits(_Limits):
+    """What one step of one workflow may use."""
+
+    fuel: int = 10**9
+    memory_bytes: int = 64 * MIB
+    output_bytes: int = MIB
+    state_bytes: int = MIB
+    effects: int = 64
+    events: int = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldLimits(_Limits):
+    """What a whole world may hold or do for one root cause."""
+
+    event_bytes: int = MIB
+    cascade_depth: int = 256
+    cascade_steps: int = 10_000
+    mailbox: int = 100_000
+    """Entries that wait in one cell's mailbox."""
+    instance_intents: int = 10_000
+    """Open intents of one instance."""
+    open_intents: int = 1_000_000
+    """Open intents of the world."""
+    dedup_ns: int = 7 * DAY_NS
+    """How long a submission id is remembered, in journal time."""
+    dedup_rows: int = 10_000_000
+    instance_keys: int = 10_000
+    """Requested idempotency keys that are remembered for one instance."""
+    abandoned_intents: int = 100_000
+    """Intents of faulted instances that are remembered, so that late receipts are answered so."""
+
+
+STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
+    {
+        "fuel": Range(low=1, high=10**12),
+        "memory_bytes": Range(low=64 * KIB, high=GIB),
+        "output_bytes": Range(low=1, high=16 * MIB),
+        "state_bytes": Range(low=1, high=16 * MIB),
+        "effects": Range(low=0, high=1024),
+        "events": Range(low=0, high=4096),
+    }
+)
+
+WORLD_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
+    {
+        "event_bytes": Range(low=1, high=16 * MIB),
+        "cascade_depth": Range(low=1, high=100_000),
+        "cascade_steps": Range(low=1, high=10_000_000),
+        "mailbox": Range(low=1, high=10_000_000),
+        "instance_intents": Range(low=1, high=1_000_000),
+        "open_intents": Range(low=1, high=100_000_000),
+        "dedup_ns": Range(low=1, high=366 * DAY_NS),
+        "dedup_rows": Range(low=1, high=1_000_000_000),
+        "instance_keys": Range(low=1, high=1_000_000),
+        "abandoned_intents": Range(low=1, high=100_000_000),
+    }
+)
+
+EFFECT_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
+    {
+        "attempts": Range(low=1, high=100),
+        "base_ms": Range(low=1, high=3_600_000),
+        "cap_ms": Range(low=1, high=86_400_000),
+        "timeout_ms": Range(low=1, high=86_400_000),
+    }
+)
+"""Of a defeffect: its ``retry`` and ``timeout_ms``, in milliseconds."""

@@ -1,0 +1,394 @@
+"""files -> Loaded, or every problem in them at once (spec/manifest.md).
+
+The street: read (JSON, exactly one manifest, one definition for each name), structure (JSON
+Schema), meaning, artifacts, hashes, effective. Bytes come in as an argument; nothing is read here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from aos.errors import Refused, sentence
+from aos.manifest import builtins, meaning, structure
+from aos.manifest.catalog import Subject
+from aos.manifest.difference import Difference, difference
+from aos.manifest.effective import Effective, definition_hash, make
+from aos.manifest.expressions import COMMENT, without_comments
+from aos.manifest.forms import KINDS, Misshapen, Node, canonical
+from aos.manifest.meaning import SECTIONS
+from aos.manifest.names import is_name, is_system
+from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+__all__ = [
+    "Difference",
+    "Loaded",
+    "ManifestProblems",
+    "Problem",
+    "difference",
+    "load",
+    "needed_files",
+]
+
+AIR_SUFFIX: Final = ".json"
+AIR_BYTES_MAX: Final = 16 << 20
+AIR_ITEMS_MAX: Final = 1 << 20
+
+Check = Callable[[bytes, Iterable[str]], list[str]]
+"""(wasm, entrypoints) -> what is wrong with the module: ``aos.sandbox.inspect.check_module``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing to mend. ``pointer`` is a JSON pointer into ``file``; both may be empty."""
+
+    file: str
+    pointer: str
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = _where(self.file, self.pointer)
+        return sentence(self.message, where=where or None, hint=self.hint)
+
+
+def _where(file: str, pointer: str) -> str:
+    return f"{file}#{pointer}" if pointer else file
+
+
+class ManifestProblems(Refused):
+    """A manifest is refused. ``problems`` has all of them, in order of file and place."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A manifest without problems, and the wasm bytes of its modules by content hash."""
+
+    effective: Effective
+    modules: Mapping[Hash, bytes]
+
+
+def load(files: Mapping[str, bytes], *, check: Check | None = None) -> Loaded:
+    """Read a manifest from files given as relative path -> bytes.
+
+    Paths have ``/`` between their parts and are normal (``air/x.air.json``, ``../build/x.wasm``).
+    Those that end in ``.json`` are AIR; the others are artifacts, of which more than needed may be
+    given: ``needed_files`` tells which. ``check`` is asked about every module's bytes.
+
+    Raises ManifestProblems with every problem in every file.
+    """
+    source = _Source(files)
+    source.find_problems(check)
+    if source.problems:
+        raise ManifestProblems(sorted(source.problems, key=_place))
+    manifest, definitions = source.canonical()
+    return Loaded(effective=make(manifest, definitions), modules=source.modules())
+
+
+def needed_files(files: Mapping[str, bytes]) -> set[str]:
+    """Artifact paths that the AIR files among ``files`` refer to and ``files`` does not have.
+
+    For a module without ``path`` these are all the places where it may lie (M-14), of which one
+    has to exist. Files with problems are looked at as far as they can be read. The paths may
+    begin with ``../``: whether to read such a file is for the caller to say.
+    """
+    source = _Source(files)
+    needed: set[str] = set()
+    for subject, located in source.definitions.items():
+        if subject[0] == "defmodule" and subject not in source.broken:
+            places = _artifact_places(located)
+            if not any(place in files for place in places):
+                needed.update(places)
+    return needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Located:
+    """A node and where it stands."""
+
+    file: str
+    pointer: str
+    node: Node
+
+    @property
+    def where(self) -> str:
+        return _where(self.file, self.pointer)
+
+    def problem(self, pointer: str, message: str, hint: str | None = None) -> Problem:
+        return Problem(file=self.file, pointer=self.pointer + pointer, message=message, hint=hint)
+
+
+class _Source:
+    """The nodes of some files. Making one collects the problems of reading and of structure."""
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        self.files = files
+        self.problems: list[Problem] = []
+        self.manifest: _Located | None = None
+        self.manifest_is_sound = False
+        self.definitions: dict[Subject, _Located] = {}
+        self.broken: set[Subject] = set()
+        self.incomplete = False  # some node could not be read as far as its name
+        for file in sorted(files):
+            if file.endswith(AIR_SUFFIX):
+                for located in self._nodes(file):
+                    self._take(located)
+        if self.manifest is None:
+            self._no_manifest()
+
+    def find_problems(self, check: Check | None) -> None:
+        """Add the problems of meaning, of hashes and of artifacts."""
+        sound = {
+            subject: located.node
+            for subject, located in self.definitions.items()
+            if subject not in self.broken
+        }
+        manifest = self.manifest.node if self.manifest and self.manifest_is_sound else None
+        for finding in meaning.check(manifest, sound, self.broken, incomplete=self.incomplete):
+            located = (
+                self.manifest
+                if finding.subject == meaning.MANIFEST
+                else self.definitions[finding.subject]
+            )
+            assert located is not None  # there are no findings about a manifest that is not there
+            self.problems.append(located.problem(finding.pointer, finding.message, finding.hint))
+        self.problems.extend(self._artifact_problems(check))
+        if manifest is not None:
+            self.problems.extend(self._wrong_hashes(manifest))
+
+    def canonical(self) -> tuple[Node, dict[Subject, Node]]:
+        """The nodes as they are hashed, every module with the hash of its bytes."""
+        assert self.manifest is not None
+        definitions = {
+            subject: canonical(located.node) for subject, located in self.definitions.items()
+        }
+        for subject, located in self.definitions.items():
+            if subject[0] == "defmodule":
+                artifact = definitions[subject]["runtime"]["artifact"]
+                artifact["hash"] = hash_text(content_hash(self._artifact(located)))
+        return canonical(self.manifest.node), definitions
+
+    def modules(self) -> Mapping[Hash, bytes]:
+        artifacts = (
+            self._artifact(located)
+            for (kind, _), located in self.definitions.items()
+            if kind == "defmodule"
+        )
+        return MappingProxyType({content_hash(wasm): wasm for wasm in artifacts})
+
+    def _nodes(self, file: str) -> Iterator[_Located]:
+        try:
+            text = self.files[file].decode("utf-8")
+            value = parse_json(text, max_bytes=AIR_BYTES_MAX, max_items=AIR_ITEMS_MAX)
+        except UnicodeDecodeError as error:
+            self._add(file, "", f"the file is not UTF-8: byte {error.start} is no part of any text")
+            self.incomplete = True
+            return
+        except ValueProblem as problem:
+            self._add(file, "", f"the file is not JSON: {problem}")
+            self.incomplete = True
+            return
+        placed = enumerate(value) if isinstance(value, list) else [("", value)]
+        for index, node in placed:
+            pointer = f"/{index}" if index != "" else ""
+            found = structure.problems(node)
+            for inner, message, hint in found:
+                self._add(file, pointer + inner, message, hint)
+            if not isinstance(node, dict):
+                self.incomplete = True
+                continue
+            located = _Located(file=file, pointer=pointer, node=node)
+            if found:
+                self._note_broken(located)
+            else:
+                yield located
+
+    def _add(self, file: str, pointer: str, message: str, hint: str | None = None) -> None:
+        self.problems.append(Problem(file=file, pointer=pointer, message=message, hint=hint))
+
+    def _note_broken(self, located: _Located) -> None:
+        """Remember that something of this name exists, so that only its own problem is told."""
+        kind, name = located.node.get("$kind"), located.node.get("name")
+        if kind == "manifest":
+            self.manifest = self.manifest or located
+        elif isinstance(kind, str) and kind in KINDS and isinstance(name, str) and is_name(name):
+            self.broken.add((kind, name))
+            self.definitions.setdefault((kind, name), located)
+        else:
+            self.incomplete = True
+
+    def _take(self, located: _Located) -> None:
+        kind = located.node["$kind"]
+        if kind == "manifest":
+            self._take_manifest(located)
+            return
+        subject = (kind, located.node["name"])
+        if is_system(subject[1]):
+            self.problems.append(
+                located.problem(
+                    "/name",
+                    f"{subject[1]} cannot be defined: names that begin with sys/ are built in",
+                    "remove the definition; built-in ones need not be listed either",
+                )
+            )
+            return
+        first = self.definitions.setdefault(subject, located)
+        if first is not located and subject not in self.broken and not _equal(first, located):
+            self.broken.add(subject)
+            self.problems.append(
+                located.problem(
+                    "",
+                    f"{subject[1]} is defined otherwise in {first.where}",
+                    "definitions of one name must be equal; give one a new name or version",
+                )
+            )
+
+    def _take_manifest(self, located: _Located) -> None:
+        if self.manifest is None:
+            self.manifest, self.manifest_is_sound = located, True
+            return
+        self.problems.append(
+            located.problem(
+                "",
+                f"a second manifest; the first is {self.manifest.where}",
+                "exactly one node of the folder may have $kind manifest",
+            )
+        )
+
+    def _no_manifest(self) -> None:
+        air = [file for file in self.files if file.endswith(AIR_SUFFIX)]
+        if not air:
+            self._add("", "", "there is no AIR file", "put *.air.json files into a folder air/")
+        elif not self.problems:
+            hint = 'one node must have "$kind": "manifest"'
+            self._add(min(air), "", "there is no manifest in this file or beside it", hint)
+
+    def _artifact_problems(self, check: Check | None) -> Iterator[Problem]:
+        taken: dict[str, str] = {}
+        for subject in sorted(self.definitions):
+            located = self.definitions[subject]
+            if subject[0] != "defmodule" or subject in self.broken:
+                continue
+            place = self._artifact_place(located)
+            if place is None:
+                yield _missing_artifact(located)
+                continue
+            artifact = located.node["runtime"]["artifact"]
+            if "path" not in artifact and taken.setdefault(place, subject[1]) != subject[1]:
+                yield located.problem(
+                    "/runtime/artifact",
+                    f"{place} is taken for {taken[place]} already",
+                    "say with path which file belongs to which module",
+                )
+            found = hash_text(content_hash(self.files[place]))
+            if artifact.get("hash", found) != found:
+                yield located.problem(
+                    "/runtime/artifact/hash",
+                    f"the hash of {place}: expected {artifact['hash']}, found {found}",
+                    "build the module again, or leave the hash out and it is filled in",
+                )
+            if check is not None:
+                for message in check(self.files[place], self._entrypoints(subject[1])):
+                    yield located.problem("/runtime/artifact", f"{place}: {message}")
+
+    def _entrypoints(self, module: str) -> list[str]:
+        entrypoints = {
+            located.node["impl"]["entrypoint"]
+            for subject, located in self.definitions.items()
+            if subject[0] == "defworkflow"
+            and subject not in self.broken
+            and located.node["impl"]["module"] == module
+        }
+        return sorted(entrypoints)
+
+    def _artifact_place(self, located: _Located) -> str | None:
+        return next((place for place in _artifact_places(located) if place in self.files), None)
+
+    def _artifact(self, located: _Located) -> bytes:
+        place = self._artifact_place(located)
+        assert place is not None  # a missing artifact is a problem
+        return self.files[place]
+
+    def _wrong_hashes(self, manifest: Node) -> Iterator[Problem]:
+        assert self.manifest is not None
+        for section, kind in SECTIONS.items():
+            for index, entry in enumerate(manifest[section]):
+                found = self._hash(kind, entry["name"]) if "hash" in entry else None
+                if found is not None and entry["hash"] != found:
+                    yield self.manifest.problem(
+                        f"/{section}/{index}/hash",
+                        f"the hash of {entry['name']}: expected {entry['hash']}, found {found}",
+                        "the definition has changed; leave the hash out and it is filled in",
+                    )
+
+    def _hash(self, kind: str, name: str) -> str | None:
+        """None when it cannot be known: the definition is missing or has problems of its own."""
+        builtin = {"defschema": builtins.SCHEMAS, "defeffect": builtins.EFFECTS}.get(kind, {})
+        located = self.definitions.get((kind, name))
+        if (kind, name) in self.broken or (located is None and name not in builtin):
+            return None
+        if located is None:
+            return hash_text(definition_hash(dict(builtin[name])))
+        if kind == "defmodule":
+            place = self._artifact_place(located)
+            return None if place is None else hash_text(content_hash(self.files[place]))
+        try:
+            return hash_text(definition_hash(canonical(located.node)))
+        except Misshapen:
+            return None
+
+
+def _equal(one: _Located, other: _Located) -> bool:
+    if _bare(one.node) != _bare(other.node):
+        return False
+    # The same relative path in two folders is not the same file.
+    return one.node["$kind"] != "defmodule" or _artifact_places(one) == _artifact_places(other)
+
+
+def _bare(node: Node) -> Node:
+    return {
+        field: without_comments(value) if field == "type" else value
+        for field, value in node.items()
+        if field != COMMENT
+    }
+
+
+def _artifact_places(located: _Located) -> list[str]:
+    """Where a module's bytes may lie, first come first taken (M-14)."""
+    path = located.node["runtime"]["artifact"].get("path")
+    if path is not None:
+        return [posixpath.normpath(posixpath.join(posixpath.dirname(located.file), path))]
+    name: str = located.node["name"]
+    namespace, _, rest = name.partition("/")
+    short, _, _ = rest.partition("@")
+    return [f"modules/{namespace}.{rest}.wasm", f"modules/{short}.wasm"]
+
+
+def _missing_artifact(located: _Located) -> Problem:
+    places = _artifact_places(located)
+    where = "path" if "path" in located.node["runtime"]["artifact"] else ""
+    return located.problem(
+        "/runtime/artifact" + ("/path" if where else ""),
+        f"the artifact of {located.node['name']} is missing: expected {' or '.join(places)}",
+        "build the module first" if where else "build the module first, or say with path where",
+    )
+
+
+def _place(problem: Problem) -> tuple[str, list[tuple[int, str]], str]:
+    """File, then place in it with array positions as numbers, then words."""
+    parts = [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in problem.pointer.split("/")
+    ]
+    return problem.file, parts, problem.message

@@ -1,0 +1,136 @@
+"""(manifest, definitions) -> findings: every rule that JSON Schema cannot say (M-10 to M-39).
+
+Works on authored nodes and on those of an effective document alike: both have passed a check of
+their shape. Nothing stops early, so one run finds everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from aos.manifest import builtins
+from aos.manifest.catalog import NOT_YET, Catalog, Finding, Found, Node, Subject, each_once, within
+from aos.manifest.definition_rules import DEFINITION_RULES, WORKFLOW_SCHEMAS
+from aos.manifest.executor_rules import executors
+from aos.manifest.expressions import closure
+from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
+from aos.manifest.names import is_name
+from aos.manifest.routing_rules import routing
+
+MANIFEST: Final[Subject] = ("manifest", "manifest")
+SECTIONS: Final[Mapping[str, str]] = {
+    "schemas": "defschema",
+    "modules": "defmodule",
+    "workflows": "defworkflow",
+    "effects": "defeffect",
+}
+
+
+def check(
+    manifest: Node | None,
+    definitions: Mapping[Subject, Node],
+    broken: AbstractSet[Subject] = frozenset(),
+    *,
+    incomplete: bool = False,
+) -> Iterator[Finding]:
+    """Every broken rule.
+
+    Args:
+        manifest: None when there is none that has its shape; rules about it are then left out.
+        definitions: The users' definitions, none of them ``sys/``.
+        broken: Definitions that exist and whose shape is wrong. Naming one is no finding.
+        incomplete: There may be more definitions, which could not be read. An unknown name is
+            then a finding only when it looks like another one.
+    """
+    catalog = Catalog(manifest, definitions, broken, incomplete=incomplete)
+    told = False
+    for finding in _findings(catalog):
+        told = True
+        yield finding
+    # After another mistake a schema may seem to be unused that is not.
+    if not (told or broken or incomplete):
+        yield from _schemas_are_used(catalog)
+
+
+def _findings(catalog: Catalog) -> Iterator[Finding]:
+    definitions, manifest = catalog.definitions, catalog.manifest
+    for subject in sorted(definitions):
+        node = definitions[subject]
+        if not is_name(subject[1]):
+            yield Finding(
+                subject=subject,
+                pointer="/name",
+                message=f"{subject[1]} is not a name",
+                hint="expected namespace/name@version, for example acme/order.step@1",
+            )
+        for pointer, message, hint in DEFINITION_RULES[subject[0]](node, catalog):
+            yield Finding(subject=subject, pointer=pointer, message=message, hint=hint)
+    yield from catalog.schema_findings
+    yield from _takes_part(catalog)
+    if manifest is not None:
+        for pointer, message, hint in _manifest(manifest, catalog):
+            yield Finding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
+
+
+def _manifest(manifest: Node, catalog: Catalog) -> Found:
+    for section, kind in SECTIONS.items():
+        names = [entry["name"] for entry in manifest[section]]
+        for index, name in each_once(names):
+            if index is None:
+                yield f"/{section}", f"{name} stands there twice", None
+            else:
+                yield from catalog.use(kind, name, f"/{section}/{index}/name")
+    yield from routing(manifest.get("routing", {}).get("subscriptions", []), catalog)
+    if "executors" in manifest:
+        yield from executors(manifest["executors"], catalog)
+    limits = manifest.get("limits", {})
+    yield from within("/limits/step", limits.get("step", {}), STEP_RANGES)
+    yield from within("/limits/world", limits.get("world", {}), WORLD_RANGES)
+    for field in ("secrets", "plans", "schedules", "governance"):
+        if manifest.get(field):
+            yield f"/{field}", f"the field {field} is {NOT_YET}", "leave it out"
+
+
+def _takes_part(catalog: Catalog) -> Iterator[Finding]:
+    """A definition that the manifest leaves out is a mistake more often than a plan (M-12)."""
+    if catalog.manifest is None:
+        return
+    for section, kind in SECTIONS.items():
+        listed = {entry["name"] for entry in catalog.manifest[section]}
+        for subject in sorted(catalog.definitions):
+            if subject[0] == kind != "defschema" and subject[1] not in listed:
+                yield _unlisted(subject, section, "")
+
+
+def _schemas_are_used(catalog: Catalog) -> Iterator[Finding]:
+    """A schema takes part when the manifest reaches it, listed or not."""
+    if catalog.manifest is None:
+        return
+    roots = schema_roots(catalog.manifest, catalog.definitions.values())
+    used = closure(roots, catalog.types)
+    for subject in sorted(catalog.definitions):
+        if subject[0] == "defschema" and subject[1] not in used:
+            yield _unlisted(subject, "schemas", ", and nothing in it refers to it")
+
+
+def _unlisted(subject: Subject, section: str, more: str) -> Finding:
+    return Finding(
+        subject=subject,
+        pointer="/name",
+        message=f"{subject[1]} is defined but not listed in the manifest{more}",
+        hint=f"add it to {section} of the manifest, or remove the definition",
+    )
+
+
+def schema_roots(manifest: Node, definitions: Iterable[Node]) -> set[str]:
+    """The schemas that a manifest names itself and through these workflows and effects."""
+    roots = {entry["name"] for entry in manifest["schemas"]}
+    roots |= {entry["event"] for entry in manifest.get("routing", {}).get("subscriptions", [])}
+    for node in definitions:
+        if node["$kind"] == "defworkflow":
+            roots |= {node[use] for use in WORKFLOW_SCHEMAS if use in node}
+        elif node["$kind"] == "defeffect":
+            roots |= {node["params"], node["receipt"], builtins.ERROR}
+    return roots

@@ -1,0 +1,114 @@
+"""What an operator reads before a manifest is applied (M-60)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aos.manifest.difference import Difference, difference
+from tests.manifest.example import MANIFEST, NAT, SCHEMAS, good, key, loaded, node, schema
+
+
+def after(documents: dict[str, Any]) -> Difference:
+    return difference(loaded().effective, loaded(documents).effective)
+
+
+def shown(part: tuple[object, ...]) -> list[str]:
+    return [str(change) for change in part]
+
+
+def test_no_change_is_an_empty_difference() -> None:
+    assert after(good()).is_empty
+
+
+def test_the_first_manifest_adds_everything() -> None:
+    first = difference(None, loaded().effective)
+
+    assert shown(first.definitions)[:3] == [
+        "+ effect acme/charge@1",
+        "+ module acme/orders@1",
+        "+ schema acme/Charge@1",
+    ]
+    assert shown(first.routes) == [
+        "+ acme/Placed@1 -> acme/order.step@1 by order_id",
+        "+ acme/Moved@1 -> acme/order.step@1 by at.order",
+        "+ acme/Tick@1 -> acme/count@1",
+    ]
+    assert "+ executor billing may sign for acme/charge@1" in shown(first.authority)
+    assert first.limits == ()
+    assert not first.reordered
+
+
+def test_definitions_are_added_removed_and_changed() -> None:
+    documents = good()
+    documents[SCHEMAS][6] = schema("acme/Tock@1", {"record": {"count": NAT}})
+    count = node(documents, "acme/count@1")
+    count.update(state="acme/Tock@1", event="acme/Tock@1")
+    del count["lifecycle"]
+    documents[MANIFEST]["routing"]["subscriptions"][2]["event"] = "acme/Tock@1"
+
+    changes = after(documents)
+
+    assert shown(changes.definitions) == [
+        "- schema acme/Tick@1",
+        "+ schema acme/Tock@1",
+        "~ workflow acme/count@1: event, lifecycle, state",
+    ]
+    assert shown(changes.routes) == [
+        "- acme/Tick@1 -> acme/count@1",
+        "+ acme/Tock@1 -> acme/count@1",
+    ]
+    assert changes.authority == ()
+
+
+def test_another_order_of_routes_is_a_change() -> None:
+    documents = good()
+    documents[MANIFEST]["routing"]["subscriptions"].reverse()
+
+    changes = after(documents)
+
+    assert changes.reordered
+    assert not changes.is_empty
+    assert changes.routes == ()
+
+
+def test_limits_are_shown_where_they_hold() -> None:
+    documents = good()
+    documents[MANIFEST]["limits"] = {"step": {"events": 17}, "world": {"dedup_rows": 9}}
+
+    assert shown(after(documents).limits) == [
+        "~ world mailbox: 50 -> 100000",
+        "~ world dedup_rows: 10000000 -> 9",
+        "~ acme/count@1 events: 16 -> 17",
+        "~ acme/order.step@1 events: 16 -> 17",
+    ]
+
+
+def test_new_powers_stand_apart() -> None:
+    documents = good()
+    node(documents, "acme/order.step@1")["effects_emitted"].append("sys/http.request@1")
+    node_executor, billing = documents[MANIFEST]["executors"]
+    node_executor["effects"].append("sys/http.request@1")
+    billing.update(public_key=key(4), retired_keys=[key(2)], revoked_keys=[key(3)])
+
+    changes = after(documents)
+
+    assert shown(changes.definitions) == ["~ workflow acme/order.step@1: effects_emitted"]
+    assert shown(changes.authority) == [
+        f"+ executor billing proves older receipts with {key(2)}",
+        f"- executor billing proves older receipts with {key(3)}",
+        f"+ executor billing revokes {key(3)}",
+        f"- executor billing signs with {key(2)}",
+        f"+ executor billing signs with {key(4)}",
+        "+ executor node may sign for sys/http.request@1",
+        "+ workflow acme/order.step@1 may emit sys/http.request@1",
+    ]
+
+
+def test_a_list_of_executors_takes_the_right_from_the_world() -> None:
+    documents = good()
+    del documents[MANIFEST]["executors"]
+
+    back = difference(loaded(documents).effective, loaded().effective)
+
+    assert "- the world's key may sign for every effect" in shown(back.authority)
+    assert "+ the world's key may sign for every effect" in shown(after(documents).authority)

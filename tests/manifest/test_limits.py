@@ -1,0 +1,30 @@
+"""Limits as documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
+
+
+def test_a_document_has_every_field_and_reads_back() -> None:
+    for limits in (StepLimits(fuel=5), WorldLimits(mailbox=6)):
+        assert type(limits).from_document(limits.to_document()) == limits
+    assert StepLimits().to_document().keys() == STEP_RANGES.keys()
+    assert WorldLimits().to_document().keys() == WORLD_RANGES.keys()
+
+
+@pytest.mark.parametrize("odd", [{}, {"fuel": 1}, {**StepLimits().to_document(), "more": 1}])
+def test_an_incomplete_document_is_refused(odd: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="these differ"):
+        StepLimits.from_document(odd)
+
+
+def test_a_range_has_both_of_its_ends() -> None:
+    assert [number in Range(low=1, high=3) for number in range(5)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]

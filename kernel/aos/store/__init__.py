@@ -1,0 +1,1 @@
+"""Where a world's frames, blobs and derived rows are kept (spec/store.md)."""

@@ -1,0 +1,152 @@
+"""Frames -> the derived rows that should stand beside them (spec/store.md, ST-31 to ST-33).
+
+A second way to the same rows: ``append`` writes what the core says that it opened and settled, this
+reads it off the stored records. ``aos verify`` compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from aos.core.frame import Frame
+from aos.core.identity import submission_hash
+from aos.core.kernel import receipt_digest
+from aos.core.records import Event, Receipt, Record, Step, from_bytes, slot_hash
+from aos.errors import Damage
+from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+
+
+@dataclass(slots=True)
+class DerivedRows:
+    """The rows that the records up to ``seq`` make."""
+
+    seq: int = 0
+    intents: dict[Hash, IntentRow] = field(default_factory=dict)
+    submissions: dict[str, SubmissionRow] = field(default_factory=dict)
+
+    def take(self, record: Record) -> None:
+        """Take the next record.
+
+        Raises:
+            Damage: It has another sequence, or ends an intent that no record opened.
+        """
+        if record.seq != self.seq + 1:
+            raise Damage(f"record {self.seq + 1} calls itself record {record.seq}")
+        self.seq = record.seq
+        match record:
+            case Step():
+                for index, opened in enumerate(record.intents):
+                    if opened.intent in self.intents:
+                        raise Damage(f"record {record.seq} opens an intent a second time")
+                    self.intents[opened.intent] = IntentRow(opened_seq=record.seq, index=index)
+                self._abandon(record.abandoned)
+            case Receipt():
+                self._settle(record)
+                self._abandon(record.abandoned)
+            case Event(submission_id=str(name)):
+                payload = submission_hash(record.schema, slot_hash(record.value))
+                self.submissions[name] = SubmissionRow(
+                    submission_id=name, seq=record.seq, payload=payload
+                )
+            case _:
+                pass
+
+    def _settle(self, record: Receipt) -> None:
+        before = self._known(record.intent)
+        if before.settled_seq is not None:
+            raise Damage(
+                f"record {record.seq} settles an intent that record {before.settled_seq} settled"
+            )
+        self.intents[record.intent] = replace(
+            before, settled_seq=record.seq, receipt_digest=receipt_digest(record)
+        )
+
+    def _abandon(self, intents: Iterable[Hash]) -> None:
+        for intent in intents:
+            self.intents[intent] = replace(self._known(intent), abandoned=True)
+
+    def _known(self, intent: Hash) -> IntentRow:
+        found = self.intents.get(intent)
+        if found is None:
+            raise Damage(f"record {self.seq} ends {hash_text(intent)}, which no record opened")
+        return found
+
+
+def derived_rows(frames: Iterable[Frame]) -> DerivedRows:
+    """Return the rows that should stand beside ``frames``, which begin at record 1.
+
+    Raises:
+        Damage: A record cannot be read or cannot follow.
+    """
+    rows = DerivedRows()
+    for frame in frames:
+        for data in frame.records:
+            rows.take(from_bytes(data))
+    return rows
+
+
+def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
+    """Yield, one sentence each, where the stored rows differ from ``rows``.
+
+    Rows that newer records than ``rows.seq`` touched are left out, so that a world may be verified
+    while it runs.
+    """
+    seen = 0
+    for intent, found in store.intents():
+        if found.opened_seq > rows.seq:
+            continue
+        seen += intent in rows.intents
+        derived = rows.intents.get(intent)
+        if derived is None:
+            yield f"intent {hash_text(intent)} has a row, and record {found.opened_seq} opens none"
+        elif found != derived and not _is_newer(store, found, derived, rows.seq):
+            yield f"intent {hash_text(intent)}: expected {_shown(derived)}, found {_shown(found)}"
+    if seen < len(rows.intents):
+        for intent, expected in rows.intents.items():
+            if store.intent(intent) is None:
+                yield f"intent {hash_text(intent)} has no row: expected {_shown(expected)}"
+    yield from _submission_differences(store, rows)
+
+
+def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
+    """Whether records after ``seq`` can have made ``found`` out of ``expected``."""
+    if found.settled_seq is not None and found.settled_seq > seq:
+        found = replace(found, settled_seq=None, receipt_digest=None)
+    if found.abandoned and not expected.abandoned:
+        # The row does not say which record abandoned it.
+        head = store.head()
+        if head is not None and head.seq > seq:
+            found = replace(found, abandoned=False)
+    return found == expected
+
+
+def _shown(row: IntentRow) -> str:
+    text = f"opened by record {row.opened_seq} as number {row.index}"
+    if row.settled_seq is not None:
+        text += f", settled by record {row.settled_seq}"
+    return f"{text}, abandoned" if row.abandoned else text
+
+
+def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
+    seen = 0
+    for found in store.submissions():
+        if found.seq > rows.seq:
+            seen += found.submission_id in rows.submissions
+            continue
+        derived = rows.submissions.get(found.submission_id)
+        seen += derived is not None
+        if derived is None:
+            yield f"submission {found.submission_id!r} has a row, and no record came under it"
+        elif found != derived:
+            yield (
+                f"submission {found.submission_id!r}: expected record {derived.seq} "
+                f"and payload {hash_text(derived.payload)}, found record {found.seq} "
+                f"and payload {hash_text(found.payload)}"
+            )
+    if seen < len(rows.submissions):
+        for name, expected in rows.submissions.items():
+            if store.submission(name) is None:
+                yield f"submission {name!r} has no row: expected record {expected.seq}"

@@ -1,0 +1,56 @@
+"""What a store says beside ``Damage``.
+
+Unavailable
+├── NoRoom          the file system is full; the same group may be appended again
+└── WorldIsHeld     another process writes this world; ``holder`` says which
+Damage
+└── CommitFailed    a commit failed for another reason; reopen the world from its durable head
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aos.errors import Damage, Unavailable
+
+
+class NoRoom(Unavailable):
+    """There was too little room to commit. Nothing of the group is visible.
+
+    Attributes:
+        needed: Bytes that the group needs at least.
+        free: Bytes that the file system had left after the attempt.
+    """
+
+    def __init__(self, message: str, *, needed: int, free: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.free = free
+
+
+class CommitFailed(Damage):
+    """A commit failed and room is not why. Nothing of the group is visible.
+
+    This store takes no more writes: close it and open it again.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who wrote its name into a world's lock file. ``since`` is UTC, RFC 3339."""
+
+    pid: int
+    host: str
+    since: str
+
+
+class WorldIsHeld(Unavailable):
+    """Another process, or another place in this one, writes this world.
+
+    Attributes:
+        holder: Who; None when the file does not say (yet).
+    """
+
+    def __init__(self, message: str, *, holder: Holder | None) -> None:
+        super().__init__(message)
+        self.holder = holder

@@ -1,0 +1,130 @@
+"""One process writes a world: an advisory lock on a file of its folder (spec/store.md, ST-40).
+
+The operating system gives the lock back when its holder ends, however it ends, so that nothing
+needs to be cleaned up after a crash. What stands in the file is for people only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from aos.errors import Unavailable, sentence
+from aos.store.errors import Holder, WorldIsHeld
+
+LOCK_NAME: Final = "lock"
+_HOLDER_BYTES_MAX: Final = 4096
+
+
+class WorldLock:
+    """The right to write the world in ``folder``. Taken by ``acquire`` or ``with``.
+
+    It is not inherited by programs that this process starts. The file stays when it is released.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / LOCK_NAME
+        self._fd: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock, or fail at once.
+
+        Raises:
+            WorldIsHeld: Somebody else has it. Nothing has changed.
+            Unavailable: The file cannot be opened.
+        """
+        assert self._fd is None, "acquired twice"
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Unavailable(
+                sentence(
+                    f"the lock file cannot be opened: {error.strerror}",
+                    where=str(self.path),
+                    hint="is this a world folder, and may you write to it?",
+                )
+            ) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _read_holder(fd)
+            os.close(fd)
+            raise WorldIsHeld(self._held(holder), holder=holder) from None
+        except OSError as error:
+            os.close(fd)
+            raise Unavailable(
+                sentence(
+                    f"this file system cannot lock: {error.strerror}",
+                    where=str(self.path),
+                    hint="keep world folders on a local disk",
+                )
+            ) from error
+        self._fd = fd
+        # A full disk must not stop a writer that could make room; the name is for people only.
+        with contextlib.suppress(OSError):
+            _write_holder(fd)
+
+    def release(self) -> None:
+        """Give the lock back. Without it, nothing happens."""
+        if self._fd is None:
+            return
+        fd, self._fd = self._fd, None
+        with contextlib.suppress(OSError):
+            os.ftruncate(fd, 0)
+        os.close(fd)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object has the lock."""
+        return self._fd is not None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def _held(self, holder: Holder | None) -> str:
+        if holder is None:
+            who = "another process"
+        elif holder.pid == os.getpid() and holder.host == socket.gethostname():
+            who = f"this process (pid {holder.pid}) since {holder.since}"
+        else:
+            who = f"pid {holder.pid} on {holder.host} since {holder.since}"
+        return sentence(
+            f"the world is written by {who}",
+            where=str(self.folder),
+            hint="stop that process, or go through its socket",
+        )
+
+
+def _write_holder(fd: int) -> None:
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": now})
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, text.encode() + b"\n", 0)
+
+
+def _read_holder(fd: int) -> Holder | None:
+    """What stands in the file; None for what a holder that has just come did not write yet."""
+    try:
+        match json.loads(os.pread(fd, _HOLDER_BYTES_MAX, 0)):
+            case {"pid": int(pid), "host": str(host), "since": str(since)}:
+                return Holder(pid=pid, host=host, since=since)
+    except (OSError, ValueError):
+        pass
+    return None

@@ -1,0 +1,149 @@
+"""A store in memory: the same promises, but for durability (spec/store.md)."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+from aos.core.frame import Frame, Head
+from aos.errors import Unavailable
+from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.store import (
+    Sealed,
+    check_blobs,
+    check_expected,
+    check_group,
+    checked_blob,
+    intent_changes,
+    missing_frame,
+    submission_changes,
+)
+from aos.values.digests import Hash
+
+WHERE = "memory"
+
+
+class MemoryStore:
+    """Keeps everything until it is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._head: Head | None = None
+        self._frames: dict[int, Frame] = {}
+        self._firsts: list[int] = []
+        self._blobs: dict[Hash, bytes] = {}
+        self._intents: dict[Hash, IntentRow] = {}
+        self._submissions: dict[str, SubmissionRow] = {}
+        self._meta: dict[str, bytes] = {}
+        self._is_closed = False
+
+    def head(self) -> Head | None:
+        self._check_open()
+        return self._head
+
+    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+        self._check_open()
+        check_group(group, head, expected)
+        for sealed in group:
+            check_blobs(sealed.blobs)
+        with self._lock:
+            check_expected(self._head, head, expected, WHERE)
+            intents = intent_changes(group, self._intents.get, WHERE)
+            for sealed in group:
+                self._frames[sealed.frame.header.first] = sealed.frame
+                self._firsts.append(sealed.frame.header.first)
+                self._blobs.update(sealed.blobs)
+            self._intents.update(intents)
+            self._submissions.update(submission_changes(group))
+            self._head = head
+
+    def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
+        head = self.head()
+        if head is None:
+            return
+        seq = max(first_seq, 1)
+        last = head.seq if last_seq is None else min(last_seq, head.seq)
+        while seq <= last:
+            frame = self.frame_at(seq)
+            if frame is None:
+                raise missing_frame(seq, head, WHERE)
+            yield frame
+            seq = frame.header.last + 1
+
+    def frame_at(self, seq: int) -> Frame | None:
+        self._check_open()
+        with self._lock:
+            place = bisect_right(self._firsts, seq)
+            frame = self._frames.get(self._firsts[place - 1]) if place else None
+            head = self._head
+        if head is None or not 1 <= seq <= head.seq:
+            return None
+        if frame is None or frame.header.last < seq:
+            raise missing_frame(seq, head, WHERE)
+        return frame
+
+    def blob(self, hash: Hash) -> bytes:
+        self._check_open()
+        return checked_blob(self._blobs.get(hash), hash, WHERE)
+
+    def has_blob(self, hash: Hash) -> bool:
+        self._check_open()
+        return hash in self._blobs
+
+    def blob_hashes(self) -> Iterator[Hash]:
+        self._check_open()
+        with self._lock:
+            hashes = sorted(self._blobs)
+        yield from hashes
+
+    def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
+        self._check_open()
+        check_blobs(blobs)
+        with self._lock:
+            self._blobs.update(blobs)
+
+    def intent(self, hash: Hash) -> IntentRow | None:
+        self._check_open()
+        return self._intents.get(hash)
+
+    def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._intents.items(), key=lambda item: item[0])
+        yield from rows
+
+    def submission(self, submission_id: str) -> SubmissionRow | None:
+        self._check_open()
+        return self._submissions.get(submission_id)
+
+    def submissions(self) -> Iterator[SubmissionRow]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._submissions.values(), key=lambda row: row.key)
+        yield from rows
+
+    def meta_get(self, name: str) -> bytes | None:
+        self._check_open()
+        return self._meta.get(name)
+
+    def meta_put(self, name: str, value: bytes) -> None:
+        self._check_open()
+        self._meta[name] = value
+
+    def sync_reader_check(self) -> int:
+        self._check_open()
+        return 0
+
+    def size_bytes(self) -> int:
+        self._check_open()
+        with self._lock:
+            frames = sum(len(each.to_bytes()) for each in self._frames.values())
+            return frames + sum(map(len, self._blobs.values()))
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Unavailable(f"{WHERE}: the store is closed")

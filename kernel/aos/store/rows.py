@@ -1,0 +1,108 @@
+"""The derived rows: what the records say of one intent or one submission (spec/store.md, ST-30).
+
+They hold nothing that the records do not: readers find by them what they would else search for.
+Numbers are big end first:
+
+    IntentRow       opened_seq u64, index u32, settled_seq u64 or 0, abandoned u8, receipt digest 32
+    SubmissionRow   seq u64, payload hash 32
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from aos.errors import Damage
+from aos.values.digests import HASH_BYTES, Hash
+
+KEY_BYTES_MAX: Final = 511
+"""What LMDB takes. The core admits submission ids up to 256 bytes."""
+
+_INTENT: Final = struct.Struct(">QIQB32s")
+_SUBMISSION: Final = struct.Struct(">Q32s")
+_NO_RECEIPT: Final = bytes(HASH_BYTES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntentRow:
+    """Where an intent was opened and how it ended.
+
+    ``opened_seq`` is the step's sequence and ``index`` its place among the step's intents;
+    ``settled_seq`` the receipt's; ``receipt_digest`` tells one receipt from another; ``abandoned``
+    says that its instance does not wait for it any more, whether or not a receipt came since.
+    """
+
+    opened_seq: int
+    index: int
+    settled_seq: int | None = None
+    receipt_digest: Hash | None = None
+    abandoned: bool = False
+
+    def to_bytes(self) -> bytes:
+        return _INTENT.pack(
+            self.opened_seq,
+            self.index,
+            self.settled_seq or 0,
+            self.abandoned,
+            self.receipt_digest or _NO_RECEIPT,
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> IntentRow:
+        """Raises: Damage."""
+        if len(data) != _INTENT.size:
+            raise Damage(f"an intent's row: expected {_INTENT.size} bytes, found {len(data)}")
+        opened, index, settled, abandoned, receipt = _INTENT.unpack(data)
+        row = cls(
+            opened_seq=opened,
+            index=index,
+            settled_seq=settled or None,
+            receipt_digest=Hash(receipt) if settled else None,
+            abandoned=bool(abandoned),
+        )
+        if row.to_bytes() != data:
+            raise Damage("an intent's row is none that is written")
+        return row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmissionRow:
+    """The newest event that came under ``submission_id``, and what it was."""
+
+    submission_id: str
+    seq: int
+    payload: Hash
+
+    @property
+    def key(self) -> bytes:
+        """The id itself: ids that count up fill one page after the other, hashes would fill all."""
+        key = submission_key(self.submission_id)
+        assert key is not None, f"a submission id of {len(self.submission_id)} characters"
+        return key
+
+    def to_bytes(self) -> bytes:
+        return _SUBMISSION.pack(self.seq, self.payload)
+
+    @classmethod
+    def from_bytes(cls, key: bytes, data: bytes) -> SubmissionRow:
+        """Raises: Damage."""
+        try:
+            name = key.decode()
+        except UnicodeDecodeError as error:
+            raise Damage("a submission's row: the id is not UTF-8") from error
+        if len(data) != _SUBMISSION.size:
+            raise Damage(
+                f"a submission's row: expected {_SUBMISSION.size} bytes, found {len(data)}"
+            )
+        seq, payload = _SUBMISSION.unpack(data)
+        return cls(submission_id=name, seq=seq, payload=Hash(payload))
+
+
+def submission_key(submission_id: str) -> bytes | None:
+    """The key of a submission's row; None for text that no row can have."""
+    try:
+        key = submission_id.encode()
+    except UnicodeEncodeError:
+        return None
+    return key if 0 < len(key) <= KEY_BYTES_MAX else None

@@ -1,0 +1,308 @@
+"""What a host asks of a store. The core never sees which store it is (spec/store.md).
+
+A store takes commit groups whole: frames, the blobs that they name, the derived rows and the
+signed head are all durable when ``append`` returns, or none of them is. One process writes; any
+number read. Every method may be called from any thread; only one thread may write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from aos.core.frame import NO_FRAME, Frame, Head, Tip
+from aos.errors import Damage, sentence
+from aos.store.rows import IntentRow, SubmissionRow
+from aos.values.digests import Hash, content_hash, hash_text
+
+
+class Opened(Protocol):
+    """An intent that a step opened."""
+
+    @property
+    def intent(self) -> Hash: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+
+
+class Settled(Protocol):
+    """An intent that a receipt settled; ``receipt`` is the receipt's digest."""
+
+    @property
+    def intent(self) -> Hash: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def receipt(self) -> Hash: ...
+
+
+class Submitted(Protocol):
+    """An event that came with a submission id; ``payload`` is the hash of what it was."""
+
+    @property
+    def submission_id(self) -> str: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def payload(self) -> Hash: ...
+
+
+class Sealed(Protocol):
+    """A frame and what becomes durable with it, as ``Kernel.seal`` gives it."""
+
+    @property
+    def frame(self) -> Frame: ...
+    @property
+    def tip(self) -> Tip: ...
+    @property
+    def blobs(self) -> Mapping[Hash, bytes]: ...
+    @property
+    def opened(self) -> Sequence[Opened]: ...
+    @property
+    def settled(self) -> Sequence[Settled]: ...
+    @property
+    def abandoned(self) -> Sequence[Hash]: ...
+    @property
+    def submissions(self) -> Sequence[Submitted]: ...
+
+
+class Store(Protocol):
+    """Frames, blobs and derived rows of one world."""
+
+    def head(self) -> Head | None:
+        """Return the head, its signature not checked; None before the genesis is durable."""
+        ...
+
+    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+        """Make ``group`` durable in one transaction, with ``head`` over its last frame.
+
+        ``expected`` is the hash of the frame that the group follows, ``NO_FRAME`` at genesis.
+
+        Raises:
+            NoRoom: The file system is full. Nothing has changed; the same call may pass later.
+            CommitFailed: The commit failed otherwise. Nothing has changed; the store takes no more.
+            Damage: The store ends elsewhere than ``expected``, or a derived row contradicts the
+                group. Nothing has changed.
+        """
+        ...
+
+    def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
+        """Yield the frames from the one with record ``first_seq`` to the one with ``last_seq``.
+
+        None: to the head at the time of the first item. Later frames are not seen. No transaction
+        is open between two items.
+
+        Raises:
+            Damage: A frame cannot be read, or is missing before the head. The rest is for
+                ``follow`` to check.
+        """
+        ...
+
+    def frame_at(self, seq: int) -> Frame | None:
+        """Return the frame that holds the record ``seq``; None where there is no such record.
+
+        Raises:
+            Damage: The frame cannot be read, or is missing before the head.
+        """
+        ...
+
+    def blob(self, hash: Hash) -> bytes:
+        """Return the bytes with this content hash.
+
+        Raises:
+            Damage: They are missing or altered.
+        """
+        ...
+
+    def has_blob(self, hash: Hash) -> bool:
+        """Whether something is stored under this hash. Its bytes are not checked."""
+        ...
+
+    def blob_hashes(self) -> Iterator[Hash]:
+        """Yield the hashes of all blobs, ascending. No transaction is open between two items."""
+        ...
+
+    def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
+        """Make blobs durable outside a group. Raises as ``append``."""
+        ...
+
+    def intent(self, hash: Hash) -> IntentRow | None: ...
+
+    def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
+        """Yield the rows of all intents, ascending by hash."""
+        ...
+
+    def submission(self, submission_id: str) -> SubmissionRow | None: ...
+
+    def submissions(self) -> Iterator[SubmissionRow]:
+        """Yield the rows of all submissions, ascending by the bytes of the id."""
+        ...
+
+    def meta_get(self, name: str) -> bytes | None:
+        """Return what ``meta_put`` stored under this name."""
+        ...
+
+    def meta_put(self, name: str, value: bytes) -> None:
+        """Keep a value of the host's beside the journal. It is not hashed. Raises as ``append``."""
+        ...
+
+    def sync_reader_check(self) -> int:
+        """Forget readers whose process died, so that they hold no space; return how many."""
+        ...
+
+    def size_bytes(self) -> int:
+        """How much room the store takes."""
+        ...
+
+    def close(self) -> None:
+        """Give everything back. Called twice, it does nothing."""
+        ...
+
+
+# What every implementation does before it writes.
+
+
+def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
+    """State what the caller owes: a chain from ``expected`` on, and the head that belongs to it.
+
+    Anything else is a bug of the caller's, found before it is stored.
+    """
+    assert group, "an empty group"
+    prev, seq = expected, group[0].frame.header.first - 1
+    for sealed in group:
+        header = sealed.frame.header
+        assert header.world == head.world, f"frame {header.first}: another world's"
+        assert header.prev == prev, f"frame {header.first}: does not follow {prev.hex()[:16]}"
+        assert header.first == seq + 1, f"frame {header.first}: does not follow record {seq}"
+        prev, seq = sealed.frame.hash, header.last
+    assert head.message() == Head.of(group[-1].tip).message(), "the head is not the last frame's"
+    assert (head.seq, head.frame) == (seq, prev), "the tip is not the last frame's"
+
+
+def check_expected(found: Head | None, head: Head, expected: Hash, where: str) -> None:
+    """Raises: Damage: The store does not end where the caller thinks."""
+    at = NO_FRAME if found is None else found.frame
+    if at == expected and (found is None or found.world == head.world):
+        return
+    raise Damage(
+        sentence(
+            "the journal does not end where this process left it",
+            where=where,
+            expected=_frame_name(expected),
+            found=f"{_frame_name(at)} at record {0 if found is None else found.seq}",
+            hint="another process wrote to it; stop both and open the world again",
+        )
+    )
+
+
+def _frame_name(frame: Hash) -> str:
+    return "no frame" if frame == NO_FRAME else f"frame {frame.hex()[:16]}"
+
+
+def intent_changes(
+    group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], where: str
+) -> dict[Hash, IntentRow]:
+    """The rows of intents that ``group`` writes, in its order.
+
+    Raises:
+        Damage: The stored rows and the group contradict each other.
+    """
+    changed: dict[Hash, IntentRow] = {}
+
+    def row(intent: Hash) -> IntentRow | None:
+        return changed.get(intent) or stored(intent)
+
+    def known(intent: Hash, seq: int) -> IntentRow:
+        found = row(intent)
+        if found is None:
+            raise _contradiction(
+                intent, where, f"record {seq} ends it, and no row says it was opened"
+            )
+        return found
+
+    for sealed in group:
+        for opened in sealed.opened:
+            if row(opened.intent) is not None:
+                raise _contradiction(
+                    opened.intent,
+                    where,
+                    f"record {opened.seq} opens it, and its row stands already",
+                )
+            changed[opened.intent] = IntentRow(opened_seq=opened.seq, index=opened.index)
+        for settled in sealed.settled:
+            before = known(settled.intent, settled.seq)
+            if before.settled_seq is not None:
+                what = f"record {settled.seq} settles it, and its row says {before.settled_seq} did"
+                raise _contradiction(settled.intent, where, what)
+            changed[settled.intent] = replace(
+                before, settled_seq=settled.seq, receipt_digest=settled.receipt
+            )
+        for intent in sealed.abandoned:
+            before = known(intent, sealed.frame.header.last)
+            changed[intent] = replace(before, abandoned=True)
+    return changed
+
+
+def _contradiction(intent: Hash, where: str, what: str) -> Damage:
+    return Damage(
+        sentence(
+            f"the derived rows are damaged: intent {hash_text(intent)}: {what}",
+            where=where,
+            hint="aos verify compares them with the journal",
+        )
+    )
+
+
+def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
+    """The rows of submissions that ``group`` writes; the newest event under an id counts."""
+    return {
+        each.submission_id: SubmissionRow(
+            submission_id=each.submission_id, seq=each.seq, payload=each.payload
+        )
+        for sealed in group
+        for each in sealed.submissions
+    }
+
+
+def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
+    """A blob under a wrong hash would make its world unreadable: a bug, found before it is kept."""
+    for key, data in blobs.items():
+        assert content_hash(data) == key, f"blob {key.hex()}: {len(data)} bytes of another hash"
+
+
+def checked_blob(data: bytes | None, hash: Hash, where: str) -> bytes:
+    """Raises: Damage: ``data`` is missing or not what ``hash`` stands for."""
+    if data is None:
+        raise Damage(
+            sentence(
+                f"blob {hash_text(hash)} is missing",
+                where=where,
+                hint="it was erased, or the store is damaged: aos verify tells; restore a backup",
+            )
+        )
+    found = content_hash(data)
+    if found != hash:
+        raise Damage(
+            sentence(
+                f"blob {hash_text(hash)} is altered",
+                where=where,
+                expected="bytes of that hash",
+                found=f"{len(data)} bytes of {hash_text(found)}",
+                hint="restore a backup",
+            )
+        )
+    return data
+
+
+def missing_frame(seq: int, head: Head, where: str) -> Damage:
+    return Damage(
+        sentence(
+            f"the frame with record {seq} is missing",
+            where=where,
+            expected=f"frames to record {head.seq}, as the head says",
+            hint="restore a backup",
+        )
+    )

@@ -1,0 +1,235 @@
+"""Records to test with: one of each kind with everything in it, and strategies for all of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from aos.core.faults import Fault, FaultKind
+from aos.core.records import (
+    Emitted,
+    Event,
+    Faulted,
+    Genesis,
+    Intent,
+    Manifest,
+    Principal,
+    Receipt,
+    Record,
+    Ref,
+    Stamp,
+    Start,
+    Step,
+)
+from aos.values.digests import Hash, content_hash
+
+STAMP = Stamp(1_700_000_000_000_000_000, bytes(range(64)))
+REF = Ref(content_hash(b"a long value"), 5000)
+A, B = content_hash(b"a"), content_hash(b"b")
+CELL = ("t/shop@1", b"\x61a")
+OTHER = ("t/stock@1", b"")
+
+FULL: Final[tuple[Record, ...]] = (
+    Genesis(
+        seq=1,
+        stamp=STAMP,
+        nonce=b"nonce",
+        world_key=bytes(32),
+        operators=(Principal("ann", bytes(32)), Principal("bob", b"\x01" * 32)),
+        semantics=1,
+        signature=bytes(64),
+    ),
+    Start(seq=2, stamp=STAMP, host=(("kernel", "0.1.0"), ("target", "x86_64-linux"))),
+    Manifest(seq=3, stamp=STAMP, document=REF, principal="ann", serial=0, signature=b"\x02" * 64),
+    Event(
+        seq=4,
+        stamp=STAMP,
+        schema="t/Order@1",
+        value=b"\xa0",
+        submission_id="order-1",
+        to=(CELL, OTHER),
+        overloaded=(("t/full@1", b"\x01"),),
+    ),
+    Step(
+        seq=5,
+        cell=CELL,
+        entry=(4, 0),
+        root=4,
+        depth=0,
+        state=REF,
+        status="waiting",
+        events=(Emitted(schema="t/Sold@1", value=REF, to=(OTHER,), overloaded=(CELL,)),),
+        intents=(
+            Intent(
+                intent=A,
+                effect="t/charge@1",
+                effect_hash=B,
+                params=b"\x01",
+                key=b"\x00key",
+                issuer_ref="ref",
+            ),
+        ),
+        abandoned=(A, B),
+        ann=b"\xf6",
+        fuel=12_345,
+        pages=17,
+        output=B,
+    ),
+    Faulted(
+        seq=6,
+        cell=OTHER,
+        entry=(5, 0),
+        root=4,
+        depth=1,
+        fault=Fault(kind=FaultKind.GUEST, message="out of stock", detail=b"\x01"),
+        fuel=0,
+        pages=1,
+        output=A,
+    ),
+    Receipt(
+        seq=7,
+        stamp=STAMP,
+        intent=A,
+        cell=CELL,
+        effect="t/charge@1",
+        attempt=1,
+        status="error",
+        payload=REF,
+        payload_schema="sys/EffectError@1",
+        started_ns=1,
+        finished_ns=2,
+        cost_cents=3,
+        executor="shop",
+        key_id=bytes(32),
+        signature=bytes(64),
+        outcome="rejected",
+        problem="$: no arm",
+        abandoned=(B,),
+    ),
+)
+"""One of each kind, every option present."""
+
+EMPTY: Final[tuple[Record, ...]] = (
+    Genesis(
+        seq=1, stamp=STAMP, nonce=b"", world_key=b"", operators=(), semantics=0, signature=b""
+    ),
+    Start(seq=1, stamp=Stamp(0, bytes(64)), host=()),
+    Manifest(seq=1, stamp=STAMP, document=Ref(A, 0), principal="", serial=0, signature=b""),
+    Event(
+        seq=1, stamp=STAMP, schema="", value=b"", submission_id=None, to=(), overloaded=()
+    ),
+    Step(
+        seq=1,
+        cell=("", b""),
+        entry=(0, 0),
+        root=0,
+        depth=0,
+        state=None,
+        status="",
+        events=(Emitted(schema="", value=b"", to=(), overloaded=()),),
+        intents=(
+            Intent(intent=A, effect="", effect_hash=A, params=b"", key=None, issuer_ref=None),
+        ),
+        abandoned=(),
+        ann=None,
+        fuel=0,
+        pages=0,
+        output=A,
+    ),
+    Faulted(
+        seq=1,
+        cell=("", b""),
+        entry=(0, 0),
+        root=0,
+        depth=0,
+        fault=Fault(kind=FaultKind.TRAP, message=""),
+        fuel=0,
+        pages=0,
+        output=None,
+    ),
+    Receipt(
+        seq=1,
+        stamp=STAMP,
+        intent=A,
+        cell=("", b""),
+        effect="",
+        attempt=0,
+        status="",
+        payload=b"",
+        payload_schema=None,
+        started_ns=0,
+        finished_ns=0,
+        cost_cents=None,
+        executor="",
+        key_id=b"",
+        signature=b"",
+        outcome="",
+        problem=None,
+        abandoned=(),
+    ),
+)  # fmt: skip
+"""One of each kind, every option absent."""
+
+
+# Few characters, each chosen to hurt: NUL, a letter beyond ASCII, one beyond the BMP.
+texts = st.text(st.sampled_from("a$\0 \né😀"), max_size=30) | st.just("x" * 300)
+nats = st.integers(0, 2**64 - 1) | st.sampled_from([0, 23, 24, 255, 256, 2**32, 2**63, 2**64 - 1])
+blobs = st.binary(max_size=40) | st.just(bytes(1024))
+hashes = st.binary(min_size=32, max_size=32).map(Hash)
+refs = st.builds(Ref, hashes, nats)
+slots = blobs | refs
+stamps = st.builds(Stamp, nats, st.binary(min_size=64, max_size=64))
+cells = st.tuples(texts, blobs)
+entries = st.tuples(nats, nats)
+
+
+def some(item: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(item, max_size=3).map(tuple)
+
+
+def maybe(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | item
+
+
+faults = st.builds(
+    Fault, kind=st.sampled_from(FaultKind), message=texts, detail=maybe(blobs)
+)  # fmt: skip
+genesis = st.builds(
+    Genesis, seq=nats, stamp=stamps, nonce=blobs, world_key=blobs,
+    operators=some(st.builds(Principal, texts, blobs)), semantics=nats, signature=blobs,
+)  # fmt: skip
+starts = st.builds(
+    Start, seq=nats, stamp=stamps,
+    host=st.dictionaries(texts, texts, max_size=4).map(lambda host: tuple(sorted(host.items()))),
+)  # fmt: skip
+manifests = st.builds(
+    Manifest, seq=nats, stamp=stamps, document=refs, principal=texts, serial=nats, signature=blobs
+)
+events = st.builds(
+    Event, seq=nats, stamp=stamps, schema=texts, value=slots, submission_id=maybe(texts),
+    to=some(cells), overloaded=some(cells),
+)  # fmt: skip
+emitted = st.builds(Emitted, schema=texts, value=slots, to=some(cells), overloaded=some(cells))
+intents = st.builds(
+    Intent, intent=hashes, effect=texts, effect_hash=hashes, params=slots, key=maybe(texts | blobs),
+    issuer_ref=maybe(texts),
+)  # fmt: skip
+steps = st.builds(
+    Step, seq=nats, cell=cells, entry=entries, root=nats, depth=nats, state=maybe(slots),
+    status=texts, events=some(emitted), intents=some(intents), abandoned=some(hashes),
+    ann=maybe(slots), fuel=nats, pages=nats, output=hashes,
+)  # fmt: skip
+faulted = st.builds(
+    Faulted, seq=nats, cell=cells, entry=entries, root=nats, depth=nats, fault=faults, fuel=nats,
+    pages=nats, output=maybe(hashes),
+)  # fmt: skip
+receipts = st.builds(
+    Receipt, seq=nats, stamp=stamps, intent=hashes, cell=cells, effect=texts, attempt=nats,
+    status=texts, payload=slots, payload_schema=maybe(texts), started_ns=nats, finished_ns=nats,
+    cost_cents=maybe(nats), executor=texts, key_id=blobs, signature=blobs, outcome=texts,
+    problem=maybe(texts), abandoned=some(hashes),
+)  # fmt: skip
+records: Final[st.SearchStrategy[Record]] = st.one_of(
+    genesis, starts, manifests, events, steps, faulted, receipts
+)

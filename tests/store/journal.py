@@ -1,0 +1,276 @@
+"""Frames without a kernel: records that a test names, sealed and signed as a world would."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nacl.signing import SigningKey
+
+from aos.core.frame import NO_FRAME, Frame, Head, Tip, seal
+from aos.core.inputs import world_id
+from aos.core.records import (
+    CellId,
+    Event,
+    Genesis,
+    Intent,
+    Principal,
+    Receipt,
+    Record,
+    Slot,
+    Stamp,
+    Start,
+    Step,
+    slot,
+    to_bytes,
+)
+from aos.store.lmdb_store import LmdbStore
+from aos.store.memory_store import MemoryStore
+from aos.store.store import Sealed
+from aos.values.digests import Hash, content_hash, derive, digest
+
+WORLD_KEY = SigningKey(bytes([1]) * 32)
+OPERATOR = Principal("operator", bytes(SigningKey(bytes([2]) * 32).verify_key))
+NONCE = b"n" * 32
+WORLD = world_id(NONCE, bytes(WORLD_KEY.verify_key))
+CELL: CellId = ("t/shop@1", b"\x01")
+NS = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Opened:
+    intent: Hash
+    seq: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Settled:
+    intent: Hash
+    seq: int
+    receipt: Hash
+
+
+@dataclass(frozen=True)
+class Submitted:
+    submission_id: str
+    seq: int
+    payload: Hash
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """What ``Kernel.seal`` would give for these records."""
+
+    frame: Frame
+    tip: Tip
+    blobs: Mapping[Hash, bytes]
+    opened: tuple[Opened, ...]
+    settled: tuple[Settled, ...]
+    abandoned: tuple[Hash, ...]
+    submissions: tuple[Submitted, ...]
+
+
+def bytes_for(what: str, seq: int, size: int) -> bytes:
+    """Bytes that stand for chance: the same for the same world, record and purpose."""
+    return derive("aos test", f"{what} {seq}".encode(), size)
+
+
+def payload(schema: str, value: bytes) -> Hash:
+    return digest("aos/submission/1", schema, content_hash(value))
+
+
+@dataclass
+class Journal:
+    """A chain that grows. The same calls make the same bytes."""
+
+    tip: Tip = field(default_factory=lambda: Tip(world=WORLD))
+    records: list[Record] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
+    _blobs: dict[Hash, bytes] = field(default_factory=dict)
+    _submissions: list[Submitted] = field(default_factory=list)
+
+    @property
+    def seq(self) -> int:
+        """The sequence of the next record."""
+        return self.tip.seq + len(self.records) + 1
+
+    def stamp(self) -> Stamp:
+        return Stamp(NS + self.seq, bytes_for("entropy", self.seq, 64))
+
+    def add(self, record: Record) -> Record:
+        self.records.append(record)
+        return record
+
+    def value(self, data: bytes) -> Slot:
+        return slot(data, self._blobs)
+
+    def genesis(self) -> Made:
+        self.add(
+            Genesis(
+                seq=1,
+                stamp=self.stamp(),
+                nonce=NONCE,
+                world_key=bytes(WORLD_KEY.verify_key),
+                operators=(OPERATOR,),
+                semantics=1,
+                signature=bytes(64),
+            )
+        )
+        return self.seal()
+
+    def event(self, name: str | None = None, value: bytes = b"\x01") -> int:
+        seq = self.seq
+        self.add(
+            Event(
+                seq=seq,
+                stamp=self.stamp(),
+                schema="t/Add@1",
+                value=self.value(value),
+                submission_id=name,
+                to=(CELL,),
+                overloaded=(),
+            )
+        )
+        if name is not None:
+            self._submissions.append(Submitted(name, seq, payload("t/Add@1", value)))
+        return seq
+
+    def start(self) -> int:
+        seq = self.seq
+        self.add(Start(seq=seq, stamp=self.stamp(), host=(("kernel", "test"),)))
+        return seq
+
+    def step(
+        self, intents: int = 0, abandoned: Sequence[Hash] = (), state: bytes = b"\x02"
+    ) -> list[Hash]:
+        """A step that opens this many intents; return them."""
+        seq = self.seq
+        asked = tuple(
+            Intent(
+                intent=digest("test intent", seq, index),
+                effect="t/charge@1",
+                effect_hash=content_hash(b"charge"),
+                params=b"\x03",
+                key=None,
+                issuer_ref=None,
+            )
+            for index in range(intents)
+        )
+        self.add(
+            Step(
+                seq=seq,
+                cell=CELL,
+                entry=(2, 0),
+                root=2,
+                depth=0,
+                state=self.value(state),
+                status="waiting",
+                events=(),
+                intents=asked,
+                abandoned=tuple(abandoned),
+                ann=None,
+                fuel=10,
+                pages=1,
+                output=content_hash(b"output"),
+            )
+        )
+        return [each.intent for each in asked]
+
+    def receipt(self, intent: Hash, abandoned: Sequence[Hash] = ()) -> int:
+        seq = self.seq
+        self.add(
+            Receipt(
+                seq=seq,
+                stamp=self.stamp(),
+                intent=intent,
+                cell=CELL,
+                effect="t/charge@1",
+                attempt=1,
+                status="ok",
+                payload=b"\x04",
+                payload_schema="t/Charged@1",
+                started_ns=NS,
+                finished_ns=NS + 1,
+                cost_cents=None,
+                executor="node",
+                key_id=bytes(WORLD_KEY.verify_key),
+                signature=bytes_for("signature", seq, 64),
+                outcome="delivered",
+                problem=None,
+                abandoned=tuple(abandoned),
+            )
+        )
+        return seq
+
+    def seal(self) -> Made:
+        """All records since the last seal, as one frame."""
+        opened: list[Opened] = []
+        settled: list[Settled] = []
+        abandoned: list[Hash] = []
+        for record in self.records:
+            if isinstance(record, Step):
+                opened += [Opened(e.intent, record.seq, i) for i, e in enumerate(record.intents)]
+                abandoned += record.abandoned
+            if isinstance(record, Receipt):
+                settled.append(Settled(record.intent, record.seq, receipt_name(record)))
+                abandoned += record.abandoned
+        salt = bytes_for("salt", self.tip.seq + 1, 32)
+        frame, self.tip = seal(self.tip, [to_bytes(each) for each in self.records], salt)
+        made = Made(
+            frame=frame,
+            tip=self.tip,
+            blobs=dict(self._blobs),
+            opened=tuple(opened),
+            settled=tuple(settled),
+            abandoned=tuple(abandoned),
+            submissions=tuple(self._submissions),
+        )
+        self.made.append(made)
+        self.records.clear()
+        self._blobs.clear()
+        self._submissions.clear()
+        return made
+
+    def head(self) -> Head:
+        return Head.of(self.tip).signed(WORLD_KEY)
+
+    @property
+    def frames(self) -> list[Frame]:
+        return [each.frame for each in self.made]
+
+
+def receipt_name(record: Receipt) -> Hash:
+    return digest("aos/receipt-id/1", record.intent, record.key_id, record.signature)
+
+
+AnyStore = LmdbStore | MemoryStore
+
+
+def put(store: AnyStore, journal: Journal, *group: Sealed) -> None:
+    """Append what ``journal`` sealed last, or these, with the head over it."""
+    whole: Sequence[Sealed] = group or journal.made[-1:]
+    store.append(whole, journal.head(), expected=whole[0].frame.header.prev)
+
+
+def grown(store: AnyStore, frames: int, *, value: bytes = b"\x01") -> Journal:
+    """A store with a genesis and this many frames of one event each, and the journal of it."""
+    journal = Journal()
+    journal.genesis()
+    put(store, journal)
+    for _ in range(frames):
+        journal.event(value=value)
+        journal.seal()
+        put(store, journal)
+    assert store.head() == journal.head()
+    return journal
+
+
+def world(folder: Path, frames: int = 3) -> Journal:
+    """A closed store in ``folder`` with this many frames beside the genesis."""
+    with LmdbStore.create(folder) as store:
+        return grown(store, frames)
+
+
+__all__ = ["NO_FRAME", "Journal", "Made", "grown", "put", "world"]

@@ -1,0 +1,192 @@
+"""modules/build: the committed modules are what the sources make, from any checkout path."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.modules.conftest import missing_tool
+from tests.modules.guests import NAMES, ROOT
+
+IDENTICAL, DIFFERS, USAGE, MISSING, INCOMPARABLE = range(5)
+SIZE_BYTES_MAX = 60_000
+WITHOUT_RUST = (
+    "tests/modules",
+    "--ignore=tests/modules/test_build.py",
+    "--ignore=tests/modules/test_service.py",
+)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A copy of modules/ in another place, and what `build --check` said of it."""
+
+    into: Path
+    code: int
+    output: str
+
+
+def copy_and_check(parent: Path) -> Checked:
+    folder, into = parent / "modules", parent / "built"
+    shutil.copytree(ROOT / "modules", folder, ignore=shutil.ignore_patterns("target"))
+    ran = subprocess.run(
+        [sys.executable, folder / "build", "--check", "--into", into],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return Checked(into, ran.returncode, ran.stdout + ran.stderr)
+
+
+def script() -> Any:
+    """modules/build as a module."""
+    loader = SourceFileLoader("modules_build", str(ROOT / "modules/build"))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = module
+    # It has no suffix, so that its byte code would lie beside it.
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = written
+    return module
+
+
+def test_the_committed_modules_are_those_that_their_record_names() -> None:
+    record = json.loads((ROOT / "modules/BUILD.json").read_text())
+
+    assert sorted(record["modules"]) == sorted(NAMES)
+    for name, facts in record["modules"].items():
+        wasm = (ROOT / "modules" / name / f"{name}.wasm").read_bytes()
+        assert facts == {"sha256": hashlib.sha256(wasm).hexdigest(), "size_bytes": len(wasm)}
+        assert len(wasm) < SIZE_BYTES_MAX
+    assert record["rustc"].startswith("rustc ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_path_of_the_machine_that_built_it_is_in_a_module(name: str) -> None:
+    wasm = (ROOT / "modules" / name / f"{name}.wasm").read_bytes()
+
+    for leak in (b"/root", b"/home", b"/usr", b"/work", b"/tmp", b"rustlib", b".rs"):
+        assert leak not in wasm
+
+
+def test_the_sources_make_the_committed_bytes_in_another_place(tmp_path: Path) -> None:
+    checked = copy_and_check(tmp_path / "quite different")
+    if checked.code == MISSING:
+        missing_tool(checked.output)
+    if checked.code != INCOMPARABLE:
+        assert checked.code == IDENTICAL, checked.output
+        return
+    # Another toolchain makes other bytes: then they must at least be the same everywhere, and do
+    # what the committed ones do.
+    other = copy_and_check(tmp_path / "a second place, with a longer name")
+    for name in NAMES:
+        file = f"{name}/{name}.wasm"
+        assert (checked.into / file).read_bytes() == (other.into / file).read_bytes()
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *WITHOUT_RUST],
+        cwd=ROOT,
+        env={**os.environ, "AOS_MODULES_DIR": str(checked.into)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+COMPILER = {"rustc": "rustc 1.96.0", "linker": "LLD 14"}
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script over a folder of its own, which was built by COMPILER."""
+    build = script()
+    monkeypatch.setattr(build, "HERE", tmp_path)
+    (tmp_path / "a").mkdir()
+    assert build.replace({"a": b"bytes"}, COMPILER) == IDENTICAL
+    return build
+
+
+def test_the_same_bytes_by_the_same_compiler_are_identical(build: Any, tmp_path: Path) -> None:
+    assert build.check({"a": b"bytes"}, COMPILER, tmp_path / "into") == IDENTICAL
+
+
+def test_other_bytes_by_the_same_compiler_differ(
+    build: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.check({"a": b"other"}, COMPILER, tmp_path / "into") == DIFFERS
+    assert "run modules/build and commit them" in capsys.readouterr().out
+
+
+def test_a_record_that_does_not_fit_the_bytes_differs(build: Any, tmp_path: Path) -> None:
+    record = tmp_path / "BUILD.json"
+    record.write_text(record.read_text().replace('"size_bytes": 5', '"size_bytes": 6'))
+
+    assert build.check({"a": b"bytes"}, COMPILER, tmp_path / "into") == DIFFERS
+
+
+def test_another_compiler_is_not_compared_with(
+    build: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into = tmp_path / "into"
+
+    code = build.check({"a": b"other"}, {**COMPILER, "linker": "LLD 15"}, into)
+
+    assert code == INCOMPARABLE
+    assert (into / "a/a.wasm").read_bytes() == b"other"
+    assert (tmp_path / "a/a.wasm").read_bytes() == b"bytes"
+    assert f"run the tests with AOS_MODULES_DIR={into}" in capsys.readouterr().out
+
+
+def test_without_a_compiler_it_says_what_to_install(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "modules/build", "--check"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == MISSING
+    assert "rustup target add wasm32-unknown-unknown" in ran.stderr
+    assert "apt-get install rustc-web cargo-web rust-web-src lld" in ran.stderr
+
+
+def test_where_to_put_modules_is_asked_for_with_check_only(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "modules/build", "--into", tmp_path],
+        capture_output=True,
+        check=False,
+    )
+
+    assert ran.returncode == USAGE
+
+
+def test_the_codec_passes_its_own_tests(tmp_path: Path) -> None:
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        missing_tool("there is no cargo on the PATH")
+        return
+    ran = subprocess.run(
+        [cargo, "test", "--quiet", "--offline", "--locked", "--package", "aos-abi"],
+        cwd=ROOT / "modules",
+        env={**os.environ, "CARGO_TARGET_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -1,0 +1,3 @@
+"""AOS: a deterministic, event-sourced workflow kernel."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Values: canonical CBOR, schemas, the JSON lens and hashes (spec/values.md)."""

@@ -1,0 +1,374 @@
+"""Canonical CBOR: Value -> the one spelling of it, and bytes -> Value at two gates.
+
+Canonical is RFC 8949 section 4.2.1: shortest heads, definite lengths, map keys in the order of
+their encoded bytes, no duplicates, no tags (spec/values.md, V-10 to V-19). The ingress gate reads
+what other programs write: any key order and integer width. The record gate reads what we wrote: one
+byte that is not canonical is damage. Both bound time and memory before they allocate: a declared
+length is compared with the bytes that are left.
+
+    head      initial byte = major type << 5 | info
+              info 0..23   the argument itself
+              info 24..27  the argument follows in 1, 2, 4 or 8 bytes
+    majors    0 n   1 -1-n   2 bytes   3 text   4 array   5 map   6 tag   7 false, true, null
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Final, TypeAlias
+
+from aos.values.errors import MalformedCbor, quoted
+
+Value: TypeAlias = "bool | int | bytes | str | list[Value] | dict[str | int, Value] | None"
+
+INGRESS_BYTES_MAX: Final = 1 << 20
+INGRESS_ITEMS_MAX: Final = 65_536
+INGRESS_DEPTH_MAX: Final = 64
+RECORD_BYTES_MAX: Final = 1 << 26
+RECORD_ITEMS_MAX: Final = 1 << 22
+RECORD_DEPTH_MAX: Final = 128
+"""What we write ourselves wraps values that came in, so it may be deeper than they are."""
+
+INTEGER_MIN: Final = -(1 << 64)
+INTEGER_MAX: Final = (1 << 64) - 1
+
+FALSE: Final = 0xF4
+TRUE: Final = 0xF5
+NULL: Final = 0xF6
+_SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
+_BYTE: Final = tuple(bytes([n]) for n in range(256))
+
+
+# Encoding
+
+
+def encode(value: Value) -> bytes:
+    """The canonical bytes of any Value.
+
+    Raises TypeError for what is not a Value (a float, a tuple, a subclass, text with a lone
+    surrogate) and OverflowError for an integer outside -2^64 to 2^64-1 or for more levels than the
+    record gate reads. Both are bugs of the caller.
+    """
+    return _encode(value, RECORD_DEPTH_MAX)
+
+
+encode_text_keyed = encode
+"""For values whose maps have text keys only. One encoder serves both: cbor2's was no faster."""
+
+
+def head(major: int, n: int) -> bytes:
+    """The shortest head; ``major`` is the major type already shifted (0x40 for bytes)."""
+    if n < 24:
+        return _BYTE[major | n]
+    if n < 0x100:
+        return bytes((major | 24, n))
+    if n < 0x1_0000:
+        return bytes((major | 25, n >> 8, n & 0xFF))
+    if n < 0x1_0000_0000:
+        return _BYTE[major | 26] + n.to_bytes(4, "big")
+    if n <= INTEGER_MAX:
+        return _BYTE[major | 27] + n.to_bytes(8, "big")
+    raise OverflowError("an integer of a Value is between -2^64 and 2^64-1")
+
+
+def encode_key(key: str | int) -> bytes:
+    """A map key: what canonical order compares."""
+    if type(key) is str:
+        return _short_text(key) if len(key) <= 32 else encode_text(key)
+    if type(key) is int:
+        return encode_integer(key)
+    raise TypeError(f"not a map key: {type(key).__name__}")
+
+
+def encode_integer(value: int) -> bytes:
+    if value < 0:
+        return head(0x20, -1 - value)
+    return _BYTE[value] if value < 24 else head(0x00, value)
+
+
+def encode_bytes(value: bytes) -> bytes:
+    return head(0x40, len(value)) + value
+
+
+def encode_text(value: str) -> bytes:
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        raise TypeError("not a Value: text with a lone surrogate") from None
+    return head(0x60, len(data)) + data
+
+
+# Field names come again and again. Long texts stay out, so that the cache cannot hold much.
+_short_text = lru_cache(maxsize=4096)(encode_text)
+
+
+def _encode(value: Value, levels: int) -> bytes:
+    try:
+        write = _WRITERS[type(value)]
+    except KeyError:
+        raise TypeError(f"not a Value: {type(value).__name__}") from None
+    return write(value, levels)
+
+
+def _write_list(value: list[Value], levels: int) -> bytes:
+    levels = _inside(levels)
+    return head(0x80, len(value)) + b"".join([_encode(item, levels) for item in value])
+
+
+def _write_map(value: dict[str | int, Value], levels: int) -> bytes:
+    levels = _inside(levels)
+    # No encoded key is a prefix of another, so entries sort as their keys do.
+    entries = sorted([encode_key(key) + _encode(item, levels) for key, item in value.items()])
+    return head(0xA0, len(entries)) + b"".join(entries)
+
+
+def _inside(levels: int) -> int:
+    if levels == 0:
+        raise OverflowError(f"a value nests at most {RECORD_DEPTH_MAX} levels deep")
+    return levels - 1
+
+
+_WRITERS: Final[dict[type, Callable[[Any, int], bytes]]] = {
+    str: lambda value, _: encode_text(value),
+    int: lambda value, _: encode_integer(value),
+    bytes: lambda value, _: encode_bytes(value),
+    bool: lambda value, _: b"\xf5" if value else b"\xf4",
+    NoneType: lambda _value, _: b"\xf6",
+    list: _write_list,
+    dict: _write_map,
+}
+
+
+# Decoding
+
+
+def decode_record(
+    data: bytes, *, max_bytes: int = RECORD_BYTES_MAX, max_items: int = RECORD_ITEMS_MAX
+) -> Value:
+    """Read what ``encode`` wrote. One byte that is not canonical raises MalformedCbor."""
+    gate = _Gate(data, canonical=True, max_bytes=max_bytes, max_items=max_items)
+    return gate.read(0, RECORD_DEPTH_MAX)
+
+
+def decode_ingress(
+    data: bytes,
+    *,
+    max_bytes: int = INGRESS_BYTES_MAX,
+    max_items: int = INGRESS_ITEMS_MAX,
+    max_depth: int = INGRESS_DEPTH_MAX,
+) -> Value:
+    """Read what another program wrote: any key order and integer width, one leading tag 55799.
+
+    Refused with MalformedCbor: duplicate keys, indefinite lengths, other tags, floats, simple
+    values but false, true and null, map keys that are neither text nor integer, text that is not
+    UTF-8, trailing bytes, and anything over the limits. An item is anything with a head, a key too.
+    """
+    gate = _Gate(data, canonical=False, max_bytes=max_bytes, max_items=max_items)
+    return gate.read(len(_SELF_DESCRIBED) if data.startswith(_SELF_DESCRIBED) else 0, max_depth)
+
+
+def is_within(value: object, *, levels: int, items: int) -> bool:
+    """Whether ``value`` nests at most so many levels of containers, with at most so many items."""
+    items -= 1
+    layer = [value]
+    while True:
+        layer = [part for part in layer if type(part) is list or type(part) is dict]
+        if not layer:
+            return items >= 0
+        if levels == 0 or items < 0:
+            return False
+        levels -= 1
+        inside: list[object] = []
+        for container in layer:
+            if type(container) is dict:
+                items -= 2 * len(container)
+                inside += container.values()
+            elif type(container) is list:
+                items -= len(container)
+                inside += container
+        layer = inside
+
+
+class _Gate:
+    """What holds for one whole decoding. ``items`` counts down."""
+
+    __slots__ = ("canonical", "data", "items", "max_items", "size")
+
+    def __init__(self, data: bytes, *, canonical: bool, max_bytes: int, max_items: int) -> None:
+        if len(data) > max_bytes:
+            raise MalformedCbor(
+                f"too large: expected at most {max_bytes} bytes, found {len(data)}",
+                offset=max_bytes,
+            )
+        self.data = data
+        self.size = len(data)
+        self.canonical = canonical
+        self.max_items = max_items
+        self.items = max_items - 1
+
+    def read(self, start: int, levels: int) -> Value:
+        value, end = _item(self.data, start, levels, self)
+        if end != self.size:
+            raise MalformedCbor(f"expected the end, found {self.size - end} bytes more", offset=end)
+        return value
+
+
+# Each reader takes the position of an item and returns (value, position after it). ``levels`` is
+# how many containers may still be opened, so the recursion is bounded; ``data`` is passed beside
+# the gate because a local is quicker to reach than an attribute.
+
+
+def _item(data: bytes, at: int, levels: int, gate: _Gate) -> tuple[Value, int]:
+    try:
+        initial = data[at]
+    except IndexError:
+        raise MalformedCbor("cut short: expected a value, found the end", offset=at) from None
+    if initial < 24:
+        return initial, at + 1
+    if 0x60 <= initial < 0x78:
+        end = at + initial - 0x5F
+        if end <= gate.size:
+            return _text(data, at + 1, end), end
+    elif initial == NULL:
+        return None, at + 1
+    elif initial == TRUE:
+        return True, at + 1
+    elif initial == FALSE:
+        return False, at + 1
+    elif initial >= 0xC0:
+        raise _unwanted(data, at, gate)
+    n, start = _argument(data, at, gate)
+    major = initial >> 5
+    if major == 0:
+        return n, start
+    if major == 1:
+        return -1 - n, start
+    if major >= 4:
+        return (_array if major == 4 else _map)(data, start, n, levels, gate)
+    end = start + n
+    if end > gate.size:
+        raise MalformedCbor(
+            f"cut short: expected {n} bytes, found {gate.size - start} to the end", offset=at
+        )
+    return (data[start:end] if major == 2 else _text(data, start, end)), end
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    try:
+        return data[start:end].decode()
+    except UnicodeDecodeError as error:
+        raise MalformedCbor("text is not valid UTF-8", offset=start + error.start) from None
+
+
+def _argument(data: bytes, at: int, gate: _Gate) -> tuple[int, int]:
+    """(argument, position after the head) of any major type but 7."""
+    info = data[at] & 31
+    if info < 24:
+        return info, at + 1
+    if info > 27:
+        if info == 31 and 0x40 <= data[at] < 0xC0:
+            raise MalformedCbor("indefinite length: expected a definite one", offset=at)
+        raise MalformedCbor(f"not CBOR: reserved initial byte 0x{data[at]:02x}", offset=at)
+    end = at + 1 + (1 << info - 24)
+    if end > gate.size:
+        raise MalformedCbor("cut short: expected the rest of a head, found the end", offset=at)
+    n = int.from_bytes(data[at + 1 : end], "big")
+    if gate.canonical and n < _LEAST[info]:
+        raise MalformedCbor("not canonical: expected the shortest head", offset=at)
+    return n, end
+
+
+_LEAST: Final = {24: 24, 25: 0x100, 26: 0x1_0000, 27: 0x1_0000_0000}
+
+
+def _open(at: int, items: int, levels: int, gate: _Gate) -> int:
+    """Enter a container of so many items whose first would be at ``at``; -> levels left inside."""
+    if items > gate.size - at:
+        raise MalformedCbor(
+            f"cut short: expected {items} items, found {gate.size - at} bytes to the end", offset=at
+        )
+    gate.items -= items
+    if gate.items < 0:
+        raise MalformedCbor(f"too many items: expected at most {gate.max_items}", offset=at)
+    if levels == 0:
+        raise MalformedCbor("nested too deep: expected no container here", offset=at)
+    return levels - 1
+
+
+def _array(data: bytes, at: int, n: int, levels: int, gate: _Gate) -> tuple[list[Value], int]:
+    levels = _open(at, n, levels, gate)
+    out: list[Value] = []
+    try:
+        for _ in range(n):
+            value, at = _item(data, at, levels, gate)
+            out.append(value)
+    except MalformedCbor as problem:
+        raise problem.under(len(out)) from None
+    return out, at
+
+
+def _map(
+    data: bytes, at: int, n: int, levels: int, gate: _Gate
+) -> tuple[dict[str | int, Value], int]:
+    levels = _open(at, 2 * n, levels, gate)
+    out: dict[str | int, Value] = {}
+    canonical = gate.canonical
+    last = b""
+    for _ in range(n):
+        start = at
+        key, at = _key(data, at, gate)
+        if canonical:
+            encoded = data[start:at]
+            if encoded <= last:
+                what = "duplicate" if encoded == last else "not canonical: out of order"
+                raise MalformedCbor(f"map key {_shown(key)}: {what}", offset=start)
+            last = encoded
+        elif key in out:
+            raise MalformedCbor(f"map key {_shown(key)}: duplicate", offset=start)
+        try:
+            out[key], at = _item(data, at, levels, gate)
+        except MalformedCbor as problem:
+            raise problem.under(key) from None
+    return out, at
+
+
+def _key(data: bytes, at: int, gate: _Gate) -> tuple[str | int, int]:
+    if at >= gate.size:
+        raise MalformedCbor("cut short: expected a map key, found the end", offset=at)
+    initial = data[at]
+    if 0x60 <= initial < 0x78:
+        end = at + initial - 0x5F
+        if end <= gate.size:
+            return _text(data, at + 1, end), end
+    if initial < 0x40 or 0x60 <= initial < 0x80:
+        key, end = _item(data, at, 0, gate)
+        assert type(key) is str or type(key) is int
+        return key, end
+    raise MalformedCbor("map key: expected text or an integer", offset=at)
+
+
+def _shown(key: str | int) -> str:
+    return quoted(key) if type(key) is str else str(key)
+
+
+def _unwanted(data: bytes, at: int, gate: _Gate) -> MalformedCbor:
+    """Why a tag, float or simple value is refused."""
+    initial = data[at]
+    if initial < 0xE0:
+        tag, _ = _argument(data, at, gate)
+        return MalformedCbor(f"tag {tag}: expected a value without tags", offset=at)
+    what = _SIMPLE.get(initial, f"simple value or reserved byte 0x{initial:02x}")
+    return MalformedCbor(
+        f"{what}: expected null, bool, integer, bytes, text, array or map", offset=at
+    )
+
+
+_SIMPLE: Final = {
+    0xF7: "undefined",
+    0xF9: "16-bit float",
+    0xFA: "32-bit float",
+    0xFB: "64-bit float",
+    0xFF: "break without an indefinite length",
+}

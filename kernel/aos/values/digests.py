@@ -1,0 +1,56 @@
+"""Every hash is BLAKE3; every structured preimage is a canonical array behind a domain string.
+
+``digest("aos/intent/1", world, …)`` hashes the canonical CBOR of ``["aos/intent/1", world, …]``, so
+that no two kinds of thing can share a preimage (spec/values.md, V-60).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NewType
+
+from blake3 import blake3
+
+from aos.values.cbor import Value, encode
+from aos.values.errors import ValueProblem, quoted
+
+Hash = NewType("Hash", bytes)
+"""32 raw bytes, BLAKE3."""
+
+HASH_BYTES: Final = 32
+
+_TEXT: Final = re.compile(r"blake3:([0-9a-f]{64})")
+
+
+def digest(domain: str, *parts: Value) -> Hash:
+    """Hash of a structured thing: BLAKE3 over the canonical array ``[domain, *parts]``."""
+    return Hash(blake3(encode([domain, *parts])).digest())
+
+
+def content_hash(data: bytes) -> Hash:
+    """Hash of bytes as they are: blobs, modules, params, payloads, outputs."""
+    return Hash(blake3(data).digest())
+
+
+def hash_text(hash_: Hash) -> str:
+    """``blake3:`` and 64 lower-case hex digits."""
+    return f"blake3:{hash_.hex()}"
+
+
+def parse_hash(text: str) -> Hash:
+    """Read what ``hash_text`` wrote. Anything else is a ValueProblem that says how to mend it."""
+    match = _TEXT.fullmatch(text)
+    if match:
+        return Hash(bytes.fromhex(match[1]))
+    algorithm, colon, _ = text.partition(":")
+    if colon and algorithm != "blake3":
+        raise ValueProblem(
+            f"expected blake3:<64 hex>, found a {quoted(algorithm)} hash"
+            " (AOS hashes are BLAKE3; leave the hash out and it is filled in)"
+        )
+    raise ValueProblem(f"expected blake3:<64 lower-case hex digits>, found {quoted(text)}")
+
+
+def derive(context: str, key_material: bytes, size: int) -> bytes:
+    """``size`` bytes from BLAKE3's key derivation mode, extended as far as is asked for."""
+    return blake3(key_material, derive_key_context=context).digest(length=size)

@@ -1,0 +1,94 @@
+"""What a value can be refused for, and how the place in it is written (spec/values.md, V-3).
+
+Refused
+├── ValueProblem        a value is not what it must be; ``path`` says where
+│   └── MalformedCbor   the bytes are not acceptable CBOR at this gate; ``offset`` says which byte
+└── SchemaProblems      type expressions are refused, all of them at once
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Self
+
+from aos.errors import Refused, sentence
+
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+_SEGMENT_CHARACTERS_MAX: Final = 64
+
+
+class ValueProblem(Refused):
+    """A value is not what it must be. Nothing has changed.
+
+    Attributes:
+        path: Where, from the root ``$`` ("$.items[2].qty").
+        message: What is wrong there. ``str()`` joins the two.
+    """
+
+    def __init__(self, message: str, *, path: str = "$") -> None:
+        super().__init__(message, path)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+    def under(self, key: str | int) -> Self:
+        """The same problem, seen from one level further out: ``key`` is the field, key or index."""
+        self.path = "$" + segment(key) + self.path[1:]
+        return self
+
+
+class MalformedCbor(ValueProblem):
+    """The bytes are not acceptable CBOR at this gate.
+
+    Attributes:
+        offset: Index of the first byte that is wrong.
+    """
+
+    def __init__(self, message: str, *, offset: int, path: str = "$") -> None:
+        super().__init__(f"{message} (byte {offset})", path=path)
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaProblem:
+    """One refused place: ``pointer`` is a JSON pointer into the type expression of ``schema``."""
+
+    schema: str
+    pointer: str
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        return sentence(self.message, where=f"{self.schema}#{self.pointer}", hint=self.hint)
+
+
+class SchemaProblems(Refused):
+    """Type expressions are refused. ``problems`` has every one of them, in order of schema name."""
+
+    def __init__(self, problems: Iterable[SchemaProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+
+def segment(key: str | int) -> str:
+    """One step of a path: ``.qty`` for a plain name, ``[2]`` for a number, else ``["a b"]``."""
+    if isinstance(key, int):
+        return f"[{key}]"
+    if len(key) <= _SEGMENT_CHARACTERS_MAX and _PLAIN_NAME.fullmatch(key):
+        return f".{key}"
+    return f"[{quoted(key)}]"
+
+
+def quoted(text: str) -> str:
+    """``text`` in JSON quotes, cut after 64 characters so that a hostile key cannot fill a log."""
+    if len(text) <= _SEGMENT_CHARACTERS_MAX:
+        return json.dumps(text)
+    return json.dumps(text[:_SEGMENT_CHARACTERS_MAX])[:-1] + '…"'

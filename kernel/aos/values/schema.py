@@ -1,0 +1,167 @@
+"""Type expressions, compiled once, and what may be done with values of those types.
+
+``bytes --from_ingress--> canonical bytes``; ``bytes --from_record--> value``; ``text --from_json-->
+value``. What passed one of these is in normal form and is never checked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from aos.values.cbor import (
+    INGRESS_BYTES_MAX,
+    INGRESS_DEPTH_MAX,
+    INGRESS_ITEMS_MAX,
+    RECORD_BYTES_MAX,
+    RECORD_ITEMS_MAX,
+    Value,
+    decode_ingress,
+    decode_record,
+    is_within,
+)
+from aos.values.codec import Codec, Room, build
+from aos.values.errors import SchemaProblem, SchemaProblems, ValueProblem, quoted
+from aos.values.expressions import Type, read_types
+from aos.values.json_text import parse_json
+from aos.values.show import describe, untyped_to_json
+
+__all__ = [
+    "Schema",
+    "SchemaProblem",
+    "SchemaProblems",
+    "compile_schemas",
+    "describe",
+    "parse_json",
+    "untyped_to_json",
+    "value_at",
+]
+
+
+class Schema:
+    """One compiled schema. Stateless: the same value gives the same answer, from any thread."""
+
+    __slots__ = ("_codec", "name", "type")
+
+    def __init__(self, name: str, type_: Type, codec: Codec) -> None:
+        self.name: Final = name
+        self.type: Final = type_
+        self._codec = codec
+
+    def __repr__(self) -> str:
+        return f"Schema({self.name!r})"
+
+    def normalise(self, value: Value) -> Value:
+        """A value that the ingress gate decoded -> its normal form. Raises ValueProblem."""
+        return self._codec.normal(value, Room())
+
+    def from_ingress(self, data: bytes, *, max_bytes: int = INGRESS_BYTES_MAX) -> bytes:
+        """Bytes of another program -> the canonical bytes of the normal form.
+
+        ``max_bytes`` holds for both. Raises ValueProblem (MalformedCbor for what is not CBOR).
+        """
+        if len(data) <= max_bytes and self._read(data, INGRESS_ITEMS_MAX) is not None:
+            return data
+        canonical = self.encode(self.normalise(decode_ingress(data, max_bytes=max_bytes)))
+        if len(canonical) > max_bytes:
+            raise ValueProblem(
+                f"too large: expected at most {max_bytes} bytes in canonical form,"
+                f" found {len(canonical)}"
+            )
+        return canonical
+
+    def from_record(self, data: bytes) -> Value:
+        """Bytes that ``encode`` wrote -> the value. Not canonical or not normal: ValueProblem."""
+        if len(data) <= RECORD_BYTES_MAX:
+            read = self._read(data, RECORD_ITEMS_MAX)
+            if read is not None:
+                return read[0]
+        value = decode_record(data)
+        normal = self.normalise(value)
+        if normal != value:
+            raise _difference(normal, value)
+        return value
+
+    def _read(self, data: bytes, items: int) -> tuple[Value] | None:
+        """(value,) where ``data`` is exactly its canonical bytes. None: go the careful way."""
+        try:
+            value, end = self._codec.read(data, 0)
+        except (IndexError, ValueError):
+            return None
+        # An item is at least a byte, so few bytes need no counting. Depth is bounded by the type.
+        if end == len(data) and (
+            len(data) <= items or is_within(value, levels=INGRESS_DEPTH_MAX, items=items)
+        ):
+            return (value,)
+        return None
+
+    def encode(self, value: Value) -> bytes:
+        """Canonical bytes of a value in normal form. Of another the result means nothing."""
+        return self._codec.encode(value)
+
+    def from_json(self, text: str, *, max_bytes: int = INGRESS_BYTES_MAX) -> Value:
+        """Authoring JSON -> the value in normal form. Raises ValueProblem."""
+        # A map with integer keys is two levels of arrays in JSON, and one level in CBOR.
+        return self.from_json_object(
+            parse_json(
+                text,
+                max_bytes=max_bytes,
+                max_depth=2 * INGRESS_DEPTH_MAX,
+                max_items=INGRESS_ITEMS_MAX,
+            )
+        )
+
+    def from_json_object(self, obj: object) -> Value:
+        """What ``parse_json`` returned -> the value in normal form. Raises ValueProblem."""
+        return self._codec.from_json(obj, Room())
+
+    def to_json(self, value: Value) -> object:
+        """A value in normal form -> an object for json.dumps; ``from_json_object`` reads it."""
+        return self._codec.to_json(value)
+
+
+def compile_schemas(types: Mapping[str, object]) -> dict[str, Schema]:
+    """Compile all schemas of a manifest together: name -> type expression.
+
+    Raises SchemaProblems with every problem of every expression.
+    """
+    codecs: dict[str, Codec] = {}
+    schemas: dict[str, Schema] = {}
+    for name, type_ in read_types(types).items():
+        codecs[name] = build(type_, codecs)
+        schemas[name] = Schema(name, type_, codecs[name])
+    return schemas
+
+
+def value_at(value: Value, dotted: str) -> Value:
+    """The part of ``value`` that a key_field names: "order_id", "a.b", "$value.note_id"."""
+    here = value
+    path = "$"
+    for name in dotted.split("."):
+        if not isinstance(here, dict):
+            raise ValueProblem(
+                f"expected a record with the field {quoted(name)}, found {describe(here)}",
+                path=path,
+            )
+        if name not in here:
+            raise ValueProblem(f"expected the field {quoted(name)}, found none", path=path)
+        here = here[name]
+        path = f"{path}.{name}"
+    return here
+
+
+def _difference(normal: Value, found: Value) -> ValueProblem:
+    """Where a canonical value first differs from its normal form."""
+    if isinstance(normal, dict) and isinstance(found, dict):
+        for name, part in normal.items():
+            if name not in found:
+                return ValueProblem("not in normal form: expected null, found no such field").under(
+                    name
+                )
+            if part != found[name]:
+                return _difference(part, found[name]).under(name)
+    if isinstance(normal, list) and isinstance(found, list) and len(normal) == len(found):
+        for index, (part, other) in enumerate(zip(normal, found, strict=True)):
+            if part != other:
+                return _difference(part, other).under(index)
+    return ValueProblem(f"not in normal form: expected {describe(normal)}, found {describe(found)}")

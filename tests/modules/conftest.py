@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -36,10 +35,3 @@ def sandbox(orders: Loaded, puppet: Loaded) -> Iterator[Sandbox]:
     sandbox = Sandbox({**orders.modules, **puppet.modules}.__getitem__)
     yield sandbox
     sandbox.close()
-
-
-def missing_tool(what: str) -> None:
-    """Skip loudly, or fail where the tools are required."""
-    if os.environ.get("AOS_REQUIRE_TOOLS") == "1":
-        pytest.fail(f"AOS_REQUIRE_TOOLS=1, and {what}")
-    pytest.skip(f"SKIPPED FOR A MISSING TOOL: {what}")

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.modules.conftest import missing_tool
 from tests.modules.guests import NAMES, ROOT
+from tests.tools import missing
 
 IDENTICAL, DIFFERS, USAGE, MISSING, INCOMPARABLE = range(5)
 SIZE_BYTES_MAX = 60_000
@@ -87,7 +87,7 @@ def test_no_path_of_the_machine_that_built_it_is_in_a_module(name: str) -> None:
 def test_the_sources_make_the_committed_bytes_in_another_place(tmp_path: Path) -> None:
     checked = copy_and_check(tmp_path / "quite different")
     if checked.code == MISSING:
-        missing_tool(checked.output)
+        missing(checked.output)
     if checked.code != INCOMPARABLE:
         assert checked.code == IDENTICAL, checked.output
         return
@@ -179,8 +179,7 @@ def test_where_to_put_modules_is_asked_for_with_check_only(tmp_path: Path) -> No
 def test_the_codec_passes_its_own_tests(tmp_path: Path) -> None:
     cargo = shutil.which("cargo")
     if cargo is None:
-        missing_tool("there is no cargo on the PATH")
-        return
+        missing("there is no cargo on the PATH")
     ran = subprocess.run(
         [cargo, "test", "--quiet", "--offline", "--locked", "--package", "aos-abi"],
         cwd=ROOT / "modules",

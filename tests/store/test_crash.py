@@ -16,6 +16,7 @@ from aos.store.lmdb_store import LmdbStore
 from tests.store.children import end, line, spawn
 from tests.store.journal import WORLD, Journal
 from tests.store.writer import group
+from tests.tools import missing
 
 ROUNDS = 6
 
@@ -72,7 +73,7 @@ def under_strace(folder: Path, *inject: str) -> list[str]:
 def strace() -> None:
     program = shutil.which("strace")
     if program is None:
-        pytest.skip("strace is not installed: failing system calls are NOT TESTED here")
+        missing("strace is not installed: failing system calls are not tested")
     tried = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True, check=False)
     if tried.returncode:
         pytest.skip(f"strace may not trace: failing system calls are NOT TESTED: {tried.stderr!r}")

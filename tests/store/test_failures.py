@@ -20,6 +20,7 @@ from aos.values.digests import content_hash
 from tests.store.children import in_child
 from tests.store.faulty import FaultyEnvironment, error
 from tests.store.journal import Journal, grown, put
+from tests.tools import missing
 
 PLENTY = 1 << 40
 
@@ -185,7 +186,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         mounted = subprocess.run(command, capture_output=True, check=False)
     except FileNotFoundError:
-        pytest.skip("there is no mount program: a disk that is really full is NOT TESTED here")
+        missing("there is no mount program: a disk that is really full is not tested")
     if mounted.returncode:
         pytest.skip(f"mount is not permitted: a full disk is NOT TESTED: {mounted.stderr!r}")
     yield folder

@@ -1,0 +1,1 @@
+"""Executors: they run published effects and bring back how each ended (spec/executors.md)."""

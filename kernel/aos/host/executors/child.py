@@ -1,0 +1,385 @@
+"""Effects that run in a worker process, which is started again when it dies (X-50 to X-58)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from aos.core.inputs import STATUSES
+from aos.host.executors.backlog import Backlog, Work
+from aos.host.executors.life import Life, NotReady, Ready
+from aos.host.executors.settling import REFUSED, Settling
+from aos.host.executors.task import NODE, Outcome, Report, Settle, Stats, Task
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.failure import Failure
+from aos.worker.wire import Message, WireProblem
+
+QUICK_S: Final = 10.0
+"""A process that lived for less died quickly."""
+
+QUICK_DEATHS_MAX: Final = 5
+BACKOFF_S: Final = 0.1
+BACKOFF_S_MAX: Final = 5.0
+DRAIN_S: Final = 2.0
+"""What running effects have to end in when the node stops."""
+
+
+class ChildExecutor:
+    """Runs tasks in a process made by ``command``.
+
+    The process is started by ``start``; where ``slots`` says what it can do, by the first task.
+    """
+
+    def __init__(
+        self,
+        *,
+        label: str,
+        command: Sequence[str],
+        world: Hash | None,
+        report: Report,
+        slots: Mapping[str, int] | None = None,
+    ) -> None:
+        self._name = label
+        self._command = command
+        self._world = world
+        self._report = report
+        self._is_lazy = slots is not None
+        self._key: bytes | None = None
+        self._manifest: Effective | None = None
+        self._backlog = Backlog()
+        self._backlog.slots = slots or {}
+        self._acks: list[Hash] = []
+        self._life: Life | None = None
+        self._is_ready = False
+        self._is_stuck = False
+        self._is_stopping = False
+        self._is_over = False
+        self.on_stranded: Callable[[], None] = lambda: None
+        self._turn: asyncio.Handle | None = None
+        self._wanted = asyncio.Event()
+        self._calm = asyncio.Event()
+        self._settling: Settling | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def effects(self) -> frozenset[str]:
+        return frozenset(self._backlog.slots)
+
+    @property
+    def signer(self) -> tuple[str, bytes] | None:
+        return None if self._key is None else (self._name, self._key)
+
+    async def start(self, settle: Settle) -> None:
+        """Start the process and wait until it is ready, unless it is one that waits for a task.
+
+        Raises:
+            BadUsage: Its functions cannot be loaded, or it ended before it was ready.
+        """
+        loop = asyncio.get_running_loop()
+        self._settling = Settling(self._name, settle, self._report)
+        first: asyncio.Future[NotReady | None] = loop.create_future()
+        if self._is_lazy:
+            first.set_result(None)
+        else:
+            self._wanted.set()
+        self._supervisor = loop.create_task(self._supervise(first))
+        self._supervisor.add_done_callback(lambda task: self._supervised(task, first))
+        problem = await first
+        if problem is not None:
+            raise problem
+
+    def use(self, effective: Effective) -> None:
+        self._manifest = effective
+        if self._life is not None and self._is_ready:
+            self._life.send(_manifest(effective))
+        self._plan()
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            self._backlog.add(task)
+        self._wanted.set()
+        self._plan()
+        if self._is_over:
+            self.on_stranded()
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        for intent in intents:
+            running = self._backlog.cancel(intent)
+            if running is not None and self._life is not None:
+                self._life.send(_cancel(running))
+        self._plan()
+
+    async def stop(self) -> None:
+        """Let running effects end, for a while; then end the process."""
+        self._is_stopping = True
+        if self._supervisor is None or self._settling is None:
+            return
+        if self._backlog.running:
+            self._calm.clear()
+            waiting = asyncio.ensure_future(self._calm.wait())
+            await asyncio.wait({waiting}, timeout=DRAIN_S)
+            waiting.cancel()
+        await self._settling.drain(DRAIN_S)
+        self._send_acks()
+        self._supervisor.cancel()
+        await asyncio.gather(self._supervisor, return_exceptions=True)
+
+    def stats(self) -> Stats:
+        busy = self._backlog.busy
+        done = 0 if self._settling is None else self._settling.done
+        return Stats(running=busy, queued=len(self._backlog) - busy, done=done)
+
+    def stranded(self) -> Mapping[Hash, Task]:
+        """Tasks that are not run any more: one ended the process, or it is not started again."""
+        return self._backlog.tasks() if self._is_over else self._backlog.parked
+
+    # The process
+
+    async def _supervise(self, first: asyncio.Future[NotReady | None]) -> None:
+        """One life after another, until it is pointless or the node stops."""
+        clock = asyncio.get_running_loop().time
+        quick = 0
+        await self._wanted.wait()
+        while not self._is_stopping:
+            begun = clock()
+            self._is_stuck = False
+            try:
+                ending = await self._live(first)
+            except NotReady as problem:
+                if not first.done():
+                    first.set_result(problem)
+                    return
+                ending = str(problem)
+            cause = self._backlog.take_back(is_death=not self._is_stuck)
+            if cause is not None:
+                self._tell_parked(cause, ending)
+                self.on_stranded()
+            if cause is not None or self._is_stuck:
+                quick = 0
+            else:
+                quick = quick + 1 if clock() - begun < QUICK_S else 1
+            if quick >= QUICK_DEATHS_MAX:
+                self._is_over = True
+                self._tell_over(quick, ending)
+                self.on_stranded()
+                return
+            if not self._is_stuck and not self._is_stopping:
+                self._tell_again(ending)
+                await asyncio.sleep(min(BACKOFF_S * 2.0 ** max(quick - 1, 0), BACKOFF_S_MAX))
+
+    def _supervised(self, task: asyncio.Task[None], first: asyncio.Future[NotReady | None]) -> None:
+        """Nothing starts the process any more; whoever waits for it is told."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._is_over = True
+            self._report(f"executor {self._name}: it cannot go on: {error!r}")
+            self.on_stranded()
+        if not first.done():
+            first.set_result(NotReady(f"{self._name}: it was stopped before it was ready"))
+
+    async def _live(self, first: asyncio.Future[NotReady | None]) -> str:
+        """One process from start to end; how it ended."""
+        life = Life(self._command, label=self._name, report=self._report, on_message=self._receive)
+        self._life = life
+        try:
+            self._get_ready(life, await life.begin(self._world))
+            if not first.done():
+                first.set_result(None)
+            return await life.ended()
+        finally:
+            self._is_ready = False
+            await life.end()
+            self._life = None
+
+    def _get_ready(self, life: Life, ready: Ready) -> None:
+        if not self._is_lazy:
+            self._name, self._key, self._backlog.slots = ready.name, ready.key, ready.slots
+            life.label = ready.name
+        self._is_ready = True
+        if self._manifest is not None:
+            life.send(_manifest(self._manifest))
+        self._plan()
+
+    def _tell_again(self, ending: str) -> None:
+        self._report(
+            f"executor {self._name}: its process died ({ending}); it is started again, "
+            f"{len(self._backlog)} tasks are open"
+        )
+
+    def _tell_over(self, deaths: int, ending: str) -> None:
+        self._report(
+            f"executor {self._name}: its process died {deaths} times in a row, each time within "
+            f"{QUICK_S:.0f} s of its start ({ending}); it is not started again, and "
+            f"{len(self._backlog)} tasks stay open until the world is run again"
+        )
+
+    def _tell_parked(self, work: Work, ending: str) -> None:
+        self._report(
+            f"executor {self._name}: {work.task.effect.name} {hash_text(work.task.intent)} was "
+            f"running in {work.deaths} deaths of the process, the last time alone ({ending}); it "
+            "is not run again and stays open until the world is run again"
+        )
+
+    # Tasks out
+
+    def _plan(self) -> None:
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        """Send what may run now. One turn of the loop makes one write of it."""
+        self._turn = None
+        if not self._is_ready or self._manifest is None or self._life is None:
+            return
+        self._send_acks()
+        if self._is_stopping:
+            return
+        for work in self._backlog.canceling():
+            self._life.send(_cancel(work))
+        for work in self._backlog.ready():
+            blobs = self.prepare(work.task)
+            if isinstance(blobs, Failure):
+                self._end_unsent(work, blobs)
+            else:
+                self._life.send(_run(work, blobs))
+
+    def _send_acks(self) -> None:
+        if self._acks and self._life is not None:
+            self._life.send({"op": "ack", "intents": list(self._acks)})
+            self._acks.clear()
+
+    def prepare(self, task: Task) -> Sequence[bytes] | Failure:  # noqa: ARG002  # others use it
+        """The blobs that go with a task, or why it cannot run. For executors that do not sign."""
+        return ()
+
+    def _end_unsent(self, work: Work, failure: Failure) -> None:
+        now = max(work.task.opened_ns, time.time_ns())
+        self._end(
+            Outcome(
+                intent=work.task.intent,
+                effect=work.task.effect.name,
+                attempt=work.attempt,
+                status="error",
+                payload=failure.payload(),
+                started_ns=now,
+                finished_ns=now,
+            )
+        )
+
+    # Results in
+
+    def _receive(self, message: Message) -> None:
+        op = message["op"]
+        if op == "done":
+            task = self._backlog.running_task(_intent(message))
+            if task is not None:  # else it is settled already, or was never sent
+                self._end(self._outcome(task, message))
+        elif op == "attempt":
+            self._backlog.attempt(_intent(message), _whole(message, "attempt"))
+        elif op == "stuck" and self._life is not None:
+            self._is_stuck = True
+            self._report(
+                f"executor {self._name}: {message.get('reason')}; its process is ended and started "
+                "again"
+            )
+            self._life.kill()
+
+    def _end(self, outcome: Outcome) -> None:
+        assert self._settling is not None
+        self._backlog.end(outcome.intent)
+        self._settling.begin(outcome, self._settled)
+        if not self._backlog.running:
+            self._calm.set()
+        self._plan()
+
+    def _settled(self, outcome: Outcome, answer: str | None) -> None:
+        self._backlog.forget(outcome.intent)
+        if answer is None:
+            return  # the process keeps its result, and gives it when the task is published again
+        if answer.startswith(REFUSED) and self._settling is not None:
+            self._settling.refused(outcome, answer)
+        self._acks.append(outcome.intent)
+        self._plan()
+
+    def _outcome(self, task: Task, message: Message) -> Outcome:
+        """What a done message says.
+
+        Raises:
+            WireProblem: It does not say how its task ended.
+        """
+        status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
+        signature, blobs = message.get("signature"), message.get("blobs")
+        if not (
+            status in STATUSES
+            and message.get("effect") == task.effect.name
+            and isinstance(payload, bytes)
+            and isinstance(cost, int | None)
+            and isinstance(signature, bytes | None)
+            and (signature is None) == (self._key is None)
+            and isinstance(blobs, list)
+        ):
+            raise WireProblem("a done message does not say how its task ended")
+        return Outcome(
+            intent=task.intent,
+            effect=task.effect.name,
+            attempt=_whole(message, "attempt"),
+            status=status,
+            payload=payload,
+            started_ns=_whole(message, "started_ns"),
+            finished_ns=_whole(message, "finished_ns"),
+            cost_cents=cost,
+            executor=NODE if self._key is None else self._name,
+            key_id=self._key,
+            signature=signature,
+            blobs={content_hash(each): each for each in blobs},
+        )
+
+
+def _intent(message: Message) -> Hash:
+    intent = message.get("intent")
+    if not isinstance(intent, bytes):
+        raise WireProblem(f"a {message['op']} message has no intent")
+    return Hash(intent)
+
+
+def _whole(message: Message, name: str) -> int:
+    number = message.get(name)
+    if type(number) is not int or number < 0:
+        raise WireProblem(f"a {message['op']} message has no {name}")
+    return number
+
+
+def _manifest(effective: Effective) -> Message:
+    return {"op": "manifest", "document": effective.document}
+
+
+def _cancel(work: Work) -> Message:
+    return {
+        "op": "cancel",
+        "intent": work.task.intent,
+        "effect": work.task.effect.name,
+        "attempt": work.attempt,
+    }
+
+
+def _run(work: Work, blobs: Sequence[bytes]) -> Message:
+    task = work.task
+    return {
+        "op": "run",
+        "intent": task.intent,
+        "effect": task.effect.name,
+        "attempt": work.attempt,
+        "params": task.params,
+        "idempotency_key": task.idempotency_key,
+        "workflow": task.workflow,
+        "cell_key": task.cell_key,
+        "issuer_ref": task.issuer_ref,
+        "blobs": list(blobs),
+    }

@@ -1,0 +1,201 @@
+"""Tasks -> the executors that run them, by effect name (X-7 to X-10)."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aos.errors import BadUsage, sentence
+from aos.host.executors.task import (
+    NODE,
+    Executor,
+    Report,
+    Settle,
+    Stats,
+    Stranding,
+    Task,
+    report_to_stderr,
+)
+from aos.manifest.effective import Effect, Effective
+from aos.manifest.names import is_system
+from aos.values.digests import Hash
+
+TYPO: Final = 0.9
+"""From this likeness on a name is taken for a slip: one letter of twenty, or the version."""
+
+ALIKE: Final = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """``unserved`` effects of the manifest have no executor; ``unused`` ones have no definition."""
+
+    unserved: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+class Pool:
+    """All executors of one world.
+
+    ``start``, then ``use`` the manifest in force, then ``publish`` what is open; ``use`` again when
+    another manifest comes into force. ``on_waiting`` is called when ``waiting`` has become more.
+    """
+
+    def __init__(
+        self,
+        executors: Sequence[Executor],
+        *,
+        report: Report = report_to_stderr,
+        on_waiting: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._executors = tuple(executors)
+        self._on_waiting = on_waiting
+        self._report = report
+        self._by_effect: dict[str, Executor] = {}
+        self._waiting: dict[Hash, Task] = {}
+        self._told: set[str] = set()
+        self._strandings = [each for each in executors if isinstance(each, Stranding)]
+        for each in self._strandings:
+            each.on_stranded = on_waiting
+        self._route()
+
+    @property
+    def waiting(self) -> Mapping[Hash, Task]:
+        """Open tasks that nobody here will run: their effect has no executor, or it gave up."""
+        stranded = {
+            intent: task for each in self._strandings for intent, task in each.stranded().items()
+        }
+        return {**self._waiting, **stranded} if stranded else self._waiting
+
+    async def start(self, settle: Settle) -> None:
+        """Start them all, or none.
+
+        Raises:
+            BadUsage: One cannot start, or two run the same effect.
+        """
+        starts = [asyncio.ensure_future(each.start(settle)) for each in self._executors]
+        try:
+            await asyncio.gather(*starts)
+            self._route()
+        except BaseException:
+            for each in starts:
+                each.cancel()
+            await asyncio.gather(*starts, return_exceptions=True)
+            await self.stop()
+            raise
+
+    def _route(self) -> None:
+        for executor in self._executors:
+            for effect in sorted(executor.effects):
+                other = self._by_effect.setdefault(effect, executor)
+                if other is not executor:
+                    raise BadUsage(
+                        f"effect {effect} is run by two executors, {other.name} and "
+                        f"{executor.name}: expected one (leave it out of one of them)"
+                    )
+
+    def use(self, effective: Effective) -> Coverage:
+        """Take the manifest in force, and report what it has that nobody here can do.
+
+        Raises:
+            BadUsage: As ``check`` does. The executors use the manifest all the same.
+        """
+        for executor in self._executors:
+            executor.use(effective)
+        for line in _without_authority(self._by_effect, effective):
+            self._report(line)
+        return self.check(effective.effects)
+
+    def check(self, effects: Mapping[str, Effect]) -> Coverage:
+        """Compare what is run here with what the manifest defines.
+
+        Raises:
+            BadUsage: An effect that is run here is not defined, and looks like one that is defined
+                and that nobody runs: a misspelt name.
+        """
+        unserved = tuple(sorted(set(effects) - set(self._by_effect)))
+        unused = tuple(
+            sorted(name for name in self._by_effect if name not in effects and not is_system(name))
+        )
+        for name in unused:
+            near = difflib.get_close_matches(name, unserved, n=3, cutoff=TYPO)
+            if near:
+                raise BadUsage(
+                    sentence(
+                        f"executor {self._by_effect[name].name} runs {name}, which the manifest "
+                        "does not define",
+                        hint=f"did you mean {' or '.join(near)}?",
+                    )
+                )
+        return Coverage(unserved=unserved, unused=unused)
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        """Hand each task to its executor; one without stays open and is reported once an effect."""
+        groups: dict[Executor, list[Task]] = {}
+        for task in tasks:
+            executor = self._by_effect.get(task.effect.name)
+            if executor is None:
+                self._wait(task)
+            else:
+                groups.setdefault(executor, []).append(task)
+        for executor, group in groups.items():
+            executor.publish(group)
+
+    def _wait(self, task: Task) -> None:
+        self._waiting[task.intent] = task
+        name = task.effect.name
+        if name not in self._told:
+            self._told.add(name)
+            near = difflib.get_close_matches(name, self._by_effect, n=3, cutoff=ALIKE)
+            meant = f"; executors here run {' and '.join(near)}" if near else ""
+            self._report(
+                f"effect {name} is waiting for an executor: its intents stay open until the world "
+                f"runs with one (--executors MODULE:ATTR{meant})"
+            )
+        self._on_waiting()
+
+    def waiting_by_effect(self) -> Mapping[str, int]:
+        """How many tasks of each effect nobody here will run."""
+        return Counter(task.effect.name for task in self.waiting.values())
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        for intent in intents:
+            self._waiting.pop(intent, None)
+        for executor in self._executors:
+            executor.cancel(intents)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(executor.stop() for executor in self._executors))
+
+    def stats(self) -> Mapping[str, Stats]:
+        """By executor name."""
+        return {executor.name: executor.stats() for executor in self._executors}
+
+
+def _without_authority(by_effect: Mapping[str, Executor], effective: Effective) -> list[str]:
+    """Effects whose receipts the core would refuse, because of who signs them here."""
+    lines = []
+    for effect, executor in sorted(by_effect.items()):
+        if effect not in effective.effects:
+            continue
+        name, key = executor.signer or (NODE, None)
+        if effective.executors is None:
+            problem = None if key is None else "the manifest lists no executors"
+        else:
+            named = effective.executors.get(name)
+            if named is None or effect not in named.effects:
+                problem = f"manifest.executors does not name {name} for it"
+            elif key is not None and key != named.public_key:
+                problem = f"manifest.executors gives {name} another public key"
+            else:
+                problem = None
+        if problem is not None:
+            signs = name if key is None else f"{name} with ed25519:{key.hex()}"
+            lines.append(
+                f"receipts for {effect} will be refused: they are signed by {signs}, and {problem}"
+            )
+    return lines

@@ -1,0 +1,24 @@
+"""The effects of ``aos run --executors MODULE:ATTR``: your functions, in a process of their own."""
+
+from __future__ import annotations
+
+import sys
+
+from aos.host.executors.child import ChildExecutor
+from aos.host.executors.task import Report, report_to_stderr
+from aos.values.digests import Hash
+
+
+class PythonExecutor(ChildExecutor):
+    """``spec`` is ``package.module:attr`` or ``path/to/file.py:attr``, from the working directory.
+
+    ``effects``, ``name`` and ``signer`` are known after ``start``.
+    """
+
+    def __init__(self, spec: str, *, world: Hash, report: Report = report_to_stderr) -> None:
+        super().__init__(
+            label=spec,
+            command=[sys.executable, "-m", "aos.worker.child", spec],
+            world=world,
+            report=report,
+        )

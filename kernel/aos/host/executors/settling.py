@@ -1,0 +1,79 @@
+"""Outcome -> settled, once: retried while the world is unavailable, reported when refused (X-5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from aos.errors import Unavailable
+from aos.host.executors.task import Outcome, Report, Settle
+from aos.values.digests import hash_text
+
+RETRY_S: Final = 1.0
+REFUSED: Final = "refused"
+
+OnEnd = Callable[[Outcome, str | None], None]
+"""Called with the answer, or None when none came and the outcome may be asked for again."""
+
+
+class Settling:
+    """The outcomes of one executor that are on their way into the journal."""
+
+    def __init__(self, name: str, settle: Settle, report: Report) -> None:
+        self._name = name
+        self._settle = settle
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._trouble: str | None = None
+        self.done = 0
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, outcome: Outcome, on_end: OnEnd) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(outcome, on_end))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, outcome: Outcome, on_end: OnEnd) -> None:
+        answer: str | None = None
+        try:
+            answer = await self._answer(outcome)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the intent stays open and a person is told
+            self._say_once(outcome, f"its receipt was not taken: {error!r} (it stays open)")
+        else:
+            self.done += not answer.startswith(REFUSED)
+        on_end(outcome, answer)
+
+    async def _answer(self, outcome: Outcome) -> str:
+        while True:
+            try:
+                answer = await self._settle(outcome)
+            except Unavailable as error:
+                self._say_once(outcome, f"its receipt waits: {error}")
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._trouble = None
+                return answer
+
+    def refused(self, outcome: Outcome, answer: str) -> None:
+        """Tell a person that the journal did not take it."""
+        self._say(outcome, f"its receipt was {answer} (the intent stays open)")
+
+    def _say_once(self, outcome: Outcome, text: str) -> None:
+        """The same trouble usually meets all outcomes of the moment: tell it for the first."""
+        if text != self._trouble:
+            self._trouble = text
+            self._say(outcome, text)
+
+    def _say(self, outcome: Outcome, text: str) -> None:
+        self._report(f"executor {self._name}: {outcome.effect} {hash_text(outcome.intent)}: {text}")
+
+    async def drain(self, seconds: float) -> None:
+        """Wait for what is on its way; give up after ``seconds``."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,148 @@
+"""``sys/timer.set@1``: fires when the wall clock has reached the deadline (X-20 to X-24).
+
+One heap for all timers and one timer of the event loop for the first of them. The loop's clock
+stands still while the machine sleeps and does not follow the wall clock when that is set, so the
+wall clock is looked at again each ``RECHECK_S``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import cbor2
+
+from aos.host.executors.settling import REFUSED, Settling
+from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
+from aos.manifest.effective import Effective
+from aos.values.cbor import encode_text_keyed
+from aos.values.digests import Hash
+from aos.worker.failure import CANCELED, Failure
+
+TIMER: Final = "sys/timer.set@1"
+RECHECK_S: Final = 1.0
+NS_PER_S: Final = 1_000_000_000
+BURST: Final = 256
+"""Timers that fire before the loop does something else."""
+DRAIN_S: Final = 2.0
+SETTLING_MAX: Final = 2048
+NOT_DUE: Final = "timer_is_not_due"
+
+
+class TimerExecutor:
+    """``clock`` is the wall clock in ns."""
+
+    name: Final = "timer"
+    effects: Final = frozenset({TIMER})
+    signer: Final = None
+
+    def __init__(
+        self, *, clock: Callable[[], int] = time.time_ns, report: Report = report_to_stderr
+    ) -> None:
+        self._clock = clock
+        self._report = report
+        self._armed: dict[Hash, tuple[Task, str | None]] = {}
+        self._firing: set[Hash] = set()
+        self._heap: list[tuple[int, int, Hash]] = []
+        self._order = itertools.count()
+        self._settling: Settling | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._is_stopping = False
+
+    async def start(self, settle: Settle) -> None:
+        self._settling = Settling(self.name, settle, self._report)
+
+    def use(self, effective: Effective) -> None:
+        pass
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            if task.intent in self._armed or task.intent in self._firing:
+                continue
+            # What is published was read at the record gate; at a start there may be very many.
+            params: dict[str, Any] = cbor2.loads(task.params)
+            self._armed[task.intent] = (task, params["key"])
+            self._push(params["deliver_at_ns"], task.intent)
+        self._arm()
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        for intent in intents:
+            armed = self._armed.pop(intent, None)
+            if armed is not None:
+                failure = Failure(code=CANCELED, message="the timer was canceled", retryable=False)
+                self._settle(armed[0], CANCELED, failure.payload(), self._clock(), armed[1])
+
+    async def stop(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._is_stopping = True
+        if self._settling is not None:
+            await self._settling.drain(DRAIN_S)
+
+    def stats(self) -> Stats:
+        done = 0 if self._settling is None else self._settling.done
+        return Stats(running=len(self._armed) + len(self._firing), queued=0, done=done)
+
+    def _push(self, due_ns: int, intent: Hash) -> None:
+        heapq.heappush(self._heap, (due_ns, next(self._order), intent))
+
+    def _arm(self) -> None:
+        """Set the one alarm for the first timer."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if self._is_stopping:
+            return
+        # Canceled timers stay in the heap until their time, unless they are most of it.
+        if len(self._heap) > 2 * len(self._armed) + SETTLING_MAX:
+            self._heap = [each for each in self._heap if each[2] in self._armed]
+            heapq.heapify(self._heap)
+        if self._heap and len(self._firing) < SETTLING_MAX:
+            wait_s = (self._heap[0][0] - self._clock()) / NS_PER_S
+            loop = asyncio.get_running_loop()
+            self._alarm = loop.call_later(min(max(wait_s, 0.0), RECHECK_S), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        for _ in range(BURST):
+            if not self._heap or len(self._firing) >= SETTLING_MAX:
+                break
+            now = self._clock()
+            if self._heap[0][0] > now:
+                break
+            _, _, intent = heapq.heappop(self._heap)
+            armed = self._armed.pop(intent, None)
+            if armed is not None:
+                task, key = armed
+                payload = encode_text_keyed({"delivered_at_ns": now, "key": key})
+                self._settle(task, "ok", payload, now, key)
+        self._arm()
+
+    def _settle(self, task: Task, status: str, payload: bytes, now: int, key: str | None) -> None:
+        assert self._settling is not None, "published before start"
+        self._firing.add(task.intent)
+        outcome = Outcome(
+            intent=task.intent,
+            effect=TIMER,
+            attempt=task.attempt,
+            status=status,
+            payload=payload,
+            started_ns=task.opened_ns,
+            finished_ns=max(task.opened_ns, now),
+        )
+
+        def on_end(outcome: Outcome, answer: str | None) -> None:
+            self._firing.discard(task.intent)
+            if answer is not None and answer.startswith(REFUSED) and NOT_DUE in answer:
+                # The wall clock was set back between our look at it and the journal's.
+                self._armed[task.intent] = (task, key)
+                self._push(self._clock() + NS_PER_S, task.intent)
+            elif answer is not None and answer.startswith(REFUSED) and self._settling is not None:
+                self._settling.refused(outcome, answer)
+            self._arm()
+
+        self._settling.begin(outcome, on_end)

@@ -1,0 +1,242 @@
+"""What an author of effects sees: decorator, context, set of functions (X-40 to X-46)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from aos.errors import BadUsage
+from aos.manifest.names import EXECUTOR_NAME, NODE, is_name, is_system
+from aos.values.cbor import Value
+
+CONCURRENCY_DEFAULT: Final = 16
+CONCURRENCY_MAX: Final = 1024
+ATTEMPTS_MAX: Final = 100
+TIMEOUT_S_MAX: Final = 24 * 3600.0
+BACKOFF_MS_MAX: Final = 3_600_000
+
+R = TypeVar("R")
+
+
+@dataclass(slots=True, kw_only=True)
+class EffectContext:
+    """What a function may know about the attempt that it is.
+
+    Attributes:
+        intent: ``blake3:…``; the same for every attempt.
+        idempotency_key: Give it to the service you call: a second attempt must not act twice.
+        attempt: 1 for the first.
+        workflow: Name of the workflow that asked.
+        key: The asking cell's key as a plain value; None for an unkeyed workflow.
+        issuer_ref: What the workflow wrote beside the effect, for itself.
+        world: ``blake3:…``, the world's id.
+        deadline_ns: Wall clock in ns at which this attempt times out.
+        resource: What the ``setup`` of the Executors yields; None without one.
+        cost_cents: Set it to have a cost in the receipt.
+    """
+
+    intent: str
+    effect: str
+    idempotency_key: str
+    attempt: int
+    workflow: str
+    key: Value
+    issuer_ref: str | None
+    world: str
+    deadline_ns: int
+    resource: Any = None
+    cost_cents: int | None = None
+
+
+Function: TypeAlias = Callable[[Any, EffectContext], R]
+"""``async def`` or plain ``def``; takes (params, ctx)."""
+
+Setup: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFunction(Generic[R]):
+    """A function with the effect that it runs. Call it as the function that it was."""
+
+    name: str
+    function: Function[R] = field(repr=False)
+    is_async: bool
+    concurrency: int
+    attempts: int
+    timeout_s: float | None
+    backoff_ms: int | None
+    backoff_cap_ms: int | None
+
+    def __call__(self, params: Any, ctx: EffectContext) -> R:
+        return self.function(params, ctx)
+
+
+def effect(
+    name: str,
+    *,
+    concurrency: int = CONCURRENCY_DEFAULT,
+    attempts: int = 1,
+    timeout_s: float | None = None,
+    backoff_ms: int | None = None,
+    backoff_cap_ms: int | None = None,
+) -> Callable[[Function[R]], EffectFunction[R]]:
+    """Make a function the executor of one effect of the manifest.
+
+    Where the effect's definition has ``retry`` or ``timeout_ms``, those win. Attempts are for
+    transport: a failure that says it is retryable, and a timeout. They all have the same intent and
+    idempotency key; whether to do a thing again is the workflow's business.
+
+    Args:
+        name: The effect, ``com.acme/payment.charge@1``.
+        concurrency: Calls that may run at the same time.
+        attempts: 1 to 100, the first included.
+        timeout_s: For one attempt; 30 without one.
+        backoff_ms: Pause before the second attempt, doubled for each further one; 1,000 without.
+        backoff_cap_ms: Longest pause; 60,000 without.
+
+    Raises:
+        BadUsage: The name, a number or the function's parameters will not do.
+    """
+    _check_name(name)
+    if is_system(name):
+        raise BadUsage(f"effect {name!r}: sys/… effects are run by the node itself")
+    _check_whole(name, "concurrency", concurrency, 1, CONCURRENCY_MAX)
+    _check_whole(name, "attempts", attempts, 1, ATTEMPTS_MAX)
+    _check_whole(name, "backoff_ms", 0 if backoff_ms is None else backoff_ms, 0, BACKOFF_MS_MAX)
+    cap = 0 if backoff_cap_ms is None else backoff_cap_ms
+    _check_whole(name, "backoff_cap_ms", cap, 0, BACKOFF_MS_MAX)
+    if timeout_s is not None and (
+        type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_S_MAX
+    ):
+        raise BadUsage(
+            f"effect {name!r}: timeout_s: expected more than 0 and at most {TIMEOUT_S_MAX:.0f} "
+            f"seconds, found {timeout_s!r}"
+        )
+
+    def wrap(function: Function[R]) -> EffectFunction[R]:
+        return EffectFunction(
+            name=name,
+            function=function,
+            is_async=_check_function(name, function),
+            concurrency=concurrency,
+            attempts=attempts,
+            timeout_s=timeout_s,
+            backoff_ms=backoff_ms,
+            backoff_cap_ms=backoff_cap_ms,
+        )
+
+    return wrap
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not is_name(name):
+        raise BadUsage(
+            f"effect {name!r}: expected a name such as com.acme/payment.charge@1 "
+            "(namespace, slash, name, @version)"
+        )
+
+
+def _check_whole(name: str, what: str, number: object, low: int, high: int) -> None:
+    if type(number) is not int or not low <= number <= high:
+        raise BadUsage(
+            f"effect {name!r}: {what}: expected a whole number from {low} to {high}, "
+            f"found {number!r}"
+        )
+
+
+def _check_function(name: str, function: Function[Any]) -> bool:
+    """Whether it is ``async``. Raises BadUsage unless it can be called with (params, ctx)."""
+    if isinstance(function, EffectFunction):
+        raise BadUsage(
+            f"effect {name!r}: {function.name} is on this function already: expected one @effect "
+            "on a function (write a second function that calls the first)"
+        )
+    if not _is_callable(function):
+        raise BadUsage(f"effect {name!r}: expected a function, found {function!r:.80}")
+    called: object = function if inspect.isroutine(function) else type(function).__call__
+    if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
+        raise BadUsage(
+            f"effect {name!r}: {_named(function)} yields: expected a function that returns its "
+            "result"
+        )
+    try:
+        inspect.signature(function).bind("params", "ctx")
+    except TypeError as error:
+        raise BadUsage(
+            f"effect {name!r}: {_named(function)} cannot be called with (params, ctx): {error}"
+        ) from error
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _is_callable(given: object) -> bool:
+    return callable(given)
+
+
+def _is_executor_name(given: object) -> bool:
+    return isinstance(given, str) and given != NODE and bool(EXECUTOR_NAME.fullmatch(given))
+
+
+def _named(function: object) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+class Executors:
+    """The functions that one worker process runs.
+
+    Args:
+        name: As in ``manifest.executors[].name``, when it signs with a key of its own.
+        effects: Functions made by ``@effect``, no effect twice.
+        key_file: File with an Ed25519 seed in hex, readable by its owner only. With it receipts are
+            signed in the worker process, as ``name``; without, the node signs them as ``node``.
+        setup: Makes an async context manager, entered once before the first call and left at the
+            end, on the event loop of the async functions. What it yields is ``ctx.resource``.
+
+    Raises:
+        BadUsage: The name is not one, there is nothing to run, or two functions have one effect.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        effects: Iterable[EffectFunction[Any]],
+        *,
+        key_file: str | Path | None = None,
+        setup: Setup | None = None,
+    ) -> None:
+        if not _is_executor_name(name):
+            raise BadUsage(
+                f"executors {name!r}: expected a name of letters, digits and . _ / @ - that begins "
+                f"with a letter and is not {NODE}, which is the node itself"
+            )
+        self.name = name
+        self.effects = _by_name(name, effects)
+        self.key_file = None if key_file is None else Path(key_file)
+        self.setup = setup
+        if setup is not None and not _is_callable(setup):
+            raise BadUsage(
+                f"executors {name!r}: setup: expected a function that makes an async context "
+                "manager, such as one made by contextlib.asynccontextmanager (without calling it)"
+            )
+
+
+def _by_name(name: str, effects: Iterable[EffectFunction[Any]]) -> dict[str, EffectFunction[Any]]:
+    found: dict[str, EffectFunction[Any]] = {}
+    for each in effects:
+        if not isinstance(each, EffectFunction):
+            raise BadUsage(
+                f"executors {name!r}: expected functions made by @effect, found {each!r}"
+                ' (put @effect("namespace/name@1") above it)'
+            )
+        if each.name in found:
+            raise BadUsage(
+                f"executors {name!r}: effect {each.name} is there twice: "
+                f"{_named(found[each.name].function)} and {_named(each.function)}"
+            )
+        found[each.name] = each
+    if not found:
+        raise BadUsage(f"executors {name!r}: expected at least one effect, found none")
+    return found

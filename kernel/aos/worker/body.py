@@ -1,0 +1,103 @@
+"""The body of a response, decoded as it comes and stopped at a limit (X-64)."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, Protocol
+
+GZIP: Final = ("gzip", "x-gzip")
+DEFLATE: Final = "deflate"
+STEP_BYTES: Final = 64 * 1024
+ZLIB_HEAD_BYTES: Final = 2
+
+
+class _Inflate(Protocol):
+    """What ``zlib.decompressobj`` makes; its type has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class BodyProblem(Exception):
+    """The body is longer than it may be, or is not what its header says."""
+
+    def __init__(self, message: str, *, is_size: bool) -> None:
+        super().__init__(message)
+        self.is_size = is_size
+
+
+class Body:
+    """``bytes_max`` bounds the decoded bytes; no more than ``STEP_BYTES`` are decoded beyond it."""
+
+    def __init__(self, encoding: str, *, bytes_max: int) -> None:
+        self._encoding = encoding.strip().lower()
+        self.is_decoded = self._encoding in (*GZIP, DEFLATE)
+        self._bytes_max = bytes_max
+        self._data = bytearray()
+        self._head = b""
+        self._inflate: _Inflate | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Take what came next.
+
+        Raises:
+            BodyProblem: The limit is passed, or it is not compressed as its header says.
+        """
+        if not self.is_decoded:
+            self._add(chunk)
+            return
+        if self._inflate is None:
+            chunk = self._head = self._head + chunk
+            if len(chunk) < ZLIB_HEAD_BYTES:
+                return
+            self._inflate = self._new()
+        try:
+            self._decode(self._inflate, chunk)
+        except zlib.error as error:
+            raise BodyProblem(
+                f"the body is not {self._encoding}: {error}", is_size=False
+            ) from error
+
+    def _new(self) -> _Inflate:
+        if self._encoding != DEFLATE:
+            return zlib.decompressobj(zlib.MAX_WBITS | 16)
+        # Some servers send deflate without the zlib head that belongs to it.
+        method, check = self._head[:ZLIB_HEAD_BYTES]
+        has_head = method & 15 == zlib.DEFLATED and (method << 8 | check) % 31 == 0
+        return zlib.decompressobj(zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS)
+
+    def _decode(self, inflate: _Inflate, chunk: bytes) -> None:
+        while chunk:
+            if inflate.eof:  # a gzip body may have several members
+                inflate = self._inflate = self._new()
+            data = inflate.decompress(chunk, STEP_BYTES)
+            self._add(data)
+            chunk = inflate.unconsumed_tail or inflate.unused_data
+            # It may have taken all input and still hold back output.
+            while len(data) == STEP_BYTES and not chunk and not inflate.eof:
+                data = inflate.decompress(b"", STEP_BYTES)
+                self._add(data)
+                chunk = inflate.unused_data
+
+    def _add(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) > self._bytes_max:
+            raise BodyProblem(f"the body is longer than {self._bytes_max} bytes", is_size=True)
+
+    def end(self) -> bytes:
+        """All of it.
+
+        Raises:
+            BodyProblem: The compressed stream is cut short.
+        """
+        if self._head and (self._inflate is None or not self._inflate.eof):
+            raise BodyProblem(f"the {self._encoding} body is cut short", is_size=False)
+        return bytes(self._data)

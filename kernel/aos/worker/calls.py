@@ -1,0 +1,190 @@
+"""One call of a user's function, apart from the loop that watches over it (X-49).
+
+Async functions run on an event loop in a thread of its own, plain ones in a pool of threads. The
+loop of the main thread only talks to the node and keeps the time, so that a function that blocks
+cannot keep it from either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from aos.worker.api import EffectContext, EffectFunction, Setup
+from aos.worker.console import show
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a call came to: a value, or the exception that left it."""
+
+    value: object = None
+    error: BaseException | None = None
+
+
+class Call(ABC):
+    """One call in progress. ``ended`` belongs to the watching loop."""
+
+    def __init__(self) -> None:
+        self._control = asyncio.get_running_loop()
+        self.ended: asyncio.Future[Ended] = self._control.create_future()
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Ask it to end. A plain function cannot be asked."""
+
+    @property
+    @abstractmethod
+    def heard(self) -> bool:
+        """Whether ``cancel`` arrived; False after a while means that the loop is blocked."""
+
+    def _finish(self, ended: Ended) -> None:
+        """From the thread of the call."""
+        # The watching loop is closed only when the process is about to end.
+        with contextlib.suppress(RuntimeError):
+            self._control.call_soon_threadsafe(self._set, ended)
+
+    def _set(self, ended: Ended) -> None:
+        if not self.ended.done():
+            self.ended.set_result(ended)
+
+
+class AsyncCall(Call):
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        function: EffectFunction[Any],
+        params: object,
+        ctx: EffectContext,
+    ) -> None:
+        super().__init__()
+        self._loop = loop
+        self._task: asyncio.Task[None] | None = None
+        self._heard = False
+        loop.call_soon_threadsafe(self._begin, function, params, ctx)
+
+    def _begin(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> None:
+        self._task = self._loop.create_task(self._body(function, params, ctx))
+
+    async def _body(
+        self, function: EffectFunction[Any], params: object, ctx: EffectContext
+    ) -> None:
+        try:
+            value = await function(params, ctx)
+        except BaseException as error:  # noqa: BLE001  # SystemExit would end the loop of all others
+            self._finish(Ended(error=error))
+        else:
+            self._finish(Ended(value))
+
+    def cancel(self) -> None:
+        self._loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        self._heard = True
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def heard(self) -> bool:
+        return self._heard
+
+
+class PlainCall(Call):
+    def __init__(
+        self,
+        threads: ThreadPoolExecutor,
+        function: EffectFunction[Any],
+        params: object,
+        ctx: EffectContext,
+    ) -> None:
+        super().__init__()
+        threads.submit(self._body, function, params, ctx)
+
+    def _body(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> None:
+        try:
+            value = function(params, ctx)
+        except BaseException as error:  # noqa: BLE001  # the thread serves the next call
+            self._finish(Ended(error=error))
+        else:
+            self._finish(Ended(value))
+
+    def cancel(self) -> None:
+        pass
+
+    @property
+    def heard(self) -> bool:
+        return True
+
+
+class Callers:
+    """The event loop of the async functions, in its thread, and the threads of the plain ones."""
+
+    def __init__(self, functions: Mapping[str, EffectFunction[Any]]) -> None:
+        plain = sum(each.concurrency for each in functions.values() if not each.is_async)
+        self._threads = ThreadPoolExecutor(max(plain, 1), thread_name_prefix="effect")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="effects", daemon=True)
+        self._leave = asyncio.Event()
+        self._lifespan: Future[None] | None = None
+        self._own: asyncio.Task[None] | None = None
+
+    def begin(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> Call:
+        if function.is_async:
+            return AsyncCall(self._loop, function, params, ctx)
+        return PlainCall(self._threads, function, params, ctx)
+
+    async def start(self, setup: Setup | None) -> object:
+        """Start the loop, enter ``setup`` on it, return what it yields. Raises what it raises."""
+        self._thread.start()
+        if setup is None:
+            return None
+        entered: Future[Ended] = Future()
+        self._lifespan = asyncio.run_coroutine_threadsafe(self._live(setup, entered), self._loop)
+        ended = await asyncio.wrap_future(entered)
+        if ended.error is not None:
+            raise ended.error
+        return ended.value
+
+    async def _live(self, setup: Setup, entered: Future[Ended]) -> None:
+        # One task enters and leaves: a cancel scope or task group in ``setup`` insists on that.
+        self._own = asyncio.current_task()
+        try:
+            async with setup() as resource:
+                entered.set_result(Ended(resource))
+                await self._leave.wait()
+        except BaseException as error:  # noqa: BLE001  # whatever it is, somebody is told
+            if entered.done():
+                show(error)
+            else:
+                entered.set_result(Ended(error=error))
+
+    async def stop(self, seconds: float) -> None:
+        """Cancel async calls and leave ``setup``; whatever does not end in time is left behind."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if not self._thread.is_alive():
+            return
+        leaving = asyncio.run_coroutine_threadsafe(self._end_all(), self._loop)
+        await asyncio.wait({asyncio.wrap_future(leaving)}, timeout=seconds)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    async def _end_all(self) -> None:
+        here = asyncio.current_task()
+        calls = [task for task in asyncio.all_tasks() if task is not here and task is not self._own]
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        self._leave.set()
+        if self._lifespan is not None:
+            await asyncio.wrap_future(self._lifespan)
+
+    def close(self) -> None:
+        """Free the loop, after ``stop``. For a process that goes on."""
+        self._thread.join(timeout=1.0)
+        if not self._thread.is_alive():
+            self._loop.close()

@@ -1,0 +1,152 @@
+"""The worker process: ``python -m aos.worker.child MODULE:ATTR`` (X-50 to X-56).
+
+The node starts it and talks to it on one inherited socket. The end of that stream ends it, however
+it came: the node stopped, or died. Signals of the terminal do not reach it (a session of its own),
+and it ignores SIGINT and SIGTERM: the node decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from aos.errors import AosError, BadUsage
+from aos.worker.api import Executors
+from aos.worker.calls import Callers
+from aos.worker.console import flush, say, show
+from aos.worker.load import load
+from aos.worker.runner import Runner
+from aos.worker.signing import Signer, read_key
+from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, frame
+
+STOP_S: Final = 2.0
+"""What async calls and ``setup`` have to end in, once the stream has ended."""
+
+BUG: Final = 70
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the one argument names."""
+    if len(arguments) != 1:
+        say("usage: python -m aos.worker.child MODULE:ATTR (the node starts it)")
+        return BadUsage.exit_code
+    return serve(lambda: load(arguments[0]))
+
+
+def serve(make: Callable[[], Executors]) -> int:
+    """Run the functions that ``make`` returns until the stream ends. Does not return then."""
+    number = os.environ.pop(FD_VARIABLE, "")
+    if not number.isdecimal():
+        say(f"this process is started by the node: expected its socket in {FD_VARIABLE}")
+        return BadUsage.exit_code
+    channel = socket.socket(fileno=int(number))
+    # A process that a function starts must not hold the stream open.
+    channel.set_inheritable(False)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a text file at the start
+    try:
+        executors = make()
+        signer = None
+        if executors.key_file is not None:
+            signer = read_key(executors.name, executors.key_file)
+    except AosError as error:
+        channel.sendall(frame({"op": "failed", "message": str(error)}))
+        return error.exit_code
+    worker = _Worker(channel, executors)
+    asyncio.run(worker.run(signer))
+    # Threads of calls that never end must not keep the process.
+    flush()
+    os._exit(0)
+
+
+class _Worker:
+    def __init__(self, channel: socket.socket, executors: Executors) -> None:
+        self._channel = channel
+        self._executors = executors
+        self._callers = Callers(executors.effects)
+        self._runner: Runner | None = None
+        self._waiting: asyncio.Queue[Message] = asyncio.Queue()
+        self._lost = asyncio.Event()
+
+    async def run(self, signer: Signer | None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_end_on_bug)
+        link = Link(self._receive, lambda _: self._lost.set())
+        self._channel.setblocking(False)
+        await loop.create_unix_connection(lambda: link, sock=self._channel)
+        serving = asyncio.ensure_future(self._serve(link, signer))
+        lost = asyncio.ensure_future(self._lost.wait())
+        await asyncio.wait({serving, lost}, return_when=asyncio.FIRST_COMPLETED)
+        lost.cancel()
+        if serving.done():
+            serving.result()
+            link.close()
+        if self._runner is not None:
+            self._runner.close()
+        await self._callers.stop(STOP_S)
+
+    def _receive(self, message: Message) -> None:
+        if self._runner is None:
+            self._waiting.put_nowait(message)
+        else:
+            self._runner.receive(message)
+
+    async def _serve(self, link: Link, signer: Signer | None) -> None:
+        """Get ready, then serve for ever. Returns after it has told the node that it cannot."""
+        executors = self._executors
+        hello = await self._waiting.get()
+        if hello.get("op") != "hello" or hello.get("protocol") != PROTOCOL:
+            link.send({"op": "failed", "message": f"expected protocol {PROTOCOL}, found {hello}"})
+            return
+        try:
+            resource = await self._callers.start(executors.setup)
+        except AosError as error:
+            link.send({"op": "failed", "message": f"executors {executors.name!r}: {error}"})
+            return
+        except BaseException as error:  # noqa: BLE001  # the node is told, whatever it is
+            show(error)
+            message = f"executors {executors.name!r}: setup failed: {type(error).__name__}: {error}"
+            link.send({"op": "failed", "message": message})
+            return
+        self._runner = Runner(
+            executors,
+            self._callers,
+            world=hello["world"],
+            signer=signer,
+            resource=resource,
+            send=link.send,
+        )
+        while not self._waiting.empty():
+            self._runner.receive(self._waiting.get_nowait())
+        link.send(
+            {
+                "op": "ready",
+                "name": executors.name,
+                "key": None if signer is None else signer.public_key,
+                "effects": [
+                    {"name": name, "concurrency": each.concurrency}
+                    for name, each in executors.effects.items()
+                ],
+            }
+        )
+        await asyncio.Event().wait()
+
+
+def _end_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Something escaped in our own code: end, so that the node starts the process anew."""
+    say(f"worker: {context.get('message')}")
+    error = context.get("exception")
+    if isinstance(error, BaseException):
+        show(error)
+    flush()
+    os._exit(BUG)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,92 @@
+"""An exception -> ``sys/EffectError@1``: code, bounded message, retryable or not (X-47)."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from aos.values.cbor import encode_text_keyed
+
+CODE_CHARS_MAX: Final = 128
+MESSAGE_BYTES_MAX: Final = 4096
+
+# Codes of ours. A function's own codes come from EffectFailed.
+TIMEOUT: Final = "timeout"
+CANCELED: Final = "canceled"
+EXCEPTION: Final = "exception"
+TRANSPORT: Final = "transport"
+RESULT_INVALID: Final = "executor_result_invalid"
+RESULT_TOO_LARGE: Final = "executor_result_too_large"
+EFFECT_UNKNOWN: Final = "executor_effect_unknown"
+
+
+class EffectFailed(Exception):
+    """Raise it in an effect to settle it as ``error`` with a code that the workflow can act on.
+
+    With ``retryable`` the executor may try again by itself, as far as the effect's retry policy
+    allows, and the workflow sees that a later try makes sense.
+    """
+
+    def __init__(self, code: str, message: str = "", retryable: bool = False) -> None:
+        if not 1 <= len(code) <= CODE_CHARS_MAX:
+            raise ValueError(f"EffectFailed: expected a code of 1 to {CODE_CHARS_MAX} characters")
+        super().__init__(code, message)
+        self.code = str(code)
+        self.message = str(message)
+        self.retryable = bool(retryable)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" if self.message else self.code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an attempt did not give a result."""
+
+    code: str
+    message: str
+    retryable: bool
+
+    def payload(self) -> bytes:
+        """Canonical CBOR of ``sys/EffectError@1``; a long message is cut."""
+        return encode_text_keyed(
+            {
+                "code": bounded(self.code, 4 * CODE_CHARS_MAX),
+                "message": bounded(self.message, MESSAGE_BYTES_MAX),
+                "retryable": self.retryable,
+            }
+        )
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What an exception that left a function means."""
+    if isinstance(error, EffectFailed):
+        return Failure(code=error.code, message=error.message, retryable=error.retryable)
+    message = _shown(error)
+    if isinstance(error, ConnectionError | TimeoutError) or _is_httpx_transport(error):
+        return Failure(code=TRANSPORT, message=message, retryable=True)
+    return Failure(code=EXCEPTION, message=message, retryable=False)
+
+
+def _is_httpx_transport(error: BaseException) -> bool:
+    # Only a function that has imported httpx can raise its errors.
+    httpx = sys.modules.get("httpx")
+    return httpx is not None and isinstance(error, httpx.TransportError)
+
+
+def _shown(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001  # a hostile __str__ must not cost us the outcome
+        text = "(its text cannot be shown)"
+    return f"{name}: {text}" if text else name
+
+
+def bounded(text: str, bytes_max: int) -> str:
+    """``text`` as valid UTF-8 of at most ``bytes_max`` bytes, with an ellipsis where it was cut."""
+    data = text[:bytes_max].encode("utf-8", "replace")
+    if len(data) <= bytes_max and len(text) <= bytes_max:
+        return data.decode()
+    return data[: bytes_max - 3].decode("utf-8", "ignore") + "…"

@@ -1,0 +1,125 @@
+"""``package.module:attr`` or ``path/to/file.py:attr`` -> Executors (X-41)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from aos.errors import AosError, BadUsage
+from aos.manifest.names import NODE
+from aos.worker.api import EffectFunction, Executors
+from aos.worker.console import show
+
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def load(spec: str) -> Executors:
+    """Import what ``spec`` names. A list of effects, or one of them, becomes an Executors.
+
+    The working directory is importable, and for a file its own folder too.
+
+    Raises:
+        BadUsage: The module, the file or the attribute is missing or fails, or is something else.
+    """
+    source, colon, attribute = spec.rpartition(":")
+    if not colon or not source or not attribute:
+        raise BadUsage(
+            f"executors {spec!r}: expected MODULE:ATTR or FILE.py:ATTR, such as shop.effects:shop"
+        )
+    cwd = str(Path.cwd())
+    if cwd not in sys.path:
+        sys.path.insert(0, cwd)
+    is_file = source.endswith(".py")
+    module = _from_file(spec, Path(source)) if is_file else _from_module(spec, source)
+    return _executors(spec, source, _attribute(spec, module, attribute))
+
+
+def _from_module(spec: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        missing = error.name or name
+        if name == missing or name.startswith(f"{missing}."):
+            raise BadUsage(
+                f"executors {spec!r}: no module {missing!r} is importable from {Path.cwd()} "
+                "(check the name, or give the file: path/to/file.py:attr)"
+            ) from error
+        raise _failed(spec, error) from error
+    except AosError as error:
+        raise BadUsage(f"executors {spec!r}: {error}") from error
+    except Exception as error:
+        raise _failed(spec, error) from error
+
+
+def _from_file(spec: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise BadUsage(f"executors {spec!r}: there is no file {path.resolve()}")
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    # A file named as a module that is loaded already (http.py) must not stand in for it.
+    name = path.stem if path.stem not in sys.modules else f"aos_executors_{path.stem}"
+    found = importlib.util.spec_from_file_location(name, path)
+    if found is None or found.loader is None:
+        raise BadUsage(f"executors {spec!r}: {path} is not a Python file")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[name] = module
+    try:
+        found.loader.exec_module(module)
+    except AosError as error:
+        raise BadUsage(f"executors {spec!r}: {error}") from error
+    except Exception as error:
+        raise _failed(spec, error) from error
+    return module
+
+
+def _failed(spec: str, error: Exception) -> BadUsage:
+    show(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return BadUsage(
+        f"executors {spec!r}: importing it failed{where}: {type(error).__name__}: {error}"
+    )
+
+
+def _attribute(spec: str, module: ModuleType, dotted: str) -> object:
+    here: object = module
+    for name in dotted.split("."):
+        try:
+            here = getattr(here, name)
+        except AttributeError as error:
+            offered = sorted(
+                key
+                for key, value in vars(module).items()
+                if isinstance(value, Executors | EffectFunction)
+            )
+            hint = f" (it has {', '.join(offered)})" if offered else ""
+            raise BadUsage(f"executors {spec!r}: there is no {dotted!r} in it{hint}") from error
+    return here
+
+
+def _executors(spec: str, source: str, found: object) -> Executors:
+    if isinstance(found, Executors):
+        return found
+    name = _name_of(source)
+    if isinstance(found, EffectFunction):
+        return Executors(name, [found])
+    if isinstance(found, list | tuple):
+        return Executors(name, found)
+    raise BadUsage(
+        f"executors {spec!r}: expected an Executors, a list of effects or one effect, "
+        f"found {type(found).__name__}"
+    )
+
+
+def _name_of(source: str) -> str:
+    """A name for functions that came without one: the file's or the module's."""
+    last = Path(source).stem if source.endswith(".py") else source.rpartition(".")[2]
+    name = _UNFIT.sub("-", last).lstrip("0123456789._-")
+    return f"{name or 'effects'}-worker" if name in ("", NODE) else name

@@ -1,0 +1,107 @@
+"""What a function returned -> the canonical payload of a receipt, or what is wrong (X-46)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from aos.values.cbor import INGRESS_DEPTH_MAX, Value
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema
+from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE, Failure
+
+COST_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithBlobs:
+    """A result that refers to blobs, which travel with its receipt."""
+
+    value: object
+    blobs: tuple[bytes, ...]
+
+
+def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | Failure:
+    """Bring a result into the normal form of the receipt schema."""
+    try:
+        payload = schema.encode(schema.normalise(to_value(result)))
+    except ValueProblem as problem:
+        return Failure(
+            code=RESULT_INVALID,
+            message=f"the result does not fit {schema.name}: {problem}",
+            retryable=False,
+        )
+    if len(payload) > bytes_max:
+        return Failure(
+            code=RESULT_TOO_LARGE,
+            message=f"the result has {len(payload)} bytes: expected at most {bytes_max} "
+            "(limits.world.event_bytes in the manifest)",
+            retryable=False,
+        )
+    return payload
+
+
+def cost_problem(cost: object) -> Failure | None:
+    if cost is None or (type(cost) is int and 0 <= cost <= COST_MAX):
+        return None
+    return Failure(
+        code=RESULT_INVALID,
+        message=f"ctx.cost_cents: expected a whole number of 0 or more, found {cost!r:.80}",
+        retryable=False,
+    )
+
+
+def to_value(result: object, levels: int = INGRESS_DEPTH_MAX) -> Value:
+    """Python objects -> a Value: tuples and sets become lists, bytearray becomes bytes.
+
+    Raises:
+        ValueProblem: Something in it has no place in a Value; ``path`` says where.
+    """
+    kind = type(result)
+    if result is None or kind in (bool, int, str, bytes):
+        return cast("Value", result)
+    if levels == 0:
+        raise ValueProblem(f"nested too deep: expected at most {INGRESS_DEPTH_MAX} levels")
+    if isinstance(result, Mapping):
+        return _map(result, levels - 1)
+    if isinstance(result, list | tuple | set | frozenset):
+        return [_under(index, item, levels - 1) for index, item in enumerate(result)]
+    if isinstance(result, bytearray | memoryview):
+        return bytes(result)
+    if isinstance(result, str):  # StrEnum and other kinds of text
+        return str.__str__(result)
+    if isinstance(result, int):
+        return int(result)
+    raise ValueProblem(_strange(result))
+
+
+def _map(result: Mapping[object, object], levels: int) -> Value:
+    value: dict[str | int, Value] = {}
+    for key, item in result.items():
+        if isinstance(key, bool) or not isinstance(key, str | int):
+            raise ValueProblem(f"map key: expected text or an integer, found {key!r:.40}")
+        plain = str.__str__(key) if isinstance(key, str) else int(key)
+        value[plain] = _under(plain, item, levels)
+    return value
+
+
+def _under(key: str | int, item: object, levels: int) -> Value:
+    try:
+        return to_value(item, levels)
+    except ValueProblem as problem:
+        raise problem.under(key) from None
+
+
+def _strange(result: object) -> str:
+    name = type(result).__name__
+    if isinstance(result, float):
+        return f"expected no floats, found float {result!r} (use an integer, or dec128 text)"
+    if inspect.iscoroutine(result):
+        result.close()
+        return "expected a value, found a coroutine (await it, and make the function async def)"
+    return (
+        f"expected None, bool, int, str, bytes, list or dict, found {name} "
+        "(make it one of them: a time is an integer of ns, a decimal is text)"
+    )

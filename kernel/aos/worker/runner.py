@@ -1,0 +1,291 @@
+"""One task -> one result: slots, attempts, timeout, cancellation (X-42 to X-49).
+
+The result is kept until the node has acknowledged it, so that a task that is sent again is answered
+and not run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from aos.manifest.effective import Effect, Effective
+from aos.values.cbor import decode_record
+from aos.values.digests import Hash, hash_text
+from aos.worker.api import EffectContext, EffectFunction, Executors
+from aos.worker.calls import Call, Callers, Ended
+from aos.worker.console import say, show
+from aos.worker.failure import (
+    EFFECT_UNKNOWN,
+    EXCEPTION,
+    Failure,
+    failure_of,
+)
+from aos.worker.job import Job, RequestContext, Result, canceled, timed_out
+from aos.worker.policy import Policy, policy_of
+from aos.worker.results import WithBlobs, cost_problem, payload_of
+from aos.worker.signing import Signer
+from aos.worker.wire import Message
+
+CANCEL_GRACE_S: Final = 0.25
+"""How long a canceled call may take to end before it counts as overdue."""
+
+
+class Runner:
+    """Runs the tasks of one process. ``send`` takes messages to the node."""
+
+    def __init__(
+        self,
+        executors: Executors,
+        callers: Callers,
+        *,
+        world: Hash | None,
+        signer: Signer | None,
+        resource: object,
+        send: Callable[[Message], None],
+    ) -> None:
+        self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
+        self._callers = callers
+        self._world = world
+        self._signer = signer
+        self._resource = resource
+        self._send = send
+        self._effects: Mapping[str, Effect] = {}
+        self._payload_bytes_max = 0
+        self._policies: dict[str, Policy] = {}
+        self._slots = {
+            name: asyncio.Semaphore(each.concurrency) for name, each in self._functions.items()
+        }
+        self._overdue: Counter[str] = Counter()
+        self._jobs: dict[Hash, Job] = {}
+        self._results: dict[Hash, Message] = {}
+
+    def receive(self, message: Message) -> None:
+        """Take one message of the node."""
+        op = message["op"]
+        if op == "run":
+            self._take(Job.of(message))
+        elif op == "ack":
+            for intent in message["intents"]:
+                self._results.pop(intent, None)
+        elif op == "cancel":
+            self._cancel(message)
+        elif op == "manifest":
+            self._use(Effective.from_document(message["document"]))
+
+    def close(self) -> None:
+        """Nobody hears results any more: give up what runs."""
+        for job in self._jobs.values():
+            if job.task is not None:
+                job.task.cancel()
+
+    def _use(self, effective: Effective) -> None:
+        self._effects = effective.effects
+        self._payload_bytes_max = effective.limits.event_bytes
+        self._policies = {
+            name: policy_of(effective.effects[name], function)
+            for name, function in self._functions.items()
+            if name in effective.effects
+        }
+
+    def _take(self, job: Job) -> None:
+        kept = self._results.get(job.intent)
+        if kept is not None:
+            self._send(kept)
+        elif job.intent not in self._jobs:
+            self._jobs[job.intent] = job
+            job.task = asyncio.get_running_loop().create_task(self._run(job))
+            # What escapes is a bug of ours; it must not pass unseen. The loop's handler gets it.
+            job.task.add_done_callback(lambda task: task.result())
+
+    def _cancel(self, message: Message) -> None:
+        intent = Hash(message["intent"])
+        job = self._jobs.get(intent)
+        if job is not None:
+            job.cancel()
+        elif intent not in self._results:
+            now = time.time_ns()
+            self._finish(
+                intent, message["effect"], canceled(message["attempt"], now, "before it ran")
+            )
+
+    async def _run(self, job: Job) -> None:
+        try:
+            result = await self._result(job)
+        except asyncio.CancelledError:
+            result = canceled(job.attempt, time.time_ns(), "while it waited for an attempt")
+        del self._jobs[job.intent]
+        self._finish(job.intent, job.effect, result)
+        if job.overdue is not None:
+            self._tell_if_stuck(job, job.overdue)
+
+    async def _result(self, job: Job) -> Result:
+        function, effect = self._functions.get(job.effect), self._effects.get(job.effect)
+        if function is None or effect is None:
+            failure = Failure(
+                code=EFFECT_UNKNOWN,
+                message=f"{job.effect} is not run here, or not in the manifest in force",
+                retryable=True,
+            )
+            return Result.now(job.attempt, time.time_ns()).fail(failure)
+        slots = self._slots[job.effect]
+        job.is_waiting = True
+        await slots.acquire()
+        job.is_waiting = False
+        try:
+            return await self._attempts(job, function, effect)
+        finally:
+            if job.overdue is None:
+                slots.release()
+            else:
+                self._hold_until_ended(job.effect, job.overdue)
+
+    def _hold_until_ended(self, effect: str, call: Call) -> None:
+        """An overdue call keeps its slot: nothing runs in its place before it has ended."""
+        self._overdue[effect] += 1
+
+        def free(_: object) -> None:
+            self._overdue[effect] -= 1
+            self._slots[effect].release()
+
+        call.ended.add_done_callback(free)
+
+    async def _attempts(self, job: Job, function: EffectFunction[Any], effect: Effect) -> Result:
+        policy = self._policies[job.effect]
+        while True:
+            result = await self._attempt(job, function, effect, policy)
+            failure = result.failure
+            if (
+                failure is None
+                or not failure.retryable
+                or job.wish.done()
+                or job.overdue is not None
+                or job.attempt >= policy.attempts
+            ):
+                return result
+            say(f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}: {failure.message}")
+            job.is_waiting = True
+            await asyncio.sleep(policy.pause_s(job.attempt))
+            job.is_waiting = False
+            job.attempt += 1
+            self._send({"op": "attempt", "intent": job.intent, "attempt": job.attempt})
+
+    async def _attempt(
+        self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
+    ) -> Result:
+        started = time.time_ns()
+        ctx = self._context(job, started + int(policy.timeout_s * 1e9))
+        call = self._callers.begin(function, decode_record(job.params), ctx)
+        await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
+        is_late = not call.ended.done() and not job.wish.done()
+        if not call.ended.done():
+            call.cancel()
+            await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
+        if not call.ended.done():
+            job.overdue = call
+        if is_late:
+            return timed_out(job.attempt, started, policy.timeout_s)
+        ended = call.ended.result() if call.ended.done() else None
+        if ended is None or (job.wish.done() and isinstance(ended.error, asyncio.CancelledError)):
+            return canceled(job.attempt, started, "while it ran")
+        return self._judge(job, effect, ended, ctx, started)
+
+    def _context(self, job: Job, deadline_ns: int) -> EffectContext:
+        cls: type[EffectContext] = RequestContext if job.blobs else EffectContext
+        ctx = cls(
+            intent=hash_text(job.intent),
+            effect=job.effect,
+            idempotency_key=job.idempotency_key,
+            attempt=job.attempt,
+            workflow=job.workflow,
+            key=decode_record(job.cell_key) if job.cell_key else None,
+            issuer_ref=job.issuer_ref,
+            world="" if self._world is None else hash_text(self._world),
+            deadline_ns=deadline_ns,
+            resource=self._resource,
+        )
+        if isinstance(ctx, RequestContext):
+            ctx.blobs = job.blobs
+        return ctx
+
+    def _judge(
+        self, job: Job, effect: Effect, ended: Ended, ctx: EffectContext, started: int
+    ) -> Result:
+        result = Result.now(job.attempt, started)
+        where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
+        bad_cost = cost_problem(ctx.cost_cents)
+        if bad_cost is None:
+            result.cost_cents = ctx.cost_cents
+        if ended.error is not None:
+            failure = failure_of(ended.error)
+            if failure.code == EXCEPTION:
+                say(f"{where} raised")
+                show(ended.error)
+            return result.fail(failure)
+        value = ended.value
+        if isinstance(value, WithBlobs):
+            result.blobs = value.blobs
+            value = value.value
+        payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._payload_bytes_max)
+        if isinstance(payload, Failure):
+            say(f"{where}: {payload.message}")
+            return result.fail(payload)
+        result.payload = payload
+        return result
+
+    def _finish(self, intent: Hash, effect: str, result: Result) -> None:
+        signature = None
+        if self._signer is not None and self._world is not None:
+            signature = self._signer.sign(
+                world=self._world,
+                intent=intent,
+                effect=effect,
+                attempt=result.attempt,
+                status=result.status,
+                payload=result.payload,
+                started_ns=result.started_ns,
+                finished_ns=result.finished_ns,
+                cost_cents=result.cost_cents,
+            )
+        message: Message = {
+            "op": "done",
+            "intent": intent,
+            "effect": effect,
+            "attempt": result.attempt,
+            "status": result.status,
+            "payload": result.payload,
+            "started_ns": result.started_ns,
+            "finished_ns": result.finished_ns,
+            "cost_cents": result.cost_cents,
+            "signature": signature,
+            "blobs": list(result.blobs),
+        }
+        self._results[intent] = message
+        self._send(message)
+
+    def _tell_if_stuck(self, job: Job, call: Call) -> None:
+        """Ask to be ended when calls that do not end have taken all that could run others."""
+        function = self._functions[job.effect]
+        if not call.heard:
+            self._send(
+                {
+                    "op": "stuck",
+                    "reason": f"{job.effect} blocks the event loop of all async effects "
+                    "(await in it, or make it a plain def)",
+                }
+            )
+        elif self._overdue[job.effect] >= function.concurrency:
+            self._send(
+                {
+                    "op": "stuck",
+                    "reason": f"all {function.concurrency} slots of {job.effect} are held by calls "
+                    "that did not end at their timeout",
+                }
+            )
+
+
+async def _first_of(*futures: asyncio.Future[Any], timeout_s: float) -> None:
+    await asyncio.wait(futures, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

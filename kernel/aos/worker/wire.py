@@ -1,0 +1,134 @@
+"""Messages between node and worker process: frames of canonical CBOR on a socket (X-50 to X-56).
+
+    0        4                      4 + n
+    +--------+----------------------+
+    | n, u32 | n bytes of one map   |   big-endian; n at most FRAME_BYTES_MAX
+    +--------+----------------------+
+
+Each map has ``op``. To the worker: hello, manifest, run, cancel, ack. From it: ready or failed,
+then attempt, done, stuck. The end of the stream is the end of the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+from aos.errors import AosError
+from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.errors import ValueProblem
+
+PROTOCOL: Final = 1
+FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
+FD_VARIABLE: Final = "AOS_WORKER_FD"
+"""Environment variable with the number of the inherited socket."""
+
+Message: TypeAlias = dict[str, Any]
+
+_HEAD: Final = struct.Struct(">I")
+
+
+class WireProblem(AosError):
+    """The other side sent something that is not a message. The connection is of no more use."""
+
+
+def frame(message: Message) -> bytes:
+    """One message as it goes over the wire.
+
+    Raises:
+        WireProblem: It is larger than a frame may be.
+    """
+    body = encode_text_keyed(cast("Value", message))
+    if len(body) > FRAME_BYTES_MAX:
+        raise WireProblem(f"a message has {len(body)} bytes: expected at most {FRAME_BYTES_MAX}")
+    return _HEAD.pack(len(body)) + body
+
+
+class FrameReader:
+    """Bytes as they come -> whole messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Message]:
+        """Return the messages that ``data`` completes.
+
+        Raises:
+            WireProblem: A frame is too long, or is not a canonical map with an ``op``.
+        """
+        buffer = self._buffer
+        buffer += data
+        messages: list[Message] = []
+        at = 0
+        while len(buffer) - at >= _HEAD.size:
+            (size,) = _HEAD.unpack_from(buffer, at)
+            if size > FRAME_BYTES_MAX:
+                raise WireProblem(f"a frame of {size} bytes: expected at most {FRAME_BYTES_MAX}")
+            end = at + _HEAD.size + size
+            if len(buffer) < end:
+                break
+            messages.append(_read(bytes(buffer[at + _HEAD.size : end])))
+            at = end
+        del buffer[:at]
+        return messages
+
+
+def _read(body: bytes) -> Message:
+    try:
+        message = decode_record(body)
+    except ValueProblem as error:
+        raise WireProblem(f"a frame is not canonical CBOR: {error}") from error
+    if not isinstance(message, dict) or not isinstance(message.get("op"), str):
+        raise WireProblem("a frame is not a map with an op")
+    return message  # type: ignore[return-value]  # keys that are not text belong to no message
+
+
+class Link(asyncio.Protocol):
+    """One end of the socket. Messages sent in one turn of the loop leave in one write."""
+
+    def __init__(
+        self, on_message: Callable[[Message], None], on_lost: Callable[[Exception | None], None]
+    ) -> None:
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._reader = FrameReader()
+        self._pending: list[bytes] = []
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._reader.feed(data):
+                self._on_message(message)
+        except WireProblem as problem:
+            self.close()
+            self._on_lost(problem)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._on_lost(exc)
+
+    def send(self, message: Message) -> None:
+        """Queue a message; dropped when the connection is gone."""
+        if self._transport is None:
+            return
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pending.append(frame(message))
+
+    def _flush(self) -> None:
+        if self._transport is not None and self._pending:
+            self._transport.write(b"".join(self._pending))
+        self._pending.clear()
+
+    def close(self) -> None:
+        """Write what is queued, then close."""
+        if self._transport is not None:
+            self._flush()
+            self._transport.close()
+            self._transport = None

@@ -1,0 +1,569 @@
+"""Effects in a real process: its life, its deaths, what the node makes of them (X-50 to X-58)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import aos
+from aos.core.frame import is_signed
+from aos.core.inputs import ReceiptInput
+from aos.errors import BadUsage
+from aos.host.executors import child, life
+from aos.host.executors.child import ChildExecutor
+from aos.host.executors.life import Life
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import Executor, Outcome, Stats
+from tests.worker.stage import (
+    WORLD,
+    Journal,
+    act,
+    effective,
+    error_code,
+    intent_of,
+    payload,
+    task,
+)
+
+ACTORS: Final = f"{Path(__file__).parent / 'effects' / 'actors.py'}:actors"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "BACKOFF_S", 0.01)
+
+
+def actors(journal: Journal) -> PythonExecutor:
+    return PythonExecutor(ACTORS, world=WORLD, report=journal.report)
+
+
+def of(spec: str) -> Callable[[Journal], PythonExecutor]:
+    return lambda journal: PythonExecutor(spec, world=WORLD, report=journal.report)
+
+
+def test_tasks_run_in_a_process_and_what_it_prints_is_passed_on_with_its_name() -> None:
+    """X-4, X-53."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        assert (executor.name, executor.signer) == ("actors", None)
+        assert "test/echo@1" in executor.effects
+        executor.publish([task(1), task(2, "test/other@1"), task(101)])
+        executor.publish([task(200, "test/other@1"), task(106)])
+        await journal.wait(5)
+        await asyncio.sleep(0)
+        assert executor.stats() == Stats(running=0, queued=0, done=5)
+
+    journal = act(actors, play)
+
+    assert [journal.of(n).status for n in (1, 2, 101, 200)] == ["ok", "ok", "ok", "error"]
+    assert payload(journal.of(200)) == {
+        "code": "declined",
+        "message": "no funds",
+        "retryable": False,
+    }
+    assert payload(journal.of(106))["n"] != os.getpid()
+    unsigned = journal.of(1)
+    assert (unsigned.executor, unsigned.key_id, unsigned.signature) == ("node", None, None)
+    assert journal.lines[0].endswith("actors.py:actors] setup entered")
+    assert "[actors] printed by a function" in journal.lines
+    assert journal.lines[-1] == "[actors] and not ended by a line feedsetup left"
+
+
+def test_tasks_wait_for_a_manifest() -> None:
+    async def scene() -> None:
+        journal = Journal()
+        executor = actors(journal)
+        try:
+            await executor.start(journal.settle)
+            executor.publish([task(1)])
+            await asyncio.sleep(0.02)
+            assert (executor.stats().queued, journal.outcomes) == (1, [])
+            executor.use(effective())
+            await journal.wait(1)
+        finally:
+            await executor.stop()
+
+    asyncio.run(scene())
+
+
+def test_after_a_death_the_open_tasks_run_again_as_the_next_attempt() -> None:
+    """X-56."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(104), task(1)])
+        await journal.wait(2)
+
+    journal = act(actors, play)
+
+    assert (journal.of(104).status, journal.of(104).attempt) == ("ok", 2)
+    assert journal.of(1).status == "ok"
+    assert "executor actors: its process died (exit code 4); it is started again" in (
+        journal.printed
+    )
+
+
+def test_a_task_that_ends_the_process_each_time_is_parked_and_the_others_run() -> None:
+    """X-57."""
+    stranded: list[int] = []
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.on_stranded = lambda: stranded.append(len(executor.stranded()))
+        executor.publish([task(n) for n in (1, 2, 100, 3, 4)])
+        await journal.wait(4)
+        await journal.until(lambda: bool(executor.stranded()))
+        assert set(executor.stranded()) == {intent_of(100)}
+        executor.publish([task(5)])
+        await journal.wait(5)
+        executor.cancel([intent_of(100)])
+        await journal.wait(6)
+
+    journal = act(actors, play)
+
+    assert {payload(journal.of(n))["n"] for n in range(1, 6)} == set(range(1, 6))
+    assert (journal.of(100).status, journal.of(100).attempt) == ("canceled", 4)
+    assert stranded == [1]
+    assert "was running in 3 deaths of the process, the last time alone (exit code 3)" in (
+        journal.printed
+    )
+
+
+def test_a_process_that_dies_again_and_again_is_given_up_and_its_tasks_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X-58."""
+    monkeypatch.setattr(child, "QUICK_DEATHS_MAX", 3)
+    (tmp_path / "mortal.py").write_text(
+        "import os, threading\n"
+        "from aos.worker import effect\n"
+        "@effect('test/echo@1')\n"
+        "async def echo(params, ctx): return params\n"
+        "threading.Timer(0.05, os._exit, [7]).start()\n"
+    )
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        await journal.until(lambda: "died 3 times in a row" in journal.printed)
+        executor.publish([task(1)])
+        assert set(executor.stranded()) == {intent_of(1)}
+
+    journal = act(of(f"{tmp_path / 'mortal.py'}:echo"), play)
+
+    assert journal.outcomes == []
+    assert (
+        "executor mortal: its process died 3 times in a row, each time within 10 s of its start "
+        "(exit code 7); it is not started again, and 0 tasks stay open until the world is run again"
+    ) in journal.lines
+
+
+def test_a_function_that_blocks_the_loop_costs_its_own_task_only() -> None:
+    """X-49."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(300, "test/quick@1")])
+        executor.publish([task(102)])
+        await journal.wait(1)
+        await journal.until(lambda: "blocks the event loop" in journal.printed)
+        executor.publish([task(301, "test/quick@1"), task(1)])
+        await journal.wait(3)
+        executor.cancel([intent_of(102)])
+        await journal.wait(4)
+
+    journal = act(actors, play)
+
+    assert (journal.of(300).status, error_code(journal.of(300))) == ("timeout", "timeout")
+    assert (journal.of(301).status, journal.of(1).status) == ("ok", "ok")
+    assert (journal.of(102).status, journal.of(102).attempt) == ("canceled", 2)
+    assert "died" not in journal.printed
+
+
+def test_plain_calls_that_never_end_are_ended_with_their_process() -> None:
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(400, "test/retried@1"), task(401, "test/retried@1")])
+        await journal.wait(2)
+
+    journal = act(actors, play)
+
+    assert (journal.of(400).status, journal.of(400).attempt) == ("timeout", 1)
+    assert journal.of(401).status == "ok"
+    assert "all 1 slots of test/retried@1 are held by calls" in journal.printed
+
+
+@pytest.mark.parametrize("number", [103, 109])
+def test_leaving_and_closing_the_streams_does_not_end_the_process(number: int) -> None:
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(number)])
+        await journal.wait(1)
+        executor.publish([task(1)])
+        await journal.wait(2)
+
+    journal = act(actors, play)
+
+    assert error_code(journal.of(number)) == "exception"
+    assert "died" not in journal.printed
+
+
+def test_running_and_queued_tasks_are_canceled() -> None:
+    """X-6."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(102)])
+        executor.publish([task(n) for n in range(1000, 1008)])
+        executor.cancel([intent_of(n) for n in range(1000, 1008)])
+        await journal.wait(8)
+        assert executor.stats() == Stats(running=1, queued=0, done=8)
+        executor.cancel([intent_of(102), intent_of(5)])
+        await journal.wait(9)
+
+    journal = act(actors, play)
+
+    assert {each.status for each in journal.outcomes} == {"canceled"}
+
+
+def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() -> None:
+    """X-55."""
+
+    async def answer(outcome: Outcome) -> str:
+        answers.append(outcome.intent)
+        if len(answers) == 1:
+            raise RuntimeError("no journal")
+        return "settled" if len(answers) < 4 else "refused: rule"
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(105)])
+        await journal.until(lambda: "its receipt was not taken" in journal.printed)
+        executor.publish([task(105)])
+        await journal.wait(1)
+        await asyncio.sleep(0.02)  # the acknowledgement goes out
+        executor.publish([task(105)])
+        await journal.wait(2)
+        executor.publish([task(1)])
+        await journal.wait(3)
+
+    answers: list[bytes] = []
+    journal = act(actors, play, answer=answer)
+
+    assert [payload(each)["n"] for each in journal.outcomes] == [1, 2, 1]
+    assert "RuntimeError('no journal')" in journal.printed
+    assert "its receipt was refused: rule (the intent stays open)" in journal.printed
+
+
+def test_signals_of_a_terminal_do_not_end_the_process() -> None:
+    """X-52."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(106)])
+        await journal.wait(1)
+        pid = payload(journal.of(106))["n"]
+        assert os.getsid(pid) == pid
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(pid, number)
+        executor.publish([task(1)])
+        await journal.wait(2)
+
+    assert "died" not in act(actors, play).printed
+
+
+def test_a_death_is_seen_although_a_grandchild_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(life, "LAST_WORDS_S", 0.1)
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(107)])
+        await journal.wait(1)
+
+    journal = act(actors, play)
+    said = next(line for line in journal.lines if "grandchild " in line)
+    os.kill(int(said.rpartition(" ")[2]), signal.SIGKILL)
+
+    assert (journal.of(107).status, journal.of(107).attempt) == ("ok", 2)
+
+
+def test_running_effects_may_end_while_the_node_stops() -> None:
+    """X-11."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(108), *(task(n) for n in range(1000, 1010))])
+        await journal.wait(1)
+
+    journal = act(actors, play)
+
+    assert journal.of(108).status == "ok"
+
+
+def test_an_effect_that_does_not_end_is_left_open_when_the_node_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(child, "DRAIN_S", 0.05)
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(102)])
+        await asyncio.sleep(0.05)
+
+    begun = time.monotonic()
+    journal = act(actors, play)
+
+    assert time.monotonic() - begun < 5
+    assert journal.outcomes == []
+    assert journal.lines[-1] == "[actors] setup left"
+
+
+def test_the_process_ends_when_the_node_is_killed(tmp_path: Path) -> None:
+    """X-52."""
+    script = tmp_path / "node.py"
+    script.write_text(
+        f"""
+import asyncio, os, signal
+from aos.host.executors.python import PythonExecutor
+from tests.worker.stage import WORLD, Journal, effective, task, payload
+
+async def scene():
+    journal = Journal()
+    executor = PythonExecutor({ACTORS!r}, world=WORLD, report=journal.report)
+    await executor.start(journal.settle)
+    executor.use(effective())
+    executor.publish([task(106)])
+    await journal.wait(1)
+    print(payload(journal.of(106))["n"], flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(scene())
+"""
+    )
+    root = Path(aos.__file__).parent.parent
+    path = os.pathsep.join([str(root), str(Path(__file__).parent.parent.parent)])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 5
+    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
+        if not Path(f"/proc/{pid}/cmdline").read_bytes():
+            break  # it has ended, and nobody has collected it
+        time.sleep(0.01)
+    else:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+SIGNED: Final = """
+from aos.worker import Executors, effect
+@effect("test/echo@1")
+async def echo(params, ctx): return params
+shop = Executors("shop", [echo], key_file={key!r})
+"""
+
+
+def test_an_executor_with_a_key_signs_in_its_own_process(tmp_path: Path) -> None:
+    """X-48."""
+    key = tmp_path / "shop.key"
+    key.write_text("ab" * 32)
+    key.chmod(0o600)
+    (tmp_path / "signing.py").write_text(SIGNED.format(key=str(key)))
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        assert executor.signer is not None
+        executor.publish([task(1)])
+        executor.publish([task(2, params={"n": 2})])
+        executor.cancel([intent_of(2)])
+        await journal.wait(2)
+
+    journal = act(of(f"{tmp_path / 'signing.py'}:shop"), play)
+
+    assert {each.status for each in journal.outcomes} == {"ok", "canceled"}
+    for each in journal.outcomes:
+        assert each.key_id is not None
+        assert each.signature is not None
+        receipt = ReceiptInput(
+            intent=each.intent,
+            effect=each.effect,
+            attempt=each.attempt,
+            status=each.status,
+            payload=each.payload,
+            started_ns=each.started_ns,
+            finished_ns=each.finished_ns,
+            executor="shop",
+            key_id=each.key_id,
+            signature=each.signature,
+        )
+        assert each.executor == "shop"
+        assert is_signed(receipt.message(WORLD), each.signature, each.key_id)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("import os; os._exit(3)\n", "its process ended before it was ready (exit code 3;"),
+        ("x = 5\n", "expected an Executors, a list of effects or one effect, found int"),
+        (
+            SIGNED.format(key="none.key").replace("shop =", "x ="),
+            "executors 'shop': key_file none.key: cannot be read: No such file or directory",
+        ),
+        (
+            SIGNED.format(key="")
+            .replace("key_file=''", "setup=lambda: 1 / 0")
+            .replace("shop =", "x ="),
+            "executors 'shop': setup failed: ZeroDivisionError: division by zero",
+        ),
+    ],
+)
+def test_functions_that_cannot_be_loaded_are_an_error_at_the_start(
+    source: str, message: str, tmp_path: Path
+) -> None:
+    """X-51."""
+    (tmp_path / "faulty.py").write_text(source)
+
+    async def play(executor: Executor, journal: Journal) -> None:
+        raise AssertionError("it cannot start")
+
+    with pytest.raises(BadUsage) as caught:
+        act(of(f"{tmp_path / 'faulty.py'}:x"), play)
+
+    assert message in str(caught.value)
+
+
+def test_an_executor_is_stopped_while_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "END_S", 0.1)
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)\n")
+
+    async def scene() -> None:
+        journal = Journal()
+        executor = of(f"{tmp_path / 'slow.py'}:x")(journal)
+        starting = asyncio.ensure_future(executor.start(journal.settle))
+        await asyncio.sleep(0.05)
+        await executor.stop()
+        with pytest.raises(BadUsage, match="it was stopped before it was ready"):
+            await starting
+
+    asyncio.run(scene())
+
+
+def test_a_command_that_is_not_there_is_an_error_at_the_start() -> None:
+    async def play(executor: Executor, journal: Journal) -> None:
+        raise AssertionError("it cannot start")
+
+    def make(journal: Journal) -> ChildExecutor:
+        return ChildExecutor(
+            label="none", command=["/nowhere/none"], world=None, report=journal.report
+        )
+
+    with pytest.raises(BadUsage, match="none: its process cannot be started: "):
+        act(make, play)
+
+
+LIAR: Final = """
+import os, socket, sys
+from aos.worker.wire import FrameReader, frame
+channel = socket.socket(fileno=int(os.environ["AOS_WORKER_FD"]))
+reader = FrameReader()
+channel.sendall(frame({"op": "ready", "name": "liar", "key": None,
+    "effects": [{"name": "test/echo@1", "concurrency": 9}]}))
+while True:
+    for message in reader.feed(channel.recv(65536) or sys.exit()):
+        if message["op"] == "run":
+            LIE
+"""
+
+DONE: Final = (
+    '{"op": "done", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
+    '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2, "cost_cents": None, '
+    '"signature": None, "blobs": []'
+)
+
+
+@pytest.mark.parametrize(
+    ("lie", "message"),
+    [
+        ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a map"),
+        ('channel.sendall(frame({"op": "done"}))', "a done message has no intent"),
+        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "a done message does not say how"),
+        (
+            f'channel.sendall(frame({DONE}, "effect": "test/odd@1"}}))',
+            "a done message does not say",
+        ),
+        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "a done message has no attempt"),
+        (f'channel.sendall(frame({DONE}, "intent": 7}}))', "a done message has no intent"),
+        (f'channel.sendall(frame({DONE}, "signature": b"s"}}))', "a done message does not say how"),
+        ("channel.close(); import time; time.sleep(60)", "signal 9"),
+    ],
+)
+def test_a_process_that_breaks_the_protocol_is_ended(
+    lie: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "END_S", 0.1)
+
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        executor.publish([task(1)])
+        await journal.until(lambda: message in journal.printed)
+
+    def make(journal: Journal) -> ChildExecutor:
+        command = [sys.executable, "-c", LIAR.replace("LIE", lie)]
+        return ChildExecutor(label="liar", command=command, world=None, report=journal.report)
+
+    assert act(make, play).outcomes == []
+
+
+def test_a_done_of_a_task_that_does_not_run_is_passed_over() -> None:
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        executor.publish([task(1)])
+        await journal.wait(1)
+
+    def make(journal: Journal) -> ChildExecutor:
+        lie = f'channel.sendall(2 * frame({DONE}}}) + frame({DONE}, "intent": bytes(32)}}))'
+        command = [sys.executable, "-c", LIAR.replace("LIE", lie)]
+        return ChildExecutor(label="liar", command=command, world=None, report=journal.report)
+
+    assert [each.intent for each in act(make, play).outcomes] == [intent_of(1)]
+
+
+def test_long_lines_and_bytes_that_are_no_text_are_passed_on() -> None:
+    """X-53."""
+    lines: list[str] = []
+    source = (
+        "import sys; sys.stdout.buffer.write(b'a'*20_000 + b'\\n' + b'\\xff\\n'); "
+        "print('err', file=sys.stderr)"
+    )
+
+    async def scene() -> None:
+        process = Life(
+            [sys.executable, "-c", source],
+            label="x",
+            report=lambda text: lines.extend(text.split("\n")),
+            on_message=lambda _: None,
+        )
+        with pytest.raises(BadUsage):
+            await process.begin(None)
+        await process.end()
+
+    asyncio.run(scene())
+
+    text = "".join(line.removeprefix("[x] ") for line in lines)
+    assert text.count("a") == 20_000
+    assert text.endswith("\ufffderr") or text.startswith("err")
+    assert max(map(len, lines)) < 70_000
+
+
+def test_a_worker_started_by_hand_says_so() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "aos.worker.child", "x:y"],
+        env={**os.environ, "PYTHONPATH": str(Path(aos.__file__).parent.parent)},
+        capture_output=True,
+        check=False,
+        timeout=20,
+    )
+
+    assert done.returncode == BadUsage.exit_code
+    assert b"this process is started by the node" in done.stderr

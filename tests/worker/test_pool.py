@@ -1,0 +1,224 @@
+"""Tasks find their executor by effect; who runs what is checked at the start (X-7 to X-11)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from aos.errors import BadUsage
+from aos.host.executors.pool import Coverage, Pool
+from aos.host.executors.task import Outcome, Settle, Stats, Task
+from aos.host.executors.timer import TimerExecutor
+from aos.manifest.effective import Effective
+from aos.manifest.keys import key_text
+from aos.values.digests import Hash
+from tests.worker.stage import SYSTEM, effective, intent_of, task
+
+
+class Actor:
+    """An executor that writes down what it is told."""
+
+    def __init__(
+        self,
+        name: str,
+        *effects: str,
+        signer: tuple[str, bytes] | None = None,
+        late: tuple[str, ...] = (),
+        fails: bool = False,
+        hangs: bool = False,
+    ) -> None:
+        self.name = name
+        self.effects = frozenset(effects)
+        self.signer = signer
+        self.heard: list[object] = []
+        self._late = late
+        self._fails = fails
+        self._hangs = hangs
+        self.on_stranded: Callable[[], None] = lambda: None
+        self.left: dict[Hash, Task] = {}
+
+    async def start(self, _settle: Settle) -> None:
+        self.heard.append("start")
+        if self._fails:
+            raise BadUsage("it cannot start")
+        if self._hangs:
+            await asyncio.sleep(60)
+        self.effects |= frozenset(self._late)
+
+    def use(self, _effective: Effective) -> None:
+        self.heard.append("use")
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        self.heard.append([each.opened_seq for each in tasks])
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        self.heard.append(tuple(intents))
+
+    async def stop(self) -> None:
+        self.heard.append("stop")
+
+    def stats(self) -> Stats:
+        return Stats(running=1, queued=2, done=3)
+
+    def stranded(self) -> Mapping[Hash, Task]:
+        return self.left
+
+
+async def settle(outcome: Outcome) -> str:
+    raise AssertionError("nothing is settled here")
+
+
+ALL = ("test/echo@1", "test/other@1", "test/retried@1", "test/quick@1", "test/set@1")
+
+
+def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
+    async def scene() -> None:
+        one, two = Actor("one", "test/echo@1"), Actor("two", late=("test/other@1",))
+        pool = Pool([one, two])
+        await pool.start(settle)
+        pool.use(effective())
+        pool.publish([task(1), task(2, "test/other@1"), task(3)])
+        pool.cancel([intent_of(1)])
+        await pool.stop()
+
+        assert one.heard == ["start", "use", [1, 3], (intent_of(1),), "stop"]
+        assert two.heard == ["start", "use", [2], (intent_of(1),), "stop"]
+        assert pool.stats()["two"] == Stats(running=1, queued=2, done=3)
+
+    asyncio.run(scene())
+
+
+def test_two_executors_of_one_effect_are_refused() -> None:
+    with pytest.raises(BadUsage, match="test/echo@1 is run by two executors, one and two"):
+        Pool([Actor("one", "test/echo@1"), Actor("two", "test/echo@1")])
+
+
+def test_two_executors_of_one_effect_are_refused_also_when_that_shows_at_the_start() -> None:
+    async def scene() -> list[object]:
+        two = Actor("two", late=("test/echo@1",))
+        with pytest.raises(BadUsage, match="test/echo@1 is run by two executors, one and two"):
+            await Pool([Actor("one", "test/echo@1"), two]).start(settle)
+        return two.heard
+
+    assert asyncio.run(scene())[-1] == "stop"
+
+
+def test_when_one_cannot_start_none_is_left_running() -> None:
+    async def scene() -> None:
+        actors = [Actor("slow", hangs=True), Actor("bad", fails=True), Actor("good")]
+        with pytest.raises(BadUsage, match="it cannot start"):
+            await asyncio.wait_for(Pool(actors).start(settle), 5)
+        assert [each.heard for each in actors] == [["start", "stop"]] * 3
+
+    asyncio.run(scene())
+
+
+def test_a_task_without_an_executor_waits_and_is_told_of_once_an_effect() -> None:
+    """X-8."""
+    lines: list[str] = []
+    woken: list[int] = []
+
+    async def scene() -> None:
+        pool = Pool(
+            [Actor("one", "test/echo@1")],
+            report=lines.append,
+            on_waiting=lambda: woken.append(1),
+        )
+        await pool.start(settle)
+        pool.publish([task(n, "test/other@1") for n in (1, 2)])
+        pool.publish([task(3, "test/quick@1")])
+        assert set(pool.waiting) == {intent_of(n) for n in (1, 2, 3)}
+        assert pool.waiting_by_effect() == {"test/other@1": 2, "test/quick@1": 1}
+        pool.cancel([intent_of(1)])
+        assert set(pool.waiting) == {intent_of(n) for n in (2, 3)}
+
+    asyncio.run(scene())
+    assert lines == [
+        f"effect test/{name}@1 is waiting for an executor: its intents stay open until the world "
+        "runs with one (--executors MODULE:ATTR)"
+        for name in ("other", "quick")
+    ]
+    assert len(woken) == 3
+
+
+def test_what_an_executor_will_not_run_any_more_waits_too() -> None:
+    woken: list[int] = []
+    actor = Actor("one", "test/echo@1")
+    pool = Pool([actor, TimerExecutor()], on_waiting=lambda: woken.append(1))
+    actor.left[intent_of(1)] = task(1)
+
+    actor.on_stranded()
+
+    assert woken == [1]
+    assert set(pool.waiting) == {intent_of(1)}
+    assert pool.waiting_by_effect() == {"test/echo@1": 1}
+
+
+def test_what_has_no_executor_and_what_has_no_definition_is_told() -> None:
+    pool = Pool([Actor("one", *ALL, "acme/unrelated@1")])
+
+    assert pool.check(effective().effects) == Coverage(
+        unserved=tuple(sorted((*(f"sys/{each}@1" for each in SYSTEM), "test/quick-retried@1"))),
+        unused=("acme/unrelated@1",),
+    )
+
+
+def test_a_misspelt_effect_is_an_error_with_the_name_that_was_meant() -> None:
+    """X-9."""
+    pool = Pool([Actor("one", "test/ecoh@1")])
+
+    with pytest.raises(BadUsage) as caught:
+        pool.use(effective())
+
+    assert str(caught.value) == (
+        "executor one runs test/ecoh@1, which the manifest does not define "
+        "(did you mean test/echo@1?)"
+    )
+
+
+def test_an_older_version_beside_the_one_that_is_defined_is_no_error() -> None:
+    coverage = Pool([Actor("one", "test/echo@1", "test/echo@2")]).check(effective().effects)
+
+    assert coverage.unused == ("test/echo@2",)
+
+
+KEY = bytes(31) + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("executors", "signer", "problem"),
+    [
+        (None, None, None),
+        (None, ("shop", KEY), "the manifest lists no executors"),
+        ("shop", ("shop", KEY), None),
+        ("shop", ("stop", KEY), "manifest.executors does not name stop for it"),
+        ("shop", None, "manifest.executors does not name node for it"),
+        ("other key", ("shop", KEY), "manifest.executors gives shop another public key"),
+    ],
+)
+def test_receipts_that_the_core_would_refuse_are_told_of_at_the_start(
+    executors: str | None, signer: tuple[str, bytes] | None, problem: str | None
+) -> None:
+    """X-10."""
+    from nacl.signing import SigningKey
+
+    right, other = (bytes(SigningKey(bytes([n]) * 32).verify_key) for n in (1, 2))
+    if signer is not None:
+        signer = (signer[0], right)
+    listed = ""
+    if executors is not None:
+        key = key_text(right if executors == "shop" else other)
+        listed = json.dumps([{"name": "shop", "public_key": key, "effects": ["test/echo@1"]}])
+    lines: list[str] = []
+
+    Pool([Actor("x", "test/echo@1", signer=signer)], report=lines.append).use(
+        effective(executors=listed)
+    )
+
+    assert len(lines) == (problem is not None)
+    if problem is not None:
+        assert lines[0].startswith("receipts for test/echo@1 will be refused: they are signed by ")
+        assert lines[0].endswith(f", and {problem}")

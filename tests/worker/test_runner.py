@@ -1,0 +1,618 @@
+"""One task in the worker: slots, attempts, timeouts, cancels, hostile functions (X-42 to X-49)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aos.core.frame import is_signed
+from aos.core.inputs import ReceiptInput
+from aos.values.cbor import decode_record, encode
+from aos.values.digests import Hash, hash_text
+from aos.worker import EffectContext, EffectFailed, Executors, effect
+from aos.worker.api import EffectFunction
+from aos.worker.calls import Callers
+from aos.worker.runner import Runner
+from aos.worker.signing import Signer, read_key
+from aos.worker.wire import Message
+from tests.worker.stage import WORLD, effective, intent_of, task
+
+Plain = dict[str, Any]
+
+
+class Node:
+    """What the runner talks to."""
+
+    def __init__(self) -> None:
+        self.runner: Runner
+        self.heard: list[Message] = []
+        self._changed = asyncio.Event()
+
+    def send(self, message: Message) -> None:
+        self.heard.append(message)
+        self._changed.set()
+
+    def run(self, number: int = 1, name: str = "test/echo@1", **changes: Any) -> None:
+        given = task(number, name, cell_key=encode("k1"))
+        message = {
+            "op": "run",
+            "intent": given.intent,
+            "effect": name,
+            "attempt": 1,
+            "params": given.params,
+            "idempotency_key": given.idempotency_key,
+            "workflow": given.workflow,
+            "cell_key": given.cell_key,
+            "issuer_ref": given.issuer_ref,
+            "blobs": [],
+        }
+        self.runner.receive({**message, **changes})
+
+    def cancel(self, number: int, name: str = "test/echo@1") -> None:
+        self.runner.receive(
+            {"op": "cancel", "intent": intent_of(number), "effect": name, "attempt": 1}
+        )
+
+    def ack(self, number: int) -> None:
+        self.runner.receive({"op": "ack", "intents": [intent_of(number)]})
+
+    @property
+    def done(self) -> list[Message]:
+        return [each for each in self.heard if each["op"] == "done"]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def results(self, count: int = 1) -> list[Message]:
+        await self.until(lambda: len(self.done) >= count)
+        return self.done
+
+    async def result(self) -> tuple[str, Any]:
+        (message,) = await self.results()
+        return message["status"], decode_record(message["payload"])
+
+
+def rehearse(
+    functions: list[EffectFunction[Any]],
+    scene: Callable[[Node], Awaitable[None]],
+    *,
+    signer: Signer | None = None,
+    setup: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
+) -> Node:
+    async def play() -> Node:
+        node = Node()
+        executors = Executors("troupe", functions, setup=setup)
+        callers = Callers(executors.effects)
+        resource = await callers.start(setup)
+        node.runner = Runner(
+            executors, callers, world=WORLD, signer=signer, resource=resource, send=node.send
+        )
+        node.runner.receive({"op": "manifest", "document": effective().document})
+        try:
+            await scene(node)
+        finally:
+            await callers.stop(1.0)
+            callers.close()
+        return node
+
+    return asyncio.run(play())
+
+
+def test_a_function_gets_its_params_and_context_and_its_result_comes_back() -> None:
+    """X-3."""
+    seen: list[EffectContext] = []
+
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        seen.append(ctx)
+        ctx.cost_cents = 7
+        return {"n": params["n"] + 1}
+
+    async def scene(node: Node) -> None:
+        node.run(5)
+        assert await node.result() == ("ok", {"n": 6})
+
+    before = time.time_ns()
+    node = rehearse([echo], scene)
+    (ctx,), (message,) = seen, node.done
+
+    assert ctx.intent == ctx.idempotency_key == hash_text(intent_of(5))
+    assert (ctx.effect, ctx.attempt, ctx.workflow) == ("test/echo@1", 1, "test/flow@1")
+    assert (ctx.key, ctx.issuer_ref, ctx.world) == ("k1", "ref", hash_text(WORLD))
+    assert message["cost_cents"] == 7
+    assert before <= message["started_ns"] <= message["finished_ns"] <= time.time_ns()
+    assert ctx.deadline_ns == message["started_ns"] + 30 * 10**9
+    assert message["signature"] is None
+
+
+def test_a_plain_function_runs_in_another_thread() -> None:
+    @effect("test/other@1")
+    def other(params: Plain, ctx: EffectContext) -> Plain:
+        return {"n": int(threading.current_thread() is threading.main_thread())}
+
+    async def scene(node: Node) -> None:
+        node.run(5, "test/other@1", cell_key=b"")
+        assert await node.result() == ("ok", {"n": 0})
+
+    rehearse([other], scene)
+
+
+def test_bytes_and_sets_arrive_in_normal_form() -> None:
+    @effect("test/set@1")
+    async def tagged(params: Plain, ctx: EffectContext) -> Plain:
+        return {"tags": {"b", "a"}, "raw": b"\0"}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/set@1")
+        assert await node.result() == ("ok", {"tags": ["a", "b"], "raw": b"\0"})
+
+    rehearse([tagged], scene)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            "text",
+            'the result does not fit test/echo-receipt@1: $: expected record, found text "text"',
+        ),
+        ({"n": 1.5}, "the result does not fit test/echo-receipt@1: $.n: expected no floats"),
+        ({"n": object()}, "the result does not fit test/echo-receipt@1: $.n: expected None, bool"),
+        ({"m": 1}, "the result does not fit test/echo-receipt@1: $.m: "),
+    ],
+)
+def test_a_wrong_result_is_an_error_that_names_the_path(result: object, message: str) -> None:
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> object:
+        return result
+
+    async def scene(node: Node) -> None:
+        node.run()
+        status, error = await node.result()
+        assert (status, error["code"]) == ("error", "executor_result_invalid")
+        assert not error["retryable"]
+        assert error["message"].startswith(message)
+
+    rehearse([echo], scene)
+
+
+def test_a_huge_result_is_an_error() -> None:
+    @effect("test/set@1")
+    async def huge(params: Plain, ctx: EffectContext) -> Plain:
+        return {"tags": [], "raw": bytes(300_000)}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/set@1")
+        status, error = await node.result()
+        assert (status, error["code"]) == ("error", "executor_result_too_large")
+
+    rehearse([huge], scene)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EffectFailed("declined", "no"), "declined"),
+        (ValueError("no"), "exception"),
+        (SystemExit(3), "exception"),
+        (KeyboardInterrupt(), "exception"),
+        (asyncio.CancelledError(), "exception"),
+    ],
+)
+@pytest.mark.parametrize("is_async", [True, False])
+def test_whatever_a_function_raises_settles_its_task_and_no_other(
+    error: BaseException, code: str, is_async: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """X-47: the traceback goes to the terminal, not into the journal."""
+
+    def plain(params: Plain, ctx: EffectContext) -> Plain:
+        if params["n"] == 1:
+            raise error
+        return params
+
+    async def asynchronous(params: Plain, ctx: EffectContext) -> Plain:
+        return plain(params, ctx)
+
+    function: Any = asynchronous if is_async else plain
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        await node.results(1)
+        node.run(2)
+        failed, fine = await node.results(2)
+        assert (failed["status"], fine["status"]) == ("error", "ok")
+        found: Any = decode_record(failed["payload"])
+        assert found["code"] == code
+        assert "Traceback" not in found["message"]
+
+    rehearse([effect("test/echo@1")(function)], scene)
+    assert ("Traceback" in capsys.readouterr().err) == (code == "exception")
+
+
+def counting(name: str, fail: Callable[[int], BaseException | None]) -> EffectFunction[Any]:
+    @effect(name)
+    async def function(params: Plain, ctx: EffectContext) -> Plain:
+        ctx.cost_cents = ctx.attempt
+        error = fail(ctx.attempt)
+        if error is not None:
+            raise error
+        return {"n": ctx.attempt}
+
+    return function
+
+
+def test_a_retryable_failure_is_tried_again_as_often_as_the_manifest_says() -> None:
+    """X-44."""
+    function = counting(
+        "test/retried@1",
+        lambda attempt: EffectFailed("busy", retryable=True) if attempt < 3 else None,
+    )
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1")
+        await node.results()
+
+    attempts = [(each["op"], each["attempt"]) for each in rehearse([function], scene).heard]
+    assert attempts == [("attempt", 2), ("attempt", 3), ("done", 3)]
+
+
+def test_the_last_failure_is_the_result() -> None:
+    function = counting("test/retried@1", lambda attempt: ConnectionError(f"attempt {attempt}"))
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1")
+        assert await node.result() == (
+            "error",
+            {"code": "transport", "message": "ConnectionError: attempt 3", "retryable": True},
+        )
+
+    node = rehearse([function], scene)
+    assert (node.done[0]["attempt"], node.done[0]["cost_cents"]) == (3, 3)
+
+
+def test_a_failure_that_is_not_retryable_is_not_tried_again() -> None:
+    function = counting("test/retried@1", lambda _: EffectFailed("declined"))
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1")
+        await node.results()
+
+    assert [each["op"] for each in rehearse([function], scene).heard] == ["done"]
+
+
+def test_a_task_past_its_attempts_has_one_more() -> None:
+    """X-56: it comes back after the process died."""
+    function = counting("test/retried@1", lambda _: ConnectionError("x"))
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1", attempt=7)
+        await node.results()
+
+    assert [each["attempt"] for each in rehearse([function], scene).heard] == [7]
+
+
+def test_a_call_that_takes_too_long_is_a_timeout() -> None:
+    """X-45."""
+    ended: list[str] = []
+
+    @effect("test/quick@1")
+    async def slow(params: Plain, ctx: EffectContext) -> Plain:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            ended.append("canceled")
+        return {}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick@1")
+        assert await node.result() == (
+            "timeout",
+            {"code": "timeout", "message": "no result within 0.25 s", "retryable": True},
+        )
+
+    rehearse([slow], scene)
+    assert ended == ["canceled"]
+
+
+def test_a_timeout_is_tried_again_when_the_call_has_ended() -> None:
+    @effect("test/quick-retried@1")
+    async def slow(params: Plain, ctx: EffectContext) -> Plain:
+        if ctx.attempt == 1:
+            await asyncio.sleep(30)
+        return {"n": ctx.attempt}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick-retried@1")
+        assert await node.result() == ("ok", {"n": 2})
+
+    rehearse([slow], scene)
+
+
+def test_a_plain_call_past_its_timeout_is_not_tried_again_beside_itself() -> None:
+    """X-45: it cannot be ended, so the same thing would be done twice at the same time."""
+    calls: list[int] = []
+    release = threading.Event()
+
+    @effect("test/quick-retried@1", concurrency=2)
+    def hangs(params: Plain, ctx: EffectContext) -> Plain:
+        calls.append(ctx.attempt)
+        release.wait(5)
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick-retried@1")
+        assert (await node.result())[0] == "timeout"
+        assert calls == [1]
+        release.set()
+
+    rehearse([hangs], scene)
+
+
+def test_an_overdue_call_keeps_its_slot_until_it_ends() -> None:
+    """X-49."""
+    release = threading.Event()
+    running: list[int] = []
+
+    @effect("test/quick@1", concurrency=2)
+    def hangs(params: Plain, ctx: EffectContext) -> Plain:
+        running.append(params["n"])
+        if params["n"] == 1:
+            release.wait(5)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick@1")
+        await node.results(1)
+        for number in range(2, 6):
+            node.run(number, "test/quick@1")
+        await node.results(5)
+        release.set()
+
+    node = rehearse([hangs], scene)
+    assert running == [1, 2, 3, 4, 5]
+    assert [each["op"] for each in node.heard] == ["done"] * 5
+
+
+def test_when_all_slots_are_overdue_the_node_is_asked_to_end_the_process() -> None:
+    release = threading.Event()
+
+    @effect("test/quick@1", concurrency=2)
+    def hangs(params: Plain, ctx: EffectContext) -> Plain:
+        release.wait(5)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick@1")
+        node.run(2, "test/quick@1")
+        await node.until(lambda: node.heard[-1:] != [] and node.heard[-1]["op"] == "stuck")
+        release.set()
+
+    node = rehearse([hangs], scene)
+    assert [each["op"] for each in node.heard] == ["done", "done", "stuck"]
+    assert node.heard[-1]["reason"].startswith("all 2 slots of test/quick@1 are held by calls")
+
+
+def test_a_function_that_blocks_the_loop_is_found_out() -> None:
+    release = threading.Event()
+
+    @effect("test/quick@1", concurrency=9)
+    async def blocks(params: Plain, ctx: EffectContext) -> Plain:
+        release.wait(5)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick@1")
+        await node.until(lambda: len(node.heard) == 2)
+        release.set()
+
+    node = rehearse([blocks], scene)
+    assert [each["op"] for each in node.heard] == ["done", "stuck"]
+    assert node.heard[0]["status"] == "timeout"
+    assert "blocks the event loop" in node.heard[1]["reason"]
+
+
+def test_no_more_calls_run_than_there_are_slots() -> None:
+    """X-42."""
+    most: list[int] = [0, 0]
+
+    @effect("test/echo@1", concurrency=3)
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        most[0] += 1
+        most[1] = max(most)
+        await asyncio.sleep(0.001)
+        most[0] -= 1
+        return params
+
+    async def scene(node: Node) -> None:
+        for number in range(30):
+            node.run(number)
+        await node.results(30)
+
+    rehearse([echo], scene)
+    assert most == [0, 3]
+
+
+def test_a_running_call_is_canceled() -> None:
+    """X-6."""
+    begun = threading.Event()
+
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        begun.set()
+        await asyncio.sleep(30)
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        await asyncio.to_thread(begun.wait, 5)
+        node.cancel(1)
+        node.cancel(1)
+        status, error = await node.result()
+        assert (status, error["code"]) == ("canceled", "canceled")
+        assert error["message"] == "canceled while it ran"
+
+    rehearse([echo], scene)
+
+
+def test_a_call_that_finishes_although_it_was_canceled_says_what_it_did() -> None:
+    begun = threading.Event()
+
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return {"n": 99}
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        await asyncio.to_thread(begun.wait, 5)
+        node.cancel(1)
+        assert await node.result() == ("ok", {"n": 99})
+
+    rehearse([echo], scene)
+
+
+def test_a_task_that_waits_for_a_slot_or_its_next_attempt_is_canceled() -> None:
+    @effect("test/echo@1", concurrency=1)
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        await asyncio.sleep(30)
+        return params
+
+    @effect("test/other@1", attempts=2, backoff_ms=60_000)
+    async def other(params: Plain, ctx: EffectContext) -> Plain:
+        raise ConnectionError
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        node.run(2)
+        node.run(3, "test/other@1")
+        await asyncio.sleep(0.05)
+        for number, name in ((2, "test/echo@1"), (3, "test/other@1")):
+            node.cancel(number, name)
+        await node.results(2)
+        node.cancel(1)
+        await node.results(3)
+
+    node = rehearse([echo, other], scene)
+    assert {each["status"] for each in node.done} == {"canceled"}
+    assert [each["intent"] for each in node.done] == [intent_of(2), intent_of(3), intent_of(1)]
+
+
+def test_what_was_canceled_before_it_came_is_answered() -> None:
+    async def scene(node: Node) -> None:
+        node.cancel(1)
+        status, error = await node.result()
+        assert (status, error["message"]) == ("canceled", "canceled before it ran")
+
+    rehearse([counting("test/echo@1", lambda _: None)], scene)
+
+
+def test_a_result_is_kept_until_it_is_acknowledged() -> None:
+    """X-55."""
+    calls: list[Hash] = []
+
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        calls.append(params["n"])
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        await node.results(1)
+        node.run(1)
+        await node.results(2)
+        node.ack(1)
+        node.run(1)
+        await node.results(3)
+
+    node = rehearse([echo], scene)
+    assert node.done[0] == node.done[1]
+    assert len(calls) == 2
+
+
+def test_a_task_that_runs_is_not_begun_again() -> None:
+    async def scene(node: Node) -> None:
+        node.run(1)
+        node.run(1)
+        await node.results(1)
+        await asyncio.sleep(0.02)
+
+    assert len(rehearse([counting("test/echo@1", lambda _: None)], scene).done) == 1
+
+
+def test_an_effect_that_is_not_run_here_is_an_error() -> None:
+    async def scene(node: Node) -> None:
+        node.run(1, "test/other@1")
+        status, error = await node.result()
+        assert (status, error["code"]) == ("error", "executor_effect_unknown")
+
+    rehearse([counting("test/echo@1", lambda _: None)], scene)
+
+
+def test_outcomes_of_each_kind_are_signed(tmp_path: Path) -> None:
+    """X-48."""
+    (tmp_path / "key").write_text("ab" * 32)
+    (tmp_path / "key").chmod(0o600)
+    signer = read_key("troupe", tmp_path / "key")
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        node.run(2, "test/other@1")
+        node.cancel(3)
+        await node.results(3)
+
+    node = rehearse([counting("test/echo@1", lambda _: None)], scene, signer=signer)
+    assert {each["status"] for each in node.done} == {"ok", "error", "canceled"}
+    for each in node.done:
+        receipt = ReceiptInput(
+            intent=each["intent"],
+            effect=each["effect"],
+            attempt=each["attempt"],
+            status=each["status"],
+            payload=each["payload"],
+            started_ns=each["started_ns"],
+            finished_ns=each["finished_ns"],
+            executor="troupe",
+            key_id=signer.public_key,
+            signature=each["signature"],
+            cost_cents=each["cost_cents"],
+        )
+        assert is_signed(receipt.message(WORLD), receipt.signature, signer.public_key)
+
+
+def test_setup_is_entered_once_on_the_loop_of_the_calls_and_left_at_the_end() -> None:
+    """X-40."""
+    heard: list[object] = []
+
+    @asynccontextmanager
+    async def setup() -> Any:
+        heard.append("entered")
+        async with asyncio.TaskGroup():  # insists on being left by the task that entered it
+            yield asyncio.get_running_loop()
+        heard.append("left")
+
+    @effect("test/echo@1")
+    async def echo(params: Plain, ctx: EffectContext) -> Plain:
+        heard.append(ctx.resource is asyncio.get_running_loop())
+        return params
+
+    async def scene(node: Node) -> None:
+        node.run(1)
+        node.run(2)
+        await node.results(2)
+
+    rehearse([echo], scene, setup=setup)
+    assert heard == ["entered", True, True, "left"]

@@ -1,0 +1,89 @@
+"""An outcome is kept until the journal has it (X-5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from aos.errors import Damage, Unavailable
+from aos.host.executors import settling
+from aos.host.executors.settling import Settling
+from aos.host.executors.task import Outcome
+from tests.worker.stage import intent_of
+
+
+def outcome(number: int) -> Outcome:
+    return Outcome(
+        intent=intent_of(number),
+        effect="test/echo@1",
+        attempt=1,
+        status="ok",
+        payload=b"\xf6",
+        started_ns=1,
+        finished_ns=2,
+    )
+
+
+@pytest.fixture(autouse=True)
+def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "RETRY_S", 0.001)
+
+
+def settled(*answers: str | Exception, count: int = 1) -> tuple[list[str | None], list[str], int]:
+    """What the ends of ``count`` outcomes were, what was told, and how many are done."""
+    waiting = list(answers)
+
+    async def settle(_: Outcome) -> str:
+        answer = waiting.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def scene() -> tuple[list[str | None], list[str], int]:
+        lines: list[str] = []
+        ends: list[str | None] = []
+        box = Settling("x", settle, lines.append)
+        for number in range(count):
+            box.begin(outcome(number), lambda _, answer: ends.append(answer))
+        await box.drain(5)
+        assert len(box) == 0
+        return ends, lines, box.done
+
+    return asyncio.run(scene())
+
+
+def test_while_the_world_is_unavailable_the_outcome_waits_and_that_is_told_once() -> None:
+    ends, lines, done = settled(
+        Unavailable("no room"), Unavailable("no room"), Unavailable("no room"), "settled"
+    )
+
+    assert (ends, done) == (["settled"], 1)
+    assert len(lines) == 1
+    assert lines[0].endswith("its receipt waits: no room")
+
+
+def test_another_error_leaves_the_intent_open_and_is_told_once() -> None:
+    ends, lines, done = settled(Damage("stopped"), Damage("stopped"), count=2)
+
+    assert (ends, done) == ([None, None], 0)
+    assert len(lines) == 1
+    assert "its receipt was not taken: Damage('stopped') (it stays open)" in lines[0]
+
+
+def test_a_duplicate_is_settled_and_a_refusal_is_not() -> None:
+    assert settled("duplicate", "refused: x", count=2) == (["duplicate", "refused: x"], [], 1)
+
+
+def test_what_takes_too_long_is_given_up() -> None:
+    async def settle(_: Outcome) -> str:
+        await asyncio.sleep(60)
+        return "settled"
+
+    async def scene() -> int:
+        box = Settling("x", settle, lambda _: None)
+        box.begin(outcome(1), lambda _, __: None)
+        await box.drain(0.01)
+        return len(box)
+
+    assert asyncio.run(scene()) == 0

@@ -1,0 +1,77 @@
+"""The key of an executor: read with care, never shown, and it signs what the core checks (X-48)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from nacl.signing import SigningKey
+
+from aos.core.frame import is_signed
+from aos.core.inputs import ReceiptInput
+from aos.errors import BadUsage
+from aos.values.digests import content_hash
+from aos.worker.signing import read_key
+from tests.worker.stage import WORLD, intent_of
+
+SEED = "ab" * 32
+
+
+def written(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "shop.key"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_a_receipt_is_signed_as_the_core_checks_it(tmp_path: Path) -> None:
+    signer = read_key("shop", written(tmp_path, f"{SEED}\n"))
+    receipt = ReceiptInput(
+        intent=intent_of(1),
+        effect="test/echo@1",
+        attempt=2,
+        status="ok",
+        payload=b"\xf6",
+        started_ns=5,
+        finished_ns=6,
+        executor="shop",
+        key_id=signer.public_key,
+        signature=b"",
+        cost_cents=3,
+    )
+
+    signature = signer.sign(
+        world=WORLD,
+        intent=receipt.intent,
+        effect=receipt.effect,
+        attempt=2,
+        status="ok",
+        payload=receipt.payload,
+        started_ns=5,
+        finished_ns=6,
+        cost_cents=3,
+    )
+
+    assert signer.public_key == bytes(SigningKey(bytes.fromhex(SEED)).verify_key)
+    assert is_signed(receipt.message(WORLD), signature, signer.public_key)
+    assert not is_signed(receipt.message(content_hash(b"other")), signature, signer.public_key)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o601])
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(BadUsage, match=f"expected mode 0600, found {mode:04o}: others may read"):
+        read_key("shop", written(tmp_path, SEED, mode))
+
+
+@pytest.mark.parametrize("text", ["", "ab" * 31, "zz" * 32, SEED + "00"])
+def test_what_is_not_a_seed_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
+    with pytest.raises(BadUsage) as caught:
+        read_key("shop", written(tmp_path, text))
+
+    assert "expected an Ed25519 seed of 64 hex digits" in str(caught.value)
+    assert not text or text not in str(caught.value)
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match=r"key_file .*none\.key: cannot be read: No such file"):
+        read_key("shop", tmp_path / "none.key")

@@ -1,0 +1,117 @@
+"""Frames: whole whatever the pieces they come in, refused when they are not messages (X-50)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from aos.values.cbor import encode
+from aos.worker.wire import FRAME_BYTES_MAX, FrameReader, Link, Message, WireProblem, frame
+
+MESSAGES: list[Message] = [
+    {"op": "ack", "intents": [b"a" * 32]},
+    {"op": "run", "params": b"x" * 300},
+    {"op": "ready"},
+]
+STREAM = b"".join(map(frame, MESSAGES))
+
+
+def test_frames_are_read_whatever_the_pieces() -> None:
+    for size in (1, 2, 3, 7, 100, len(STREAM)):
+        reader = FrameReader()
+        found = [
+            message
+            for at in range(0, len(STREAM), size)
+            for message in reader.feed(STREAM[at : at + size])
+        ]
+        assert found == MESSAGES
+
+
+def test_each_prefix_of_the_stream_gives_a_prefix_of_the_messages() -> None:
+    for end in range(len(STREAM)):
+        found = FrameReader().feed(STREAM[:end])
+        assert found == MESSAGES[: len(found)]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"\xa1\x62op\x18\x01", "not canonical CBOR"),
+        (b"", "not canonical CBOR"),
+        (encode(["op"]), "not a map with an op"),
+        (encode({"op": 1}), "not a map with an op"),
+        (encode({}), "not a map with an op"),
+    ],
+)
+def test_what_is_not_a_message_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(WireProblem, match=message):
+        FrameReader().feed(struct.pack(">I", len(body)) + body)
+
+
+def test_a_frame_that_says_it_is_too_long_is_refused_before_it_is_there() -> None:
+    with pytest.raises(WireProblem, match="a frame of 67108865 bytes"):
+        FrameReader().feed(struct.pack(">I", FRAME_BYTES_MAX + 1))
+
+
+def test_a_message_that_is_too_long_is_not_made() -> None:
+    with pytest.raises(WireProblem, match="expected at most"):
+        frame({"op": "x", "data": bytes(FRAME_BYTES_MAX)})
+
+
+def test_messages_of_one_turn_leave_in_one_write_and_the_last_ones_before_the_end() -> None:
+    async def scene() -> tuple[list[Message], int]:
+        ours, theirs = socket.socketpair()
+        heard: list[Message] = []
+        lost = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for each in (ours, theirs):
+            each.setblocking(False)
+        sender = Link(heard.append, lambda _: None)
+        receiver = Link(heard.append, lambda _: lost.set())
+        transport, _ = await loop.create_unix_connection(lambda: sender, sock=ours)
+        writes: list[bytes] = []
+        write = transport.write
+
+        def counted(data: bytes) -> None:
+            writes.append(data)
+            write(data)
+
+        transport.write = counted  # type: ignore[method-assign,assignment]  # counts what goes out
+        await loop.create_unix_connection(lambda: receiver, sock=theirs)
+        sender.send(MESSAGES[0])
+        sender.send(MESSAGES[1])
+        await asyncio.sleep(0)
+        sender.send(MESSAGES[2])
+        sender.close()
+        sender.send(MESSAGES[0])  # dropped: it is closed
+        await asyncio.wait_for(lost.wait(), 5)
+        return heard, len(writes)
+
+    assert asyncio.run(scene()) == (MESSAGES, 2)
+
+
+def test_a_broken_frame_ends_the_connection_and_says_why() -> None:
+    async def scene() -> list[Exception | None]:
+        ours, theirs = socket.socketpair()
+        lost: list[Exception | None] = []
+        gone = asyncio.Event()
+        theirs.setblocking(False)
+
+        def on_lost(problem: Exception | None) -> None:
+            lost.append(problem)
+            if len(lost) == 2:
+                gone.set()
+
+        link = Link(lambda _: None, on_lost)
+        await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=theirs)
+        with ours:
+            ours.sendall(struct.pack(">I", 1) + b"\x00")
+            await asyncio.wait_for(gone.wait(), 5)
+        return lost
+
+    first, second = asyncio.run(scene())
+    assert isinstance(first, WireProblem)
+    assert second is None

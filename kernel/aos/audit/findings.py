@@ -1,0 +1,118 @@
+"""What verify says: counts, and a list of findings (spec/audit.md, A-20 to A-29)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+from aos.values.digests import Hash, hash_text, parse_hash
+
+
+class Kind(enum.Enum):
+    """What can be wrong. The spelling is part of the public contract."""
+
+    STORE_UNREADABLE = "store_unreadable"
+    FRAME_UNREADABLE = "frame_unreadable"
+    FRAME_MISSING = "frame_missing"
+    FRAME_ALTERED = "frame_altered"
+    CHAIN_BROKEN = "chain_broken"
+    RECORD_ALTERED = "record_altered"
+    RECORD_UNREADABLE = "record_unreadable"
+    RECORD_OUT_OF_ORDER = "record_out_of_order"
+    RECORD_CANNOT_FOLLOW = "record_cannot_follow"
+    SIGNATURE_WRONG = "signature_wrong"
+    AUTHORITY_MISSING = "authority_missing"
+    IDENTITY_WRONG = "identity_wrong"
+    TIMER_EARLY = "timer_early"
+    VALUE_INVALID = "value_invalid"
+    MANIFEST_INVALID = "manifest_invalid"
+    BLOB_DAMAGED = "blob_damaged"
+    HEAD_WRONG = "head_wrong"
+    DERIVED_DIFFERS = "derived_differs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong. ``frame`` is the first record of its frame; None: no frame's own."""
+
+    kind: Kind
+    frame: int | None
+    record: int | None
+    message: str
+
+    def __str__(self) -> str:
+        where = [f"frame {self.frame}"] if self.frame is not None else []
+        where += [f"record {self.record}"] if self.record is not None else []
+        return f"{', '.join(where)}: {self.message}" if where else self.message
+
+    def to_document(self) -> dict[str, object]:
+        return {**asdict(self), "kind": self.kind.value}
+
+
+FINDINGS_MAX: Final = 1000
+"""How many findings a report lists; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What was checked without executing, and what was found.
+
+    ``blobs`` are distinct blobs read; ``values`` are values that fit their schemas; ``rows`` are
+    derived rows compared; ``stamps_behind`` counts inputs whose clock stood behind the journal's,
+    which is allowed. ``seq``, ``frame`` and ``log_root`` are where the journal ends. ``unlisted``
+    counts findings beyond ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the
+    end, so that derived rows were compared.
+    """
+
+    world: Hash | None
+    frames: int
+    records: int
+    events: int
+    receipts: int
+    manifests: int
+    steps: int
+    faults: int
+    intents: int
+    signatures: int
+    blobs: int
+    blob_bytes: int
+    modules: int
+    values: int
+    rows: int
+    stamps_behind: int
+    folded: bool
+    seq: int
+    frame: Hash | None
+    log_root: Hash | None
+    seconds: float
+    findings: tuple[Finding, ...]
+    unlisted: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.findings
+
+    def to_document(self) -> dict[str, object]:
+        """As spec/audit.md, A-28."""
+        document: dict[str, object] = asdict(self)
+        for name in _HASHES:
+            value = getattr(self, name)
+            document[name] = None if value is None else hash_text(value)
+        document["findings"] = [each.to_document() for each in self.findings]
+        return {"sound": self.is_sound, **document}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Inverse of ``to_document``."""
+        values = {name: value for name, value in document.items() if name != "sound"}
+        for name in _HASHES:
+            values[name] = None if values[name] is None else parse_hash(values[name])
+        values["findings"] = tuple(
+            Finding(**{**each, "kind": Kind(each["kind"])}) for each in values["findings"]
+        )
+        return cls(**values)
+
+
+_HASHES: Final = ("world", "frame", "log_root")

@@ -1,0 +1,108 @@
+"""Recorded bytes -> JSON-able values, through the schemas that were in force (spec/audit.md, A-3).
+
+What cannot be read is shown as what it is, never as an error: a view must not fail on the world
+that it is asked about. Such a place is a map whose first key begins with ``$``:
+
+    {"$unreadable": hash, "why": text}   the blob is missing or altered
+    {"$large": hash, "size": n}          longer than this lens shows
+    {"$bytes": base64}                   no schema, and not CBOR
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aos.audit.manifests import Manifests
+from aos.core.ports import BlobReader
+from aos.core.records import CellId, Receipt, Ref, Slot
+from aos.errors import Damage
+from aos.manifest.effective import Effective, Workflow
+from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
+from aos.values.digests import Hash, hash_text
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema, untyped_to_json
+
+LISTED_BYTES: Final = 4096
+"""What a list shows of one value."""
+
+ALL_BYTES: Final = 64 * 1024 * 1024
+
+
+class Lens:
+    """Reads values of one world. ``most`` is how long a value may be to be shown, in bytes."""
+
+    def __init__(self, manifests: Manifests, read: BlobReader, *, most: int = LISTED_BYTES) -> None:
+        self.manifests = manifests
+        self._read = read
+        self._most = most
+
+    def event(self, schema: str, value: Slot, *, seq: int) -> object:
+        """A domain event of record ``seq``."""
+        manifest = self.manifests.at(seq)
+        return self.value(manifest.schemas.get(schema) if manifest else None, value)
+
+    def params(self, effect: str, value: Slot, *, seq: int) -> object:
+        manifest = self.manifests.at(seq)
+        known = manifest.effects.get(effect) if manifest else None
+        return self.value(known.params if known else None, value)
+
+    def payload(self, record: Receipt) -> object:
+        """What was signed, read as the schema that it was admitted with."""
+        manifest = self.manifests.at(record.seq)
+        schema = None
+        if manifest is not None and record.payload_schema is not None:
+            schema = manifest.schemas.get(record.payload_schema)
+        return self.value(schema, record.payload, is_ingress=True)
+
+    def state(self, cell: CellId, value: Slot, *, seq: int) -> object:
+        """The state that record ``seq`` left a cell with."""
+        workflow = self._workflow(cell[0], self.manifests.at(seq))
+        return self.value(workflow.state if workflow else None, value)
+
+    def annotations(self, cell: CellId, value: Slot, *, seq: int) -> object:
+        workflow = self._workflow(cell[0], self.manifests.at(seq))
+        return self.value(workflow.annotations if workflow else None, value)
+
+    def key(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> object:
+        """A cell's key; null for an unkeyed workflow.
+
+        Its schema is that of the manifest at ``seq``, or of the workflow's version ``hash``.
+        """
+        if not cell[1]:
+            return None
+        manifest = None
+        if hash is not None:
+            manifest = self.manifests.with_workflow(cell[0], hash)
+        elif seq is not None:
+            manifest = self.manifests.at(seq)
+        workflow = self._workflow(cell[0], manifest)
+        return self.value(workflow.key if workflow else None, cell[1])
+
+    def value(self, schema: Schema | None, value: Slot, *, is_ingress: bool = False) -> object:
+        """Any value. ``is_ingress``: it was kept as it came in, and need not be in normal form."""
+        if isinstance(value, Ref) and value.size > self._most:
+            return {"$large": hash_text(value.hash), "size": value.size}
+        try:
+            data = value if isinstance(value, bytes) else self._read(value.hash)
+        except Damage as problem:
+            assert isinstance(value, Ref)
+            return {"$unreadable": hash_text(value.hash), "why": str(problem)}
+        return shown(schema, data, is_ingress=is_ingress)
+
+    @staticmethod
+    def _workflow(name: str, manifest: Effective | None) -> Workflow | None:
+        return manifest.workflows.get(name) if manifest else None
+
+
+def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> object:
+    """Bytes as JSON: by the schema where they fit it, else by their own shape, else as bytes."""
+    try:
+        if schema is not None:
+            if is_ingress:
+                data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
+            return schema.to_json(schema.from_record(data))
+        return untyped_to_json(decode_record(data))
+    except ValueProblem:
+        if schema is not None:
+            return shown(None, data)
+        return untyped_to_json(data)

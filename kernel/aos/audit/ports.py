@@ -1,0 +1,26 @@
+"""What an audit reads of a store. ``aos.store.store.Store`` is one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from aos.core.frame import Frame, Head
+from aos.store.rows import IntentRow
+from aos.values.digests import Hash
+
+
+class Journal(Protocol):
+    """Frames, blobs and the rows of intents. All of it may raise ``Damage``."""
+
+    def head(self) -> Head | None: ...
+
+    def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]: ...
+
+    def frame_at(self, seq: int) -> Frame | None: ...
+
+    def blob(self, hash: Hash) -> bytes: ...
+
+    def intent(self, hash: Hash) -> IntentRow | None: ...
+
+    def intents(self) -> Iterator[tuple[Hash, IntentRow]]: ...

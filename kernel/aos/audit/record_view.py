@@ -1,0 +1,239 @@
+"""A record -> a JSON-able document, and one line of text (spec/audit.md, A-30 to A-39)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.audit.lens import Lens, shown
+from aos.audit.words import compact, count, short
+from aos.core.faults import Fault
+from aos.core.inputs import world_id
+from aos.core.records import (
+    CellId,
+    Emitted,
+    Event,
+    Faulted,
+    Genesis,
+    Intent,
+    Manifest,
+    Receipt,
+    Record,
+    Start,
+    Step,
+)
+from aos.manifest.keys import key_text
+from aos.values.digests import hash_text
+from aos.values.schema import untyped_to_json
+
+Document: TypeAlias = dict[str, Any]
+
+
+def document(record: Record, lens: Lens) -> Document:
+    """Everything that a record says. The keys of each kind are in spec/audit.md, A-31 to A-37."""
+    found: Document = {"seq": record.seq, "kind": record.KIND}
+    write: Callable[[Any, Lens], Document] = _DOCUMENTS[type(record)]
+    return found | write(record, lens)
+
+
+def cell_document(cell: CellId, lens: Lens, *, seq: int) -> Document:
+    return {"workflow": cell[0], "key": lens.key(cell, seq=seq)}
+
+
+def fault_document(fault: Fault) -> Document:
+    return {
+        "kind": fault.kind.value,
+        "message": fault.message,
+        "detail": None if fault.detail is None else shown(None, fault.detail),
+        "environmental": fault.environmental,
+    }
+
+
+def _genesis(record: Genesis, _lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "world": hash_text(world_id(record.nonce, record.world_key)),
+        "world_key": key_text(record.world_key),
+        "operators": [
+            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+        ],
+        "semantics": record.semantics,
+    }
+
+
+def _start(record: Start, _lens: Lens) -> Document:
+    return {"at_ns": record.stamp.ns, "host": dict(record.host)}
+
+
+def _manifest(record: Manifest, _lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "hash": hash_text(record.document.hash),
+        "size": record.document.size,
+        "principal": record.principal,
+        "serial": record.serial,
+    }
+
+
+def _event(record: Event, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "schema": record.schema,
+        "value": lens.event(record.schema, record.value, seq=record.seq),
+        "submission_id": record.submission_id,
+        **_targets(record, lens, record.seq),
+    }
+
+
+def _targets(event: Event | Emitted, lens: Lens, seq: int) -> Document:
+    return {
+        "to": [cell_document(cell, lens, seq=seq) for cell in event.to],
+        "overloaded": [cell_document(cell, lens, seq=seq) for cell in event.overloaded],
+    }
+
+
+def _run(record: Step | Faulted, lens: Lens) -> Document:
+    return {
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "entry": list(record.entry),
+        "root": record.root,
+        "depth": record.depth,
+        "fuel": record.fuel,
+        "pages": record.pages,
+        "output": None if record.output is None else hash_text(record.output),
+    }
+
+
+def _step(record: Step, lens: Lens) -> Document:
+    seq, cell = record.seq, record.cell
+    return _run(record, lens) | {
+        "status": record.status,
+        "state": None if record.state is None else lens.state(cell, record.state, seq=seq),
+        "events": [_emitted(event, lens, seq) for event in record.events],
+        "intents": [_intent(intent, lens, seq) for intent in record.intents],
+        "abandoned": [hash_text(each) for each in record.abandoned],
+        "annotations": None if record.ann is None else lens.annotations(cell, record.ann, seq=seq),
+    }
+
+
+def _emitted(event: Emitted, lens: Lens, seq: int) -> Document:
+    value = lens.event(event.schema, event.value, seq=seq)
+    return {"schema": event.schema, "value": value, **_targets(event, lens, seq)}
+
+
+def _intent(intent: Intent, lens: Lens, seq: int) -> Document:
+    return {
+        "intent": hash_text(intent.intent),
+        "effect": intent.effect,
+        "params": lens.params(intent.effect, intent.params, seq=seq),
+        "requested_key": untyped_to_json(intent.key),
+        "issuer_ref": intent.issuer_ref,
+    }
+
+
+def _faulted(record: Faulted, lens: Lens) -> Document:
+    return _run(record, lens) | {"fault": fault_document(record.fault)}
+
+
+def _receipt(record: Receipt, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "attempt": record.attempt,
+        "status": record.status,
+        "payload": lens.payload(record),
+        "payload_schema": record.payload_schema,
+        "started_ns": record.started_ns,
+        "finished_ns": record.finished_ns,
+        "cost_cents": record.cost_cents,
+        "executor": record.executor,
+        "key_id": key_text(record.key_id),
+        "outcome": record.outcome,
+        "problem": record.problem,
+        "abandoned": [hash_text(each) for each in record.abandoned],
+    }
+
+
+_DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
+    Genesis: _genesis,
+    Start: _start,
+    Manifest: _manifest,
+    Event: _event,
+    Step: _step,
+    Faulted: _faulted,
+    Receipt: _receipt,
+}
+
+
+def summary(found: Document) -> str:
+    """One line of text about a record's document, without its sequence and kind."""
+    return _SUMMARIES[found["kind"]](found)
+
+
+def cell_text(found: Document) -> str:
+    """``acme/order@1 ord-1``: a cell of a document."""
+    return name_cell(found["workflow"], found["key"])
+
+
+def name_cell(workflow: str, key: object) -> str:
+    return workflow if key is None else f"{workflow} {short(key, 40)}"
+
+
+def _event_text(found: Document) -> str:
+    text = f"{found['schema']} {short(found['value'])} → {_reached(found)}"
+    return text + (f" (submission {found['submission_id']})" if found["submission_id"] else "")
+
+
+def _reached(event: Document) -> str:
+    reached = [cell_text(cell) for cell in event["to"]]
+    reached += [f"{cell_text(cell)} (overloaded)" for cell in event["overloaded"]]
+    return _some(reached) or "nobody (no subscription takes it)"
+
+
+def _some(names: Iterable[str], most: int = 3) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _step_text(found: Document) -> str:
+    parts = [f"{cell_text(found['cell'])} ← {found['entry'][0]} · {found['status']}"]
+    if found["events"]:
+        parts.append("emits " + _some(each["schema"] for each in found["events"]))
+    if found["intents"]:
+        parts.append("asks " + _some(each["effect"] for each in found["intents"]))
+    if found["state"] is None:
+        parts.append("deleted")
+    if found["abandoned"]:
+        parts.append(f"{count(len(found['abandoned']), 'intent')} abandoned")
+    return " · ".join(parts)
+
+
+def _fault_text(found: Document) -> str:
+    fault = found["fault"]
+    where = f"{cell_text(found['cell'])} ← {found['entry'][0]}"
+    return f"{where} · failed: {fault['kind']}: {fault['message']}"
+
+
+def _receipt_text(found: Document) -> str:
+    text = (
+        f"{found['effect']} {found['status']} for {cell_text(found['cell'])} · {found['outcome']}"
+        f" · {found['intent'][:15]}…"
+    )
+    return text + (f" · {found['problem']}" if found["problem"] else "")
+
+
+_SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
+    "genesis": lambda found: (
+        f"world {found['world'][:15]}…, operators "
+        + _some(each["name"] for each in found["operators"])
+    ),
+    "start": lambda found: compact(found["host"]),
+    "manifest": lambda found: f"{found['hash'][:15]}… by {found['principal']}",
+    "event": _event_text,
+    "step": _step_text,
+    "fault": _fault_text,
+    "receipt": _receipt_text,
+}

@@ -1,0 +1,396 @@
+"""Frames -> executed once more and compared, or the first difference (spec/audit.md, A-10 to A-19).
+
+Rule 1: the same ``Kernel`` decides again. An input record becomes an input with its recorded stamp,
+a step or fault record runs the ring's head; what the kernel then appends must be what is recorded.
+
+Rule 2: every frame is sealed again with its recorded salt and must be the same in every byte.
+
+Rule 3: what depends on the machine is taken from the record and counted: an environmental fault;
+and, where another version of the engine ran, figures of fuel.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Final, NoReturn
+
+from aos.audit.difference import Difference, difference, differences
+from aos.audit.lens import ALL_BYTES, Lens
+from aos.audit.manifests import Manifests
+from aos.audit.replay_report import Divergence, ReplayReport
+from aos.core.answers import Admitted, Duplicate, Refusal
+from aos.core.faults import FaultKind
+from aos.core.frame import Frame, Head, Tip, is_signed
+from aos.core.inputs import (
+    SEMANTICS,
+    EventInput,
+    GenesisInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    StartInput,
+    world_id,
+)
+from aos.core.kernel import Kernel
+from aos.core.ports import BlobReader, Call, Ran, Runner
+from aos.core.records import (
+    CellId,
+    Event,
+    Faulted,
+    Genesis,
+    Manifest,
+    Receipt,
+    Record,
+    Start,
+    Step,
+    from_bytes,
+    slot_bytes,
+)
+from aos.core.state import State
+from aos.errors import Damage, Unavailable, sentence
+from aos.manifest.limits import STEP_RANGES
+from aos.values.digests import Hash
+
+OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
+"""Faults that say that replay itself lacks something, when the record has none."""
+
+
+def replay(
+    frames: Iterable[Frame],
+    read: BlobReader,
+    runner: Runner,
+    *,
+    head: Head | None = None,
+    wasmtime: str | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> ReplayReport:
+    """Execute a whole journal again and compare everything.
+
+    Args:
+        frames: From the genesis on.
+        read: Blobs of the journal and the wasm of its modules.
+        head: Where the journal must end.
+        wasmtime: The engine's version that ``runner`` is; a start record says which one ran. None:
+            the same.
+        on_progress: Called after each frame with the sequence reached.
+
+    Raises:
+        Divergence: Something differs, at the first record where it does.
+        Damage: The journal cannot be read that far.
+        Unavailable: This machine lacks what a step needs.
+    """
+    began = time.perf_counter()
+    again = _Again(read, runner, wasmtime)
+    for frame in frames:
+        again.frame(frame)
+        if on_progress is not None:
+            on_progress(frame.header.last)
+    return again.report(head, began)
+
+
+@dataclass(slots=True)
+class _Counts:
+    frames: int = 0
+    records: int = 0
+    events: int = 0
+    receipts: int = 0
+    manifests: int = 0
+    starts: int = 0
+    steps: int = 0
+    faults: int = 0
+    intents: int = 0
+    emitted: int = 0
+    environmental: int = 0
+    fuel_taken: int = 0
+    fuel: int = 0
+
+
+class _Comparing(Kernel):
+    """The kernel, with a look at each record before it is folded."""
+
+    def __init__(self, again: _Again, state: State, runner: Runner, read: BlobReader) -> None:
+        super().__init__(state, runner=runner, read=read)
+        self._again = again
+
+    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        # What is read back from bytes and compares equal has the same bytes; ``frame`` makes sure.
+        if record != self._again.recorded:
+            self._again.differs(record, blobs)
+        super().append(record, blobs)
+
+
+class _Engine:
+    """The runner, or one of another version: which may burn other fuel for the same steps."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.is_other = False
+        self.recorded_fuel = 0
+
+    def run(self, call: Call) -> Ran:
+        if not self.is_other:
+            return self._runner.run(call)
+        ran = self._runner.run(replace(call, fuel=STEP_RANGES["fuel"].high))
+        return replace(ran, fuel=self.recorded_fuel)
+
+
+class _Again:
+    """One replay. ``recorded`` is the record that is decided again."""
+
+    def __init__(self, read: BlobReader, runner: Runner, wasmtime: str | None) -> None:
+        self.recorded: Record
+        self._read = read
+        self._wasmtime = wasmtime
+        self._engine = _Engine(runner)
+        self._kernel: _Comparing | None = None
+        self._manifests = Manifests()
+        self._counts = _Counts()
+        self._frame = self._seq = 1
+
+    @property
+    def kernel(self) -> _Comparing:
+        assert self._kernel is not None
+        return self._kernel
+
+    def frame(self, frame: Frame) -> None:
+        self._frame = frame.header.first
+        for data in frame.records:
+            self._seq = 1 if self._kernel is None else self.kernel.state.next_seq
+            try:
+                self.recorded = from_bytes(data)
+                self._record(self.recorded)
+            except (Divergence, Unavailable):
+                raise
+            except Damage as problem:
+                where = f"frame {self._frame}, record {self._seq}"
+                raise Damage(sentence(str(problem), where=where)) from problem
+        self._seal(frame)
+        self._counts.frames += 1
+
+    def report(self, head: Head | None, began: float) -> ReplayReport:
+        if self._kernel is None:
+            raise Damage("the journal is empty: it has no genesis")
+        tip = self.kernel.state.tip
+        if head is not None:
+            self._compare_head(head, tip)
+        counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
+        return ReplayReport(
+            **counts,
+            world=tip.world,
+            seq=tip.seq,
+            frame=tip.frame,
+            log_root=tip.log.root(),
+            seconds=time.perf_counter() - began,
+        )
+
+    def differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
+        """Name every field of the record at hand that differs from ``recomputed``."""
+        if (
+            isinstance(recomputed, Faulted)
+            and recomputed.fault.kind in OF_THIS_MACHINE
+            and not isinstance(self.recorded, Faulted)
+        ):
+            raise Unavailable(
+                sentence(
+                    f"this machine could not run it: {recomputed.fault.message}",
+                    where=f"frame {self._frame}, record {self._seq}",
+                    hint="replay where there is more room",
+                )
+            )
+
+        def read(hash: Hash, /) -> bytes:
+            found = blobs.get(hash)
+            return self.kernel.read(hash) if found is None else found
+
+        lens = Lens(self._manifests, read, most=ALL_BYTES)
+        found = differences(self.recorded, recomputed, lens)
+        self._diverge(*found or [difference("bytes", "as read", "other bytes")])
+
+    def _diverge(self, *found: Difference, is_record: bool = True) -> NoReturn:
+        record = self.recorded if is_record else None
+        id: CellId | None = getattr(record, "cell", None)
+        cell = None
+        if id is not None and record is not None:
+            lens = Lens(self._manifests, self._read)
+            cell = (id[0], lens.key(id, seq=record.seq))
+        raise Divergence(
+            frame=self._frame,
+            record=None if record is None else self._seq,
+            kind=None if record is None else record.KIND,
+            cell=cell,
+            differences=found,
+        )
+
+    def _record(self, recorded: Record) -> None:
+        self._counts.records += 1
+        if recorded.seq != self._seq:
+            self._diverge(difference("seq", recorded.seq, self._seq))
+        match recorded:
+            case Step() | Faulted():
+                self._run(recorded)
+            case Genesis():
+                self._genesis(recorded)
+            case _ if self._kernel is None:
+                self._diverge(difference("kind", recorded.KIND, Genesis.KIND))
+            case Event():
+                self._counts.events += 1
+                value = slot_bytes(recorded.value, self.kernel.read)
+                self._admit(
+                    recorded,
+                    EventInput(
+                        schema=recorded.schema, value=value, submission_id=recorded.submission_id
+                    ),
+                )
+            case Receipt():
+                self._counts.receipts += 1
+                self._admit(recorded, receipt_input(recorded, self.kernel.read))
+            case Start():
+                self._counts.starts += 1
+                self._admit(recorded, StartInput(host=recorded.host))
+                ran = dict(recorded.host).get("wasmtime", self._wasmtime)
+                self._engine.is_other = self._wasmtime is not None and ran != self._wasmtime
+            case Manifest():
+                self._counts.manifests += 1
+                document = self.kernel.read(recorded.document.hash)
+                self._admit(
+                    recorded,
+                    ManifestInput(
+                        document=document,
+                        principal=recorded.principal,
+                        serial=recorded.serial,
+                        signature=recorded.signature,
+                    ),
+                )
+                self._manifests.add(recorded.seq, self.kernel.state.effective)
+
+    def _genesis(self, recorded: Genesis) -> None:
+        if self._kernel is not None:
+            self._diverge(difference("kind", recorded.KIND, "a genesis is record 1 alone"))
+        if recorded.semantics != SEMANTICS:
+            raise Damage(
+                sentence(
+                    "this release computes by other rules",
+                    where="semantics",
+                    expected=f"{SEMANTICS}",
+                    found=f"{recorded.semantics}",
+                    hint="replay with the release that knows them",
+                )
+            )
+        message = GenesisInput.message(recorded.nonce, recorded.world_key, recorded.operators)
+        if not is_signed(message, recorded.signature, recorded.world_key):
+            self._diverge(difference("signature", "signed", "not the world key's signature"))
+        world = world_id(recorded.nonce, recorded.world_key)
+        state = State(tip=Tip(world=world))
+        self._kernel = _Comparing(self, state, self._engine, self._read)
+        self.kernel.append(recorded, {})
+
+    def _admit(self, recorded: Event | Receipt | Start | Manifest, given: Input) -> None:
+        answer = self.kernel.admit(given, recorded.stamp)
+        match answer:
+            case Admitted():
+                return
+            case Duplicate():
+                other: dict[str, object] = {"duplicate_of": answer.seq}
+            case Refusal():
+                other = {"refused": answer.rule.value, "message": answer.message}
+        self._diverge(difference("admission", "admitted", other))
+
+    def _run(self, recorded: Step | Faulted) -> None:
+        counts = self._counts
+        counts.steps += 1
+        self._check_schedule(recorded)
+        counts.fuel += recorded.fuel
+        if isinstance(recorded, Faulted):
+            counts.faults += 1
+            kind = recorded.fault.kind
+            if recorded.fault.environmental or (self._engine.is_other and kind is FaultKind.FUEL):
+                counts.environmental += 1
+                self._take(recorded)
+                return
+        else:
+            counts.intents += len(recorded.intents)
+            counts.emitted += len(recorded.events)
+        if self._engine.is_other:
+            counts.fuel_taken += 1
+            self._engine.recorded_fuel = recorded.fuel
+        self.kernel.step()
+
+    def _check_schedule(self, recorded: Step | Faulted) -> None:
+        """The ring's head and its first entry must be the recorded ones, before anything runs."""
+        if self._kernel is None:
+            self._diverge(difference("kind", recorded.KIND, Genesis.KIND))
+        state = self.kernel.state
+        lens = Lens(self._manifests, self._read)
+        head = state.ring[0] if state.ring else None
+        if head != recorded.cell:
+            names = [
+                None if id is None else {"workflow": id[0], "key": lens.key(id, seq=recorded.seq)}
+                for id in (recorded.cell, head)
+            ]
+            self._diverge(difference("cell", *names))
+        mail = state.cells[recorded.cell].mailbox[0]
+        if mail.entry != recorded.entry:
+            self._diverge(difference("entry", list(recorded.entry), list(mail.entry)))
+
+    def _take(self, recorded: Faulted) -> None:
+        """Take a fault that this machine need not meet; all but the fault itself must still fit."""
+        mail = self.kernel.state.cells[recorded.cell].mailbox[0]
+        expected = replace(recorded, root=mail.root.seq, depth=mail.depth, output=None)
+        self.kernel.append(expected, {})
+
+    def _seal(self, frame: Frame) -> None:
+        sealed = self.kernel.seal(frame.salt)
+        assert sealed is not None, "a frame holds records"
+        if sealed.frame == frame:
+            return
+        for index, (ours, theirs) in enumerate(
+            zip(frame.records, sealed.frame.records, strict=True)
+        ):
+            if ours != theirs:
+                self.recorded, self._seq = from_bytes(ours), frame.header.first + index
+                self._diverge(difference("bytes", ours.hex(), theirs.hex()))
+        recorded, recomputed = frame.header.value(), sealed.frame.header.value()
+        found = [
+            difference(f"header.{name}", _hex(recorded[name]), _hex(recomputed[name]))
+            for name in recorded
+            if recorded[name] != recomputed[name]
+        ]
+        ours, theirs = frame.hash, sealed.frame.hash
+        self._diverge(*found or [difference("hash", ours.hex(), theirs.hex())], is_record=False)
+
+    def _compare_head(self, head: Head, tip: Tip) -> None:
+        if not head.is_signed_by(self.kernel.state.world_key):
+            self._diverge(
+                difference("head.signature", "signed", "not the world key's"), is_record=False
+            )
+        ours = Head.of(tip)
+        found = [
+            difference(f"head.{name}", _hex(getattr(head, name)), _hex(getattr(ours, name)))
+            for name in ("world", "seq", "frame", "log_root", "frames")
+            if getattr(head, name) != getattr(ours, name)
+        ]
+        if found:
+            self._diverge(*found, is_record=False)
+
+
+def _hex(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def receipt_input(recorded: Receipt, read: BlobReader) -> ReceiptInput:
+    """What came in as this receipt. Raises ``Damage`` when its payload cannot be read."""
+    return ReceiptInput(
+        intent=recorded.intent,
+        effect=recorded.effect,
+        attempt=recorded.attempt,
+        status=recorded.status,
+        payload=slot_bytes(recorded.payload, read),
+        started_ns=recorded.started_ns,
+        finished_ns=recorded.finished_ns,
+        executor=recorded.executor,
+        key_id=recorded.key_id,
+        signature=recorded.signature,
+        cost_cents=recorded.cost_cents,
+    )

@@ -1,0 +1,348 @@
+"""Frames -> what is wrong with them, without executing anything (spec/audit.md, A-20 to A-29).
+
+Rule 1: every finding names the frame and, where it is one record's, the record.
+
+Rule 2: nothing in a stored byte makes this stop with anything but a report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from aos.audit.chain import Chain
+from aos.audit.contents import Contents, Counts
+from aos.audit.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
+from aos.audit.locate import SEARCH_SECONDS, find_flip, flipped
+from aos.core.fold import fold
+from aos.core.frame import Frame, Head, Tip
+from aos.core.inputs import world_id
+from aos.core.merkle import Tree
+from aos.core.ports import BlobReader
+from aos.core.records import Genesis, Record, from_bytes
+from aos.core.state import State
+from aos.errors import Damage, sentence
+from aos.store.derived import DerivedRows, differences
+from aos.store.store import Store
+from aos.values.digests import Hash
+
+UNREADABLE_RECORDS_MAX: Final = 65_536
+"""How far behind an unreadable frame the next one is looked for, in records."""
+
+
+def verify_store(
+    store: Store,
+    *,
+    search_seconds: float = SEARCH_SECONDS,
+    on_progress: Callable[[int], None] | None = None,
+) -> VerifyReport:
+    """Verify everything that a store holds up to its head, the derived rows too.
+
+    The store may be written to meanwhile. ``on_progress`` is called after each frame with the
+    sequence reached.
+    """
+    verifier = Verifier(store.blob, search_seconds=search_seconds)
+    head: Head | None = None
+    try:
+        head = store.head()
+        if head is None:
+            verifier.add(Kind.HEAD_WRONG, "there is no head to say where the journal ends")
+    except Damage as problem:
+        verifier.add(Kind.HEAD_WRONG, f"the head cannot be read: {problem}")
+    for frame in _readable_frames(store, verifier, head):
+        verifier.take(frame)
+        if on_progress is not None:
+            on_progress(frame.header.last)
+    verifier.finish(head)
+    verifier.compare_rows(store)
+    return verifier.report()
+
+
+def verify_frames(
+    frames: Iterable[Frame],
+    read: BlobReader,
+    *,
+    head: Head | None = None,
+    search_seconds: float = SEARCH_SECONDS,
+) -> VerifyReport:
+    """Verify a journal outside a store, such as an exported one, from the genesis on.
+
+    Without a ``head`` nothing is said of where it must end.
+    """
+    verifier = Verifier(read, search_seconds=search_seconds)
+    try:
+        for frame in frames:
+            verifier.take(frame)
+    except Damage as problem:
+        verifier.unreadable(str(problem))
+    verifier.finish(head)
+    return verifier.report()
+
+
+def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Iterator[Frame]:
+    """All frames to the head that can be read; one that cannot is a finding."""
+    last = None if head is None else head.seq
+    while last is None or verifier.next_seq <= last:
+        try:
+            yield from store.frames(verifier.next_seq, last)
+        except Damage as problem:
+            verifier.unreadable(str(problem))
+            seq = _next_readable(store, verifier.next_seq, last)
+            if seq is None:
+                return
+            verifier.skip_to(seq)
+        else:
+            return
+
+
+def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
+    """The first record after ``seq`` whose frame can be read and begins after ``seq``."""
+    end = seq + UNREADABLE_RECORDS_MAX
+    for at in range(seq + 1, end if last is None else min(end, last + 1)):
+        try:
+            frame = store.frame_at(at)
+        except Damage:
+            continue
+        if frame is None:
+            return None
+        if frame.header.first > seq:
+            return frame.header.first
+    return None
+
+
+def world_of(frame: Frame, witness: Hash | None) -> Hash:
+    """The world that a journal belongs to, by its first frame. The header says it, unless that was
+    altered: then the genesis says it, and the witness of the frame agrees."""
+    said = frame.header.world
+    try:
+        first = from_bytes(frame.records[0])
+    except Damage:
+        return said
+    if isinstance(first, Genesis):
+        computed = world_id(first.nonce, first.world_key)
+        if computed != said and replace(frame.header, world=computed).hash() == witness:
+            return computed
+    return said
+
+
+class Verifier:
+    """One pass over a journal: ``take`` each frame, then ``finish``, then ``report``.
+
+    A frame is checked when the next one is there, which is a witness of what it was.
+    """
+
+    def __init__(self, read: BlobReader, *, search_seconds: float = SEARCH_SECONDS) -> None:
+        self._began = time.perf_counter()
+        self._read = read
+        self._search_seconds = search_seconds
+        self._findings: list[Finding] = []
+        self._unlisted = 0
+        self._frames = 0
+        self._waiting: Frame | None = None
+        self._next_seq = 1
+        self._skipped = False
+        self._chain: Chain | None = None
+        self._contents: Contents | None = None
+        # None once a record before could not be folded, or is not what it was.
+        self._state: State | None = None
+        self._rows: DerivedRows | None = DerivedRows()
+        # What a finding names.
+        self._frame: int | None = None
+        self._record: int | None = None
+
+    @property
+    def next_seq(self) -> int:
+        """The record that the next frame must begin with."""
+        return self._next_seq
+
+    def take(self, frame: Frame) -> None:
+        """Look at the next frame."""
+        self._check_waiting(frame.header.prev)
+        self._waiting = frame
+        self._next_seq = frame.header.first + len(frame.records)
+
+    def unreadable(self, message: str) -> None:
+        """The next frame cannot be read."""
+        self._check_waiting(None)
+        self._frame = self.next_seq
+        self.add(Kind.FRAME_UNREADABLE, message)
+        self._frame = None
+        self._no_fold()
+
+    def skip_to(self, seq: int) -> None:
+        """Go on with the frame that begins with record ``seq``; what is before is lost."""
+        self._next_seq = seq
+        self._skipped = True
+
+    def finish(self, head: Head | None) -> None:
+        """Check the last frame, and that the journal ends where ``head`` says."""
+        witness = None
+        if head is not None and self._waiting is not None:
+            witness = head.frame if self._waiting.header.last == head.seq else None
+        self._check_waiting(witness)
+        if head is not None:
+            self._check_head(head)
+        elif not self._frames and not self._findings:
+            self.add(Kind.FRAME_MISSING, "the journal is empty: it has no genesis")
+
+    def compare_rows(self, store: Store) -> None:
+        """Compare a store's derived rows with those that the records make, if all were folded."""
+        if self._rows is None:
+            return
+        try:
+            for message in differences(store, self._rows):
+                self.add(Kind.DERIVED_DIFFERS, message)
+        except Damage as problem:
+            self.add(Kind.DERIVED_DIFFERS, f"the derived rows cannot be read: {problem}")
+
+    def add(self, kind: Kind, message: str) -> None:
+        """Note what is wrong with the frame and record at hand."""
+        if len(self._findings) >= FINDINGS_MAX:
+            self._unlisted += 1
+            return
+        self._findings.append(
+            Finding(kind=kind, frame=self._frame, record=self._record, message=message)
+        )
+
+    def report(self) -> VerifyReport:
+        chain, contents, rows = self._chain, self._contents, self._rows
+        counts = contents.counts if contents else Counts()
+        blobs = contents.blobs.values() if contents else ()
+        return VerifyReport(
+            world=chain.world if chain else None,
+            frames=self._frames,
+            records=counts.records,
+            events=counts.events,
+            receipts=counts.receipts,
+            manifests=counts.manifests,
+            steps=counts.steps,
+            faults=counts.faults,
+            intents=counts.intents,
+            signatures=counts.signatures,
+            blobs=sum(problem is None for problem in blobs),
+            blob_bytes=counts.blob_bytes,
+            modules=counts.modules,
+            values=counts.values,
+            rows=len(rows.intents) + len(rows.submissions) if rows else 0,
+            stamps_behind=counts.stamps_behind,
+            folded=rows is not None,
+            seq=chain.next_seq - 1 if chain else 0,
+            frame=chain.prev if chain else None,
+            log_root=chain.log.root() if chain and chain.log else None,
+            seconds=time.perf_counter() - self._began,
+            findings=tuple(self._findings),
+            unlisted=self._unlisted,
+        )
+
+    def _check_waiting(self, witness: Hash | None) -> None:
+        """Check the frame that waits; ``witness`` is its hash as its neighbour has it."""
+        frame, self._waiting = self._waiting, None
+        if frame is None:
+            return
+        self._frame = frame.header.first
+        self._frames += 1
+        chain, contents = self._begin(frame, witness)
+        if self._skipped:
+            self._skipped = False
+            chain.skip_to(frame.header.first)
+        is_whole, problems = chain.check(frame, witness)
+        for kind, message in problems:
+            self.add(kind, message)
+            if kind is Kind.FRAME_MISSING:
+                self._no_fold()
+        for index, data in enumerate(frame.records if is_whole else self._mended(frame)):
+            self._record = frame.header.first + index
+            self._check_record(data, contents)
+        self._frame = self._record = None
+
+    def _begin(self, frame: Frame, witness: Hash | None) -> tuple[Chain, Contents]:
+        if self._chain is None or self._contents is None:
+            world = world_of(frame, witness)
+            self._chain = Chain(world=world, log=Tree())
+            self._contents = Contents(world, self._read, self.add)
+            if self._rows is not None:
+                self._state = State(tip=Tip(world=world))
+        return self._chain, self._contents
+
+    def _check_record(self, data: bytes, contents: Contents) -> None:
+        contents.counts.records += 1
+        try:
+            record = from_bytes(data)
+        except Damage as problem:
+            self.add(Kind.RECORD_UNREADABLE, str(problem))
+            self._no_fold()
+            return
+        if record.seq != self._record:
+            self.add(
+                Kind.RECORD_OUT_OF_ORDER,
+                sentence(
+                    "it calls itself another record",
+                    expected=f"record {self._record}",
+                    found=f"record {record.seq}",
+                ),
+            )
+            self._no_fold()
+            return
+        contents.check(record)
+        self._fold(record)
+
+    def _fold(self, record: Record) -> None:
+        state, rows = self._state, self._rows
+        if state is None or rows is None:
+            return
+        try:
+            fold(state, record, self._read)
+            rows.take(record)
+        except Exception as problem:  # noqa: BLE001  # an altered record may break any assumption
+            what = str(problem) if isinstance(problem, Damage) else repr(problem)
+            if not self._is_blob_missed():
+                message = f"it cannot follow the records before it: {what}"
+                self.add(Kind.RECORD_CANNOT_FOLLOW, message)
+            self._no_fold()
+
+    def _is_blob_missed(self) -> bool:
+        """Whether it is said already that a blob of the record at hand cannot be had."""
+        last = self._findings[-1] if self._findings else None
+        return last is not None and (last.record, last.kind) == (self._record, Kind.BLOB_DAMAGED)
+
+    def _no_fold(self) -> None:
+        self._state = self._rows = None
+
+    def _mended(self, frame: Frame) -> Sequence[bytes]:
+        """An altered frame's records as they were, if one bit was flipped; else as they are."""
+        header = frame.header
+        began = time.monotonic()
+        flip = find_flip(frame, seconds=self._search_seconds)
+        self._search_seconds -= time.monotonic() - began
+        if flip is None:
+            self.add(
+                Kind.FRAME_ALTERED,
+                f"one of its records {header.first} to {header.last}, or its salt, was altered in "
+                "more than one bit: they do not give the root that its hash commits to",
+            )
+            self._no_fold()
+            return frame.records
+        what = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
+        if flip.index is None:
+            self.add(Kind.FRAME_ALTERED, what.format(" in its salt"))
+            return frame.records
+        self._record = header.first + flip.index
+        self.add(Kind.RECORD_ALTERED, what.format(""))
+        records = list(frame.records)
+        records[flip.index] = flipped(records[flip.index], flip)
+        return records
+
+    def _check_head(self, head: Head) -> None:
+        chain, contents = self._chain, self._contents
+        if chain is None or contents is None:
+            self.add(Kind.HEAD_WRONG, f"the head says record {head.seq}, and no frame is there")
+            return
+        if contents.genesis is not None:
+            contents.counts.signatures += 1
+            if not head.is_signed_by(contents.genesis.world_key):
+                self.add(Kind.HEAD_WRONG, "the head's signature is not the world key's")
+        problem = chain.head_problem(head)
+        if problem is not None:
+            self.add(Kind.HEAD_WRONG, problem)

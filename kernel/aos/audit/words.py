@@ -1,0 +1,55 @@
+"""Figures and values as people read them: times, spans, short JSON (spec/audit.md, A-4)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Final
+
+SECOND: Final = 1_000_000_000
+_YEAR_10000: Final = 253_402_300_800 * SECOND
+_SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def time_text(ns: int) -> str:
+    """RFC 3339 in UTC with milliseconds; beyond year 9999 the plain number."""
+    if not 0 <= ns < _YEAR_10000:
+        return f"{ns} ns"
+    seconds, rest = divmod(ns, SECOND)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest // 1_000_000:03}Z"
+
+
+def span_text(ns: int) -> str:
+    """A length of time with about two digits that matter: ``850 us``, ``3.2 s``, ``2 h 5 min``."""
+    if ns < 0:
+        return "-" + span_text(-ns)
+    if ns < 1_000_000:
+        return f"{ns // 1_000} us"
+    if ns < SECOND:
+        return f"{ns // 1_000_000} ms"
+    seconds = ns // SECOND
+    if seconds < 60:
+        return f"{seconds}.{ns % SECOND // 100_000_000} s" if seconds < 10 else f"{seconds} s"
+    parts = []
+    for size, name in _SPANS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {name}")
+    if seconds:
+        parts.append(f"{seconds} s")
+    return " ".join(parts[:2])
+
+
+def short(value: object, most: int = 72) -> str:
+    """Compact JSON, cut after ``most`` characters."""
+    text = value if isinstance(value, str) else compact(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def compact(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def count(number: int, what: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

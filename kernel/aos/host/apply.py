@@ -1,0 +1,130 @@
+"""A loaded manifest -> the signed command that puts it in force (spec/host.md, H-70 to H-73)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nacl.signing import SigningKey
+
+from aos.core.answers import Answer, Blocker
+from aos.core.frame import is_signed
+from aos.core.inputs import ManifestInput
+from aos.core.records import Principal
+from aos.errors import Damage, Refused, sentence
+from aos.manifest.difference import Difference
+from aos.manifest.effective import Effective, Module
+from aos.manifest.keys import key_text
+from aos.sandbox.inspect import ModuleRefused, check_module
+from aos.sandbox.trial import trial_problem
+from aos.values.digests import Hash, content_hash, hash_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of applying a manifest. A dry run has ``blockers`` and no ``answer``."""
+
+    difference: Difference
+    manifest: Hash
+    blockers: tuple[Blocker, ...]
+    answer: Answer | None
+
+
+def sign_manifest(
+    effective: Effective,
+    *,
+    world: Hash,
+    serial: int,
+    operators: Iterable[Principal],
+    key: SigningKey,
+) -> ManifestInput:
+    """The command, in the name of the operator whose key this is.
+
+    Raises:
+        Refused: It is no operator's key.
+    """
+    public = bytes(key.verify_key)
+    known = tuple(operators)
+    principal = next((each.name for each in known if each.key == public), None)
+    if principal is None:
+        raise Refused(
+            sentence(
+                "this key may not apply a manifest to this world",
+                expected=" or ".join(f"{each.name}'s {key_text(each.key)}" for each in known),
+                found=key_text(public),
+            )
+        )
+    message = ManifestInput.message(world, serial, effective.hash)
+    return ManifestInput(
+        document=effective.document,
+        principal=principal,
+        serial=serial,
+        signature=key.sign(message).signature,
+    )
+
+
+def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:
+    return {content_hash(wasm): wasm for wasm in modules}
+
+
+def check_command(
+    given: ManifestInput,
+    modules: Mapping[Hash, bytes],
+    *,
+    world: Hash,
+    operators: Iterable[Principal],
+    in_force: Effective | None,
+) -> None:
+    """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
+
+    An unsigned command costs nothing here: the core refuses it.
+
+    Raises:
+        ModuleRefused: A module may not run. Its text has every reason.
+        Refused: The document is no manifest, or a module is given that it does not name.
+    """
+    message = ManifestInput.message(world, given.serial, content_hash(given.document))
+    key = next((each.key for each in operators if each.name == given.principal), b"")
+    if not is_signed(message, given.signature, key):
+        return
+    try:
+        effective = Effective.from_document(given.document)
+    except Damage as problem:
+        raise Refused(f"the manifest is refused: {problem}") from problem
+    check_modules(effective, modules, in_force=in_force)
+
+
+def check_modules(
+    effective: Effective, modules: Mapping[Hash, bytes], *, in_force: Effective | None
+) -> None:
+    """Check each module against the workflows that run it; try to compile it unless it runs now.
+
+    Compiling takes seconds for large ones, in a process of its own.
+
+    Raises:
+        ModuleRefused: One may not run. Its text has every reason.
+        Refused: One is given that no definition names.
+    """
+    named = {module.hash: module for module in effective.modules.values()}
+    running = set() if in_force is None else {each.hash for each in in_force.modules.values()}
+    for hash_, wasm in modules.items():
+        module = named.get(hash_)
+        if module is None:
+            raise Refused(f"the manifest names no module {hash_text(hash_)}")
+        _check(effective, module, wasm, is_new=hash_ not in running)
+
+
+def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
+    users = [each for each in effective.workflows.values() if each.module.hash == module.hash]
+    entrypoints = sorted({each.entrypoint for each in users})
+    least = min((each.limits.memory_bytes for each in users), default=None)
+    problems = (
+        check_module(wasm, entrypoints)
+        if least is None
+        else check_module(wasm, entrypoints, memory_bytes=least)
+    )
+    if not problems and is_new:
+        problem = trial_problem(wasm)
+        problems = [] if problem is None else [problem]
+    if problems:
+        raise ModuleRefused(module.name, problems)

@@ -1,0 +1,553 @@
+"""Writing into a world: through the process that runs it, or with its lock (H-54 to H-59).
+
+``open_writer`` takes whichever way is open. Both admit and return when the answer is durable;
+neither runs a step.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from nacl.signing import SigningKey
+
+from aos.core.answers import Answer, Refusal, Rule
+from aos.core.inputs import EventInput, ManifestInput
+from aos.core.quiescence import blockers
+from aos.core.records import Principal
+from aos.errors import Refused, Unavailable
+from aos.host.address import short_path
+from aos.host.apply import Applied, check_command, check_modules, sign_manifest
+from aos.host.engine import Engine
+from aos.host.errors import Busy
+from aos.host.folder import WorldFolder, open_folder
+from aos.host.protocol import (
+    LENGTH_BYTES,
+    MESSAGE_BYTES_MAX,
+    MIB,
+    SEND_ITEMS_MAX,
+    STAGED_MODULES_MAX,
+    ManifestChanged,
+    Message,
+    event_fields,
+    field,
+    length,
+    pack,
+    raise_error,
+    read_answer,
+    unpack,
+)
+from aos.host.reader import open_reader
+from aos.host.restore import Progress, check_key, restore
+from aos.manifest.difference import difference
+from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
+from aos.store.errors import WorldIsHeld
+from aos.store.lock import WorldLock
+from aos.store.store import Store
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
+
+WAIT_S: Final = 5.0
+"""How long a world whose lock is held may take until its socket answers."""
+
+ANSWER_S: Final = 60.0
+"""How long one answer may take, commit included."""
+
+APPLY_S: Final = 600.0
+"""The same where modules are tried first."""
+
+PATIENCE_S: Final = 30.0
+"""How long a busy world is asked again."""
+
+BATCH_ITEMS: Final = 512
+BATCH_BYTES: Final = MIB
+DOCUMENT_BYTES_MAX: Final = 16 * MIB
+VALUE_BYTES_MAX: Final = 16 * MIB
+"""The most that any manifest lets an event have."""
+
+_PAUSE_S: Final = 0.02
+_WINDOW: Final = 3
+"""Batches that are on their way at once where the store is opened here."""
+
+_UNKNOWN: Final = (
+    "whether the request was taken is not known (events with submission ids may be sent again)"
+)
+_NULL: Final = b"\xf6"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One event to send. ``value`` is ingress CBOR as bytes, or what ``parse_json`` gave."""
+
+    schema: str
+    value: object
+    submission_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a command is made for. ``serial`` is the number of manifest records so far."""
+
+    world: Hash
+    serial: int
+    operators: tuple[Principal, ...]
+    manifest: Effective | None
+
+
+class Way(Protocol):
+    """How inputs reach the core."""
+
+    def about(self) -> About: ...
+
+    def post(
+        self, events: Sequence[EventInput], manifest: Effective | None
+    ) -> Future[list[Answer]]:
+        """Hand over events that were spelt for ``manifest``; the future raises ManifestChanged
+        when another one is in force."""
+        ...
+
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer: ...
+
+    def close(self) -> None: ...
+
+
+class Writer:
+    """Sends events and applies manifests. Made by ``open_writer``; not for two threads at once."""
+
+    def __init__(self, folder: WorldFolder, way: Way) -> None:
+        self.folder = folder
+        self._way = way
+        self._about: About | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether nobody runs the world, so that the store is open here."""
+        return isinstance(self._way, _Direct)
+
+    def about(self) -> About:
+        """What the world is now.
+
+        Raises:
+            Unavailable: Another world answers here than the folder's.
+        """
+        about = self._way.about()
+        if about.world != self.folder.world:
+            raise Unavailable(
+                f"{self.folder.path}: the process that listens here runs another world "
+                "(the folder was replaced under it: stop that process)"
+            )
+        self._about = about
+        return about
+
+    def send(self, items: Iterable[Item], *, batch_items: int = BATCH_ITEMS) -> Iterator[Answer]:
+        """Send events and yield their answers, in order, as they become durable.
+
+        Items are taken in batches of at most ``batch_items`` (1024) and 1 MiB: with 1, each is
+        answered before the next is taken. JSON values are spelt by the schema of the manifest in
+        force; one that does not fit is refused without the others.
+
+        Raises:
+            Busy: The world was busy for too long. Answers that were yielded stand.
+            Unavailable, Damage: The world stopped or went away. Whether the batch in hand was
+                admitted is not known: with submission ids it may be sent again.
+        """
+        on_way: deque[tuple[list[EventInput | Refusal], Future[list[Answer]]]] = deque()
+        for batch in _batches(items, min(batch_items, SEND_ITEMS_MAX)):
+            while len(on_way) >= (_WINDOW if self.is_direct else 1):
+                yield from _merged(*on_way.popleft())
+            on_way.append(self._post(batch))
+            if batch_items == 1:
+                yield from _merged(*on_way.popleft())
+        while on_way:
+            yield from _merged(*on_way.popleft())
+
+    def _post(
+        self, batch: Sequence[Item]
+    ) -> tuple[list[EventInput | Refusal], Future[list[Answer]]]:
+        while True:
+            about = self._about or self.about()
+            spelt = [spell(item, about.manifest) for item in batch]
+            events = [each for each in spelt if isinstance(each, EventInput)]
+            try:
+                return spelt, self._way.post(events, about.manifest)
+            except ManifestChanged:
+                self._about = None
+
+    def apply(
+        self, loaded: Loaded, *, key: SigningKey | None = None, dry_run: bool = False
+    ) -> Applied:
+        """Put a manifest in force, signed with ``key`` or else the folder's operator key.
+
+        A dry run checks the same, tells the difference and what stands in the way, and changes
+        nothing.
+
+        Raises:
+            Refused: A module may not run, or the key is no operator's. Nothing has changed.
+        """
+        if len(loaded.effective.document) > DOCUMENT_BYTES_MAX:
+            raise Refused(
+                f"the manifest is too large: expected a document of at most {DOCUMENT_BYTES_MAX} "
+                f"bytes, found {len(loaded.effective.document)}"
+            )
+        if len(loaded.modules) > STAGED_MODULES_MAX:
+            raise Refused(f"a manifest may bring at most {STAGED_MODULES_MAX} modules")
+        about = self.about()
+        change = difference(about.manifest, loaded.effective)
+        if dry_run:
+            return dry_run_of(self.folder.path, loaded)
+        given = sign_manifest(
+            loaded.effective,
+            world=about.world,
+            serial=about.serial,
+            operators=about.operators,
+            key=key or self.folder.operator_key(),
+        )
+        answer = self._way.apply(given, loaded.modules)
+        self._about = None
+        return Applied(
+            difference=change,
+            manifest=loaded.effective.hash,
+            blockers=answer.blockers if isinstance(answer, Refusal) else (),
+            answer=answer,
+        )
+
+    def close(self) -> None:
+        """Let go of the world. Raises what stopped it meanwhile."""
+        self._way.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def dry_run_of(path: Path, loaded: Loaded, *, progress: Progress | None = None) -> Applied:
+    """What applying ``loaded`` to the world at ``path`` would change, and what stands in its way.
+
+    Needs neither the lock nor the process that runs the world.
+
+    Raises:
+        Refused: A module may not run.
+    """
+    with open_reader(path, progress=progress) as reader:
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        return Applied(
+            difference=difference(reader.manifest, loaded.effective),
+            manifest=loaded.effective.hash,
+            blockers=blockers(reader.state),
+            answer=None,
+        )
+
+
+def open_writer(
+    path: Path,
+    *,
+    wait_s: float = WAIT_S,
+    patience_s: float = PATIENCE_S,
+    progress: Progress | None = None,
+) -> Writer:
+    """Open a way into the world at ``path``.
+
+    Raises:
+        BadUsage, Refused, Damage: As ``open_folder``.
+        Unavailable: Another process holds the world and does not answer on its socket.
+    """
+    folder = open_folder(path)
+    deadline = time.monotonic() + wait_s
+    while True:
+        lock = WorldLock(path)
+        try:
+            lock.acquire()
+        except WorldIsHeld as held:
+            way = _connect(folder, patience_s)
+            if way is not None:
+                return Writer(folder, way)
+            if time.monotonic() >= deadline:
+                raise Unavailable(
+                    f"{held}; it does not answer on {folder.socket} (it may still be starting: "
+                    "try again, or stop it)"
+                ) from held
+            time.sleep(_PAUSE_S)
+        else:
+            return Writer(folder, _Direct.open(folder, lock, patience_s, progress))
+
+
+def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
+    """The input that an item is. What the core refuses anyway is left to the core."""
+    value = item.value
+    if not _is_text(item.submission_id or ""):
+        message = f"{item.schema}: submission_id: not UTF-8 text: {item.submission_id!r}"
+        return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
+    if not isinstance(value, bytes):
+        schema = None if manifest is None else manifest.schemas.get(item.schema)
+        if schema is None:
+            value = _NULL
+        else:
+            try:
+                value = schema.encode(schema.from_json_object(value))
+            except ValueProblem as problem:
+                return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: {problem}")
+    if len(value) > VALUE_BYTES_MAX:
+        found = f"expected at most {VALUE_BYTES_MAX} bytes, found {len(value)}"
+        return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: $: too large: {found}")
+    return EventInput(schema=item.schema, value=value, submission_id=item.submission_id)
+
+
+def _is_text(text: str) -> bool:
+    """Whether it has a spelling: a lone surrogate, as a careless JSON reader lets in, has none."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _merged(
+    spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
+) -> Iterator[Answer]:
+    """The answers to a batch, with the refusals that were known before in their places."""
+    given = iter(answers.result())
+    for each in spelt:
+        yield each if isinstance(each, Refusal) else next(given)
+
+
+def _batches(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        # The length of a JSON value is known once it is spelt; as text it is about as long.
+        weight = len(item.value) if isinstance(item.value, bytes) else len(repr(item.value))
+        if batch and (len(batch) == most or size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += weight
+        if len(batch) == most:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+class _Direct:
+    """The world's lock, its store and an engine that only admits."""
+
+    def __init__(
+        self, lock: WorldLock, store: Store, engine: Engine, about: About, patience_s: float
+    ) -> None:
+        self._patience_s = patience_s
+        self._lock = lock
+        self._store = store
+        self._engine = engine
+        self._first = about
+
+    @classmethod
+    def open(
+        cls, folder: WorldFolder, lock: WorldLock, patience_s: float, progress: Progress | None
+    ) -> Self:
+        """Takes over ``lock``, which is released when this fails."""
+        store: Store | None = None
+        try:
+            key = folder.world_key()
+            store = folder.open_store()
+            state = restore(store, folder.world, progress=progress)
+            check_key(state, key)
+            about = About(
+                world=state.world,
+                serial=state.serial,
+                operators=state.operators,
+                manifest=state.manifest,
+            )
+            engine = Engine(state=state, store=store, key=key)
+            engine.start()
+        except BaseException:
+            if store is not None:
+                store.close()
+            lock.release()
+            raise
+        return cls(lock, store, engine, about, patience_s)
+
+    def about(self) -> About:
+        figures = self._engine.stats().figures
+        return About(
+            world=self._first.world,
+            serial=figures.serial,
+            operators=self._first.operators,
+            manifest=figures.manifest,
+        )
+
+    def post(
+        self,
+        events: Sequence[EventInput],
+        manifest: Effective | None,  # noqa: ARG002  # nobody else applies one while we hold the lock
+    ) -> Future[list[Answer]]:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._engine.submit(events)
+            except Busy:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        about = self.about()
+        check_command(
+            given,
+            modules,
+            world=about.world,
+            operators=about.operators,
+            in_force=about.manifest,
+        )
+        [answer] = self._engine.submit([given], blobs=modules).result()
+        return answer
+
+    def close(self) -> None:
+        try:
+            self._engine.stop()
+        finally:
+            self._store.close()
+            self._lock.release()
+
+
+class _Remote:
+    """A connection to the process that runs the world."""
+
+    def __init__(self, connection: socket.socket, where: str, patience_s: float) -> None:
+        self._connection = connection
+        self._where = where
+        self._patience_s = patience_s
+
+    def about(self) -> About:
+        answer = self.ask({"op": "manifest"})
+        document = answer.get("document")
+        return About(
+            world=Hash(field(answer, "world", bytes)),
+            serial=field(answer, "serial", int),
+            operators=tuple(Principal(name, key) for name, key in field(answer, "operators", list)),
+            manifest=None if document is None else Effective.from_document(document),
+        )
+
+    def post(
+        self, events: Sequence[EventInput], manifest: Effective | None
+    ) -> Future[list[Answer]]:
+        fields: dict[str, Value] = {"op": "send", "items": [event_fields(each) for each in events]}
+        if manifest is not None:
+            fields["manifest"] = manifest.hash
+        done: Future[list[Answer]] = Future()
+        answers = field(self.ask(fields), "answers", list) if events else []
+        done.set_result([read_answer(each) for each in answers])
+        return done
+
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        for wasm in modules.values():
+            self.ask({"op": "module", "wasm": wasm})
+        answer = self.ask(
+            {
+                "op": "apply",
+                "document": given.document,
+                "principal": given.principal,
+                "serial": given.serial,
+                "signature": given.signature,
+            },
+            answer_s=APPLY_S,
+        )
+        return read_answer(answer.get("answer"))
+
+    def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
+        """One request and its answer. A busy world is asked again for a while.
+
+        Raises:
+            AosError: What the world answered.
+            Unavailable: The connection broke, or no answer came in time.
+        """
+        try:
+            message = pack(fields)
+        except OverflowError:
+            raise Refused(
+                f"the request is too large: expected at most {MESSAGE_BYTES_MAX} bytes"
+            ) from None
+        self._connection.settimeout(ANSWER_S if answer_s is None else answer_s)
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            answer = self._exchange(message)
+            try:
+                raise_error(answer)
+            except Busy:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_PAUSE_S)
+            else:
+                return answer
+
+    def _exchange(self, message: bytes) -> Message:
+        try:
+            self._connection.sendall(message)
+            size = length(self._receive(LENGTH_BYTES))
+            return unpack(self._receive(size))
+        except TimeoutError:
+            raise Unavailable(
+                f"{self._where}: no answer in {self._connection.gettimeout()} seconds; {_UNKNOWN}"
+            ) from None
+        except OSError as error:
+            raise Unavailable(
+                f"{self._where}: the world went away: {error.strerror or error}; {_UNKNOWN}"
+            ) from error
+
+    def _receive(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._connection.recv(min(size - len(data), MIB))
+            if not part:
+                raise ConnectionResetError("the connection was closed")
+            data += part
+        return bytes(data)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _connect(folder: WorldFolder, patience_s: float) -> _Remote | None:
+    """None when nobody listens: no socket yet, one that a dead process left, or too many wait."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(ANSWER_S)
+        with short_path(folder.socket) as address:
+            connection.connect(address)
+    except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
+        connection.close()
+        return None
+    except OSError as error:
+        connection.close()
+        raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return _Remote(connection, str(folder.socket), patience_s)
+
+
+def ask_running(path: Path, op: str) -> Message:
+    """Ask the process that runs the world at ``path``: ``status``, or ``stop``.
+
+    Raises:
+        Unavailable: Nobody runs it, or nobody answers.
+    """
+    folder = open_folder(path)
+    remote = _connect(folder, 0.0)
+    if remote is None:
+        raise Unavailable(f"{path}: nobody runs this world (aos run {path})")
+    try:
+        return remote.ask({"op": op})
+    finally:
+        remote.close()

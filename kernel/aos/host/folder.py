@@ -1,0 +1,320 @@
+"""A world's folder: what lies in it, how it is made and opened (spec/host.md, H-1 to H-5).
+
+    DIR/world.json    format, world id, when it was made
+    DIR/keys/         0700; world.key, operator.key and executors/NAME.key: 0600, 64 hex digits
+    DIR/store/        the journal and the blobs
+    DIR/lock          who writes it
+    DIR/aos.sock      the socket of who runs it
+
+``world.json`` comes last when a world is made: a folder without it is no world.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from nacl.signing import SigningKey
+
+from aos.core.frame import NO_FRAME, Head
+from aos.core.inputs import GenesisInput
+from aos.core.kernel import genesis
+from aos.core.records import Principal
+from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.stamps import Sources
+from aos.manifest.keys import key_text, parse_key
+from aos.manifest.names import NODE
+from aos.store.lmdb_store import LmdbStore
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+
+FORMAT: Final = 1
+WORLD_FILE: Final = "world.json"
+UNFINISHED_FILE: Final = "world.json.unfinished"
+KEYS: Final = "keys"
+STORE: Final = "store"
+SOCKET: Final = "aos.sock"
+SEED_BYTES: Final = 32
+NONCE_BYTES: Final = 32
+_WORLD_FILE_BYTES_MAX: Final = 64 * 1024
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldFolder:
+    """A folder that holds a world. ``created`` is UTC, RFC 3339."""
+
+    path: Path
+    world: Hash
+    created: str
+    executors: Mapping[str, bytes] = field(default_factory=dict)
+    """Public keys of the executors whose keys were made with the world, by name."""
+
+    @property
+    def socket(self) -> Path:
+        return self.path / SOCKET
+
+    def world_key(self) -> SigningKey:
+        """Raises as ``read_key``."""
+        return read_key(self.path / KEYS / "world.key")
+
+    def operator_key(self) -> SigningKey:
+        """Raises as ``read_key``."""
+        return read_key(self.path / KEYS / "operator.key")
+
+    def open_store(self, *, readonly: bool = False) -> LmdbStore:
+        """Open the store; a writer must hold the world's lock.
+
+        Raises:
+            Damage: It is not there or cannot be read.
+            Unavailable: It cannot be opened now.
+        """
+        return LmdbStore.open(self.path / STORE, readonly=readonly)
+
+
+def init_world(
+    path: Path,
+    *,
+    operator: str = "operator",
+    executors: Sequence[str] = (),
+    sources: Sources | None = None,
+) -> WorldFolder:
+    """Make a world in an empty or new folder: keys, and a store with the genesis record.
+
+    ``operator`` is the name of the one who may apply manifests; each of ``executors`` gets a key of
+    its own, to be named in ``manifest.executors``.
+
+    Raises:
+        Refused: The folder is not empty. Nothing has changed.
+        BadUsage: A name cannot be one. Nothing has changed.
+        Unavailable: The folder cannot be made or written. What was made is taken away again.
+    """
+    _check_names(operator, executors)
+    try:
+        _take_folder(path)
+    except OSError as error:
+        raise Unavailable(f"{path}: the folder cannot be made: {error.strerror}") from error
+    try:
+        return _fill(path, operator, executors, sources or Sources())
+    except BaseException as problem:
+        _take_away(path)
+        if isinstance(problem, OSError):
+            raise Unavailable(f"{path}: the world cannot be written: {problem}") from problem
+        raise
+
+
+def open_folder(path: Path) -> WorldFolder:
+    """Look at a world's folder. Nothing is opened or locked.
+
+    Raises:
+        BadUsage: There is no world here.
+        Refused: A newer release made it.
+        Damage: Its ``world.json`` cannot be read.
+    """
+    file = path / WORLD_FILE
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_WORLD_FILE_BYTES_MAX)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadUsage(_no_world(path)) from None
+    except OSError as error:
+        raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise Damage(f"{file}: the file is not JSON: {error}") from error
+    match value:
+        case {"format": int(number)} if number > FORMAT:
+            raise Refused(
+                sentence(
+                    "a newer release made this world",
+                    where=str(file),
+                    expected=f"format {FORMAT}",
+                    found=f"format {number}",
+                    hint="use that release",
+                )
+            )
+        case {"format": 1, "world": str(world), "created": str(created)}:
+            pass
+        case _:
+            raise Damage(f"{file}: expected {{format, world, created}}, found something else")
+    try:
+        executors = {str(name): parse_key(key) for name, key in value.get("executors", {}).items()}
+        return WorldFolder(
+            path=path,
+            world=parse_hash(world),
+            created=created,
+            executors=MappingProxyType(executors),
+        )
+    except (ValueProblem, ValueError, AttributeError, TypeError) as problem:
+        raise Damage(f"{file}: {problem}") from problem
+
+
+def read_key(file: Path) -> SigningKey:
+    """Read a secret key: 64 hex digits.
+
+    Raises:
+        Unavailable: The file cannot be read.
+        Refused: Others than its owner may read it.
+        Damage: It holds something else.
+    """
+    try:
+        with file.open("rb") as opened:
+            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
+            text = opened.read(256).strip()
+    except OSError as error:
+        raise Unavailable(f"{file}: the key cannot be read: {error.strerror}") from error
+    if mode & 0o077:
+        raise Refused(
+            sentence(
+                "others may read this secret key",
+                where=str(file),
+                expected="mode 0600",
+                found=f"mode {mode:04o}",
+                hint=f"chmod 600 {file}",
+            )
+        )
+    if not re.fullmatch(rb"[0-9a-f]{64}", text):
+        raise Damage(f"{file}: expected a secret key of 64 hex digits, found something else")
+    return SigningKey(bytes.fromhex(text.decode()))
+
+
+def _check_names(operator: str, executors: Sequence[str]) -> None:
+    for what, name in (("operator", operator), *(("executor", each) for each in executors)):
+        if not _NAME.fullmatch(name) or (what == "executor" and name == NODE):
+            raise BadUsage(
+                f"{what} {name!r}: expected a letter and up to 63 letters, digits, '.', '_', '-'"
+                + (f", and not {NODE}" if what == "executor" else "")
+            )
+    if len(set(executors)) != len(executors):
+        raise BadUsage(f"executors: expected different names, found {', '.join(executors)}")
+
+
+def _no_world(path: Path) -> str:
+    if not path.is_dir():
+        return (
+            f"{path}: there is no such folder (make a world: aos init {path}; "
+            "or name another with --world or AOS_WORLD)"
+        )
+    if (path / UNFINISHED_FILE).exists():
+        return (
+            f"{path}: this world was not finished: making it was interrupted, or still goes on "
+            "(remove the folder and make the world again)"
+        )
+    return f"{path}: this is no world's folder: there is no {WORLD_FILE} (make one: aos init DIR)"
+
+
+def _take_folder(path: Path) -> None:
+    """Make the folder ours: the marker is made exclusively, so that two makers cannot meet."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = sorted(entry.name for entry in path.iterdir())
+    if WORLD_FILE in found:
+        raise Refused(f"{path}: there is a world already; nothing was changed")
+    if UNFINISHED_FILE in found:
+        raise Refused(_no_world(path))
+    if found:
+        raise Refused(
+            f"{path}: expected an empty or new folder, found {found[0]!r}; nothing was changed"
+        )
+    marker = path / UNFINISHED_FILE
+    try:
+        os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        raise Refused(_no_world(path)) from None
+    # Another maker may have finished since we looked.
+    found = sorted(entry.name for entry in path.iterdir() if entry != marker)
+    if found:
+        marker.unlink()
+        raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
+
+
+def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
+    keys = path / KEYS
+    keys.mkdir(mode=0o700)
+    world_key = _make_key(keys / "world.key", sources)
+    operator_key = _make_key(keys / "operator.key", sources)
+    executor_keys: dict[str, bytes] = {}
+    if executors:
+        (keys / "executors").mkdir(mode=0o700)
+        for name in executors:
+            key = _make_key(keys / "executors" / f"{name}.key", sources)
+            executor_keys[name] = bytes(key.verify_key)
+    operators = (Principal(operator, bytes(operator_key.verify_key)),)
+    nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)
+    message = GenesisInput.message(nonce, public, operators)
+    given = GenesisInput(
+        nonce=nonce,
+        world_key=public,
+        operators=operators,
+        signature=world_key.sign(message).signature,
+    )
+    stamp = sources.stamp()
+    state, sealed = genesis(given, stamp, sources.salt())
+    with LmdbStore.create(path / STORE) as store:
+        store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
+    created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
+    folder = WorldFolder(
+        path=path, world=state.world, created=created, executors=MappingProxyType(executor_keys)
+    )
+    _finish(folder, operator, operators[0].key)
+    return folder
+
+
+def _finish(folder: WorldFolder, operator: str, operator_key: bytes) -> None:
+    """Write ``world.json``, make everything durable, and only then give it its name."""
+    about = {
+        "format": FORMAT,
+        "world": hash_text(folder.world),
+        "created": folder.created,
+        "operators": {operator: key_text(operator_key)},
+        "executors": {name: key_text(key) for name, key in folder.executors.items()},
+    }
+    unfinished = folder.path / UNFINISHED_FILE
+    with unfinished.open("w") as opened:
+        json.dump(about, opened, indent=2)
+        opened.write("\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+    for below in (folder.path / KEYS / "executors", folder.path / KEYS, folder.path / STORE):
+        if below.is_dir():
+            _sync_folder(below)
+    _sync_folder(folder.path)
+    unfinished.rename(folder.path / WORLD_FILE)
+    _sync_folder(folder.path)
+    _sync_folder(folder.path.resolve().parent)
+
+
+def _make_key(file: Path, sources: Sources) -> SigningKey:
+    key = SigningKey(sources.random(SEED_BYTES))
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "w") as opened:
+        opened.write(bytes(key).hex() + "\n")
+        opened.flush()
+        os.fsync(fd)
+    return key
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _take_away(path: Path) -> None:
+    """Remove what ``_fill`` made in a folder that was empty before. The folder itself stays."""
+    for name in (KEYS, STORE):
+        shutil.rmtree(path / name, ignore_errors=True)
+    for name in (WORLD_FILE, UNFINISHED_FILE):
+        (path / name).unlink(missing_ok=True)

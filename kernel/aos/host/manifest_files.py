@@ -1,0 +1,148 @@
+"""A path -> the files of one manifest, read within bounds (spec/host.md, H-60 to H-66)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from aos.errors import BadUsage
+from aos.manifest.load import Loaded, ManifestProblems, Problem, load, needed_files
+from aos.sandbox.caps import MODULE_BYTES_MAX
+from aos.sandbox.inspect import check_module
+
+AIR_SUFFIX: Final = ".air.json"
+AIR_FOLDER: Final = "air"
+MIB: Final = 1024 * 1024
+
+JSON_BYTES_MAX: Final = 4 * MIB
+FILES_MAX: Final = 1000
+FOLDERS_MAX: Final = 10_000
+MODULES_MAX: Final = 64
+
+
+def load_manifest_files(path: Path) -> Loaded:
+    """Read and check the manifest at ``path``: one file, or a folder (air.md, "Files").
+
+    Raises:
+        BadUsage: There is nothing at ``path``.
+        ManifestProblems: Every problem of every file, also of those that cannot be read.
+    """
+    files, problems = read_manifest_files(path)
+    try:
+        loaded = load(files, check=check_module)
+    except ManifestProblems as found:
+        problems.extend(found.problems)
+    else:
+        if not problems:
+            return loaded
+    raise ManifestProblems(problems)
+
+
+def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
+    """Return the files of a manifest by their path below its folder, and what cannot be read.
+
+    Raises:
+        BadUsage: There is nothing at ``path``.
+    """
+    problems: list[Problem] = []
+    if path.is_dir():
+        root = path
+        names = _bounded(_air_names(root, problems), problems)
+    elif path.exists():
+        root = path.parent
+        names = [path.name]
+    else:
+        raise BadUsage(f"{path}: there is no such file or folder (expected a manifest)")
+    files: dict[str, bytes] = {}
+    for name in names:
+        _read_into(files, root, name, JSON_BYTES_MAX, problems)
+    wanted = sorted(needed_files(files))
+    if len(wanted) > 2 * MODULES_MAX:
+        problems.append(
+            Problem(file="", pointer="", message=f"expected at most {MODULES_MAX} modules")
+        )
+        return files, problems
+    for name in wanted:
+        # One that is not there at all is for ``load`` to report, with the module that needs it.
+        if not name.startswith("/") and (root / name).exists():
+            _read_into(files, root, name, MODULE_BYTES_MAX, problems)
+    return files, problems
+
+
+def _air_names(root: Path, problems: list[Problem]) -> Iterator[str]:
+    """Relative paths of AIR files, sorted in each folder. Hidden folders are passed over."""
+    top = root / AIR_FOLDER if (root / AIR_FOLDER).is_dir() else root
+    folders = 0
+    for folder, below, names in os.walk(top):
+        folders += 1
+        if folders > FOLDERS_MAX:
+            message = f"expected at most {FOLDERS_MAX} folders below {top}"
+            problems.append(Problem(file="", pointer="", message=message))
+            return
+        here = Path(folder)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if top != root:
+            links = [here / name for name in below if (here / name).is_symlink()]
+            problems += [_link(each, root, "a link to a folder is not followed") for each in links]
+        for name in sorted(names):
+            if not name.endswith(AIR_SUFFIX):
+                continue
+            if _leaves(here / name, root):
+                problems.append(
+                    _link(here / name, root, "a link out of the manifest's folder is not followed")
+                )
+            else:
+                yield (here / name).relative_to(root).as_posix()
+
+
+def _bounded(names: Iterable[str], problems: list[Problem]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        if len(found) == FILES_MAX:
+            message = f"expected at most {FILES_MAX} AIR files"
+            problems.append(Problem(file=name, pointer="", message=message))
+            break
+        found.append(name)
+    return found
+
+
+def _leaves(file: Path, root: Path) -> bool:
+    """Whether a link leads out of ``root``. One to nowhere is left to be reported as unreadable."""
+    return file.is_symlink() and not file.resolve().is_relative_to(root.resolve())
+
+
+def _link(file: Path, root: Path, message: str) -> Problem:
+    name = file.relative_to(root).as_posix()
+    return Problem(file=name, pointer="", message=message, hint="put a copy in its place")
+
+
+def _read_into(
+    files: dict[str, bytes], root: Path, name: str, bytes_max: int, problems: list[Problem]
+) -> None:
+    try:
+        data = _read(root / name, bytes_max)
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror}"
+        problems.append(Problem(file=name, pointer="", message=message))
+        return
+    if data is None:
+        message = "expected a regular file, found something else"
+        problems.append(Problem(file=name, pointer="", message=message))
+    elif len(data) > bytes_max:
+        message = f"the file is too large: expected at most {bytes_max} bytes"
+        problems.append(Problem(file=name, pointer="", message=message))
+    else:
+        files[name] = data
+
+
+def _read(file: Path, bytes_max: int) -> bytes | None:
+    """Up to one byte more than ``bytes_max``; None for what is no regular file."""
+    # Without O_NONBLOCK, a pipe by that name would be waited for.
+    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        return opened.read(bytes_max + 1)

@@ -1,0 +1,242 @@
+"""Frames in order -> durable, then known: the committer thread (spec/host.md, H-20 to H-28).
+
+Rule 1: one thread begins, fills and commits; a group is all that waits when the last one ends.
+
+Rule 2: nothing is told before its group is durable; then everything is, in order.
+
+Rule 3: what failed for lack of room is tried again, the same frames. After any other failure
+nothing is written any more: what the disk holds is unknown, so only opening the world again may
+go on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+from nacl.signing import SigningKey
+
+from aos.core.answers import Answer
+from aos.core.frame import Head
+from aos.core.inputs import Input
+from aos.core.kernel import Sealed
+from aos.core.records import CellId
+from aos.host.errors import Stopping
+from aos.manifest.effective import Effective
+from aos.store.errors import NoRoom
+from aos.store.store import Store
+from aos.values.digests import Hash
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+FRAMES_MAX: Final = 64
+BYTES_MAX: Final = 8 * MIB
+"""What may wait to become durable before the core waits itself. One larger frame alone may wait."""
+
+RETRY_FIRST_S: Final = 0.05
+RETRY_MOST_S: Final = 5.0
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Inputs that came together; ``future`` has their answers, in order, once all are durable."""
+
+    inputs: Sequence[Input]
+    blobs: dict[Hash, bytes]
+    size: int
+    future: Future[list[Answer]] = field(default_factory=Future)
+    answers: list[Answer] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What the world is at the end of one frame. Counts are of this process.
+
+    ``seq`` is the last record, ``serial`` the number of manifest records.
+    """
+
+    seq: int
+    clock_ns: int
+    serial: int
+    manifest: Effective | None
+    cells: int
+    ready_cells: int
+    open_intents: int
+    events: int = 0
+    receipts: int = 0
+    steps: int = 0
+    faults: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultNote:
+    """An instance failed. ``engine_text`` is the engine's own wording, which no record holds."""
+
+    seq: int
+    cell: CellId
+    kind: str
+    message: str
+    engine_text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A frame (none when there were only refusals), and all that waits for it to be durable."""
+
+    sealed: Sealed | None
+    batches: tuple[Batch, ...]
+    figures: Figures
+    faults: tuple[FaultNote, ...]
+    size: int
+
+
+class Pipeline:
+    """Makes units durable in the order in which they are put.
+
+    All callbacks run on the committer's thread: ``durable`` with each group after its commit,
+    ``released`` once the group no longer counts, ``failed`` once, with what went wrong and the
+    units that are lost.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        key: SigningKey,
+        *,
+        follows: Hash,
+        durable: Callable[[Sequence[Unit]], None],
+        released: Callable[[], None],
+        failed: Callable[[BaseException, Sequence[Unit]], None],
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._follows = follows
+        self._durable = durable
+        self._released = released
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)
+        self._room = threading.Condition(self._lock)
+        self._waiting: list[Unit] = []
+        self._frames = 0
+        self._bytes = 0
+        self._is_hurrying = False
+        self._is_closing = False
+        self._is_over = False
+        self.no_room: str | None = None
+        self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
+
+    @property
+    def frames(self) -> int:
+        """Units that are not durable yet."""
+        return self._frames
+
+    @property
+    def is_idle(self) -> bool:
+        return self._frames == 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, unit: Unit) -> bool:
+        """Hand a unit over; wait while too much waits. False when nothing is written any more."""
+        with self._lock:
+            while not self._is_over and self._is_full(unit):
+                self._room.wait()
+            if self._is_over:
+                return False
+            self._waiting.append(unit)
+            self._frames += 1
+            self._bytes += unit.size
+            self._work.notify()
+            return True
+
+    def hurry(self) -> None:
+        """The end is near: from here on, what finds no room is tried once more and then lost."""
+        with self._lock:
+            self._is_hurrying = True
+            self._work.notify()
+            self._room.notify_all()
+
+    def close(self) -> None:
+        """After ``hurry``: make durable what was put, then end."""
+        with self._lock:
+            self._is_closing = True
+            self._work.notify()
+        self._thread.join()
+
+    def _is_full(self, unit: Unit) -> bool:
+        if self.no_room is not None and not self._is_hurrying:
+            return True
+        return self._frames > 0 and (
+            self._frames >= FRAMES_MAX or self._bytes + unit.size > BYTES_MAX
+        )
+
+    def _run(self) -> None:
+        group: list[Unit] = []
+        try:
+            while group := self._take():
+                self._commit([unit.sealed for unit in group if unit.sealed is not None])
+                self._durable(group)
+                group = self._release(group)
+                self._released()
+        except BaseException as problem:  # noqa: BLE001  # the last stop of this thread: passed on whole
+            with self._lock:
+                self._is_over = True
+                lost = [*group, *self._waiting]
+                self._waiting = []
+                self._frames = 0
+                self._room.notify_all()
+            self._failed(problem, lost)
+
+    def _take(self) -> list[Unit]:
+        """Wait for units and take all; none when closing and everything is durable."""
+        with self._lock:
+            while not self._waiting and not self._is_closing:
+                self._work.wait()
+            group, self._waiting = self._waiting, []
+            if not group:
+                self._is_over = True
+                self._room.notify_all()
+            return group
+
+    def _release(self, group: list[Unit]) -> list[Unit]:
+        with self._lock:
+            self._frames -= len(group)
+            self._bytes -= sum(unit.size for unit in group)
+            self._room.notify_all()
+        return []
+
+    def _commit(self, frames: list[Sealed]) -> None:
+        if not frames:
+            return
+        head = Head.of(frames[-1].tip).signed(self._key)
+        pause_s = RETRY_FIRST_S
+        while True:
+            was_hurrying = self._is_hurrying
+            try:
+                self._store.append(frames, head, expected=self._follows)
+            except NoRoom as problem:
+                if was_hurrying:
+                    raise Stopping(
+                        f"the world stopped before there was room: {problem}"
+                    ) from problem
+                self._wait_for_room(str(problem), pause_s)
+                pause_s = min(pause_s * 2, RETRY_MOST_S)
+            else:
+                break
+        self._follows = frames[-1].frame.hash
+        if self.no_room is not None:
+            with self._lock:
+                self.no_room = None
+                self._room.notify_all()
+
+    def _wait_for_room(self, problem: str, pause_s: float) -> None:
+        with self._lock:
+            self.no_room = problem
+            if not self._is_hurrying:
+                self._work.wait(pause_s)

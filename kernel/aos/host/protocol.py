@@ -1,0 +1,201 @@
+"""The words between a running world and its clients on the Unix socket (H-50 to H-59).
+
+    message = length (4 bytes, big-endian), canonical CBOR of a map
+    request = {"v": 1, "op": …, …}
+    answer  = {"v": 1, …} or {"v": 1, "error": {"kind": …, "message": …}}
+
+A connection carries one request at a time; its answers come in the order of the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aos.core.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
+from aos.core.inputs import EventInput
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
+from aos.host.errors import Busy
+from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.errors import ValueProblem
+
+VERSION: Final = 1
+LENGTH_BYTES: Final = 4
+MIB: Final = 1024 * 1024
+
+MESSAGE_BYTES_MAX: Final = 20 * MIB
+"""The largest event, module or manifest that a world may take, and what stands around it."""
+
+SEND_ITEMS_MAX: Final = 1024
+STAGED_BYTES_MAX: Final = 128 * MIB
+STAGED_MODULES_MAX: Final = 64
+"""Modules that one connection may hand over before it applies a manifest."""
+
+ANSWER_BYTES_MAX: Final = 4 * MIB
+"""Bytes of cell keys that an answer names."""
+
+BLOCKERS_MAX: Final = 1000
+"""Blockers that an answer lists. Its message has their number."""
+
+TEXT_MAX: Final = 4096
+"""Characters of one message for people."""
+
+_ITEMS_MAX: Final = 100_000
+
+Message = dict[str, Any]
+
+
+class ManifestChanged(Unavailable):
+    """Events were spelt for a manifest that is no longer in force. Nothing was admitted."""
+
+
+_KINDS: Final[Mapping[str, type[AosError]]] = {
+    "manifest_changed": ManifestChanged,
+    "busy": Busy,
+    "refused": Refused,
+    "usage": BadUsage,
+    "damage": Damage,
+    "unavailable": Unavailable,
+}
+
+
+def pack(fields: Mapping[str, Value]) -> bytes:
+    """One message. ``OverflowError`` when it is longer than the other side takes."""
+    message: dict[str | int, Value] = {"v": VERSION}
+    message.update(fields)
+    body = encode_text_keyed(message)
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise OverflowError(f"a message of {len(body)} bytes")
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def length(header: bytes) -> int:
+    """How many bytes follow a header.
+
+    Raises:
+        BadUsage: More than a message may have.
+    """
+    size = int.from_bytes(header, "big")
+    if size > MESSAGE_BYTES_MAX:
+        raise BadUsage(f"a message has at most {MESSAGE_BYTES_MAX} bytes, this one says {size}")
+    return size
+
+
+def unpack(body: bytes) -> Message:
+    """Read a message's map.
+
+    Raises:
+        BadUsage: It is not canonical CBOR of a map, or of another version.
+    """
+    try:
+        value = decode_record(body, max_bytes=MESSAGE_BYTES_MAX, max_items=_ITEMS_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"a message is not canonical CBOR: {problem}") from problem
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise BadUsage(
+            f"a message is a map with v = {VERSION} (the other side may be of another release)"
+        )
+    return {str(key): item for key, item in value.items()}
+
+
+def error_fields(problem: AosError) -> dict[str, Value]:
+    """What an exception becomes in an answer: the nearest kind that the other side knows."""
+    kind = next((name for name, cls in _KINDS.items() if isinstance(problem, cls)), "damage")
+    return {"error": {"kind": kind, "message": str(problem)[:TEXT_MAX]}}
+
+
+def raise_error(answer: Message) -> None:
+    """Raise what an answer's ``error`` says; nothing when it has none."""
+    error = answer.get("error")
+    if error is None:
+        return
+    match error:
+        case {"kind": str(kind), "message": str(message)} if kind in _KINDS:
+            raise _KINDS[kind](message)
+    raise BadUsage(f"the world answered an error of an unknown kind: {error!r:.200}")
+
+
+def field(message: Message, name: str, kind: type) -> Any:
+    """Take a field.
+
+    Raises:
+        BadUsage: It is missing or of another type.
+    """
+    found = message.get(name)
+    if type(found) is not kind:
+        raise BadUsage(f"{name}: expected {kind.__name__}, found {type(found).__name__}")
+    return found
+
+
+# Events
+
+
+def event_fields(given: EventInput) -> dict[str | int, Value]:
+    fields: dict[str | int, Value] = {"schema": given.schema, "value": given.value}
+    if given.submission_id is not None:
+        fields["id"] = given.submission_id
+    return fields
+
+
+def read_events(items: Sequence[object]) -> list[EventInput]:
+    """Raises: BadUsage: An item is not {schema, value, id?}, or there are too many."""
+    if len(items) > SEND_ITEMS_MAX:
+        raise BadUsage(f"items: expected at most {SEND_ITEMS_MAX}, found {len(items)}")
+    return [_read_event(index, item) for index, item in enumerate(items)]
+
+
+def _read_event(index: int, item: object) -> EventInput:
+    match item:
+        case {"schema": str(schema), "value": bytes(value), **more}:
+            submission_id = more.pop("id", None)
+            if not more and (submission_id is None or isinstance(submission_id, str)):
+                return EventInput(schema=schema, value=value, submission_id=submission_id)
+    raise BadUsage(f"items[{index}]: expected {{schema: text, value: bytes, id?: text}}")
+
+
+# Answers
+
+
+def answers_fields(answers: Sequence[Answer]) -> list[Value]:
+    """Answers to one batch. Cells are left out where they would make the message too long."""
+    room = ANSWER_BYTES_MAX
+    fields: list[Value] = []
+    for answer in answers:
+        if isinstance(answer, Admitted):
+            room -= sum(len(name) + len(key) for name, key in answer.to)
+            fields.append(answer_fields(answer if room > 0 else Admitted(seq=answer.seq)))
+        else:
+            fields.append(answer_fields(answer))
+    return fields
+
+
+def answer_fields(answer: Answer) -> dict[str | int, Value]:
+    match answer:
+        case Admitted(seq=seq, to=to):
+            return {"seq": seq, "to": [list(cell) for cell in to]}
+        case Duplicate(seq=seq):
+            return {"duplicate": seq}
+        case Refusal(rule=rule, message=message, blockers=blockers):
+            room = ANSWER_BYTES_MAX
+            standing: list[Value] = []
+            for each in blockers[:BLOCKERS_MAX]:
+                room -= len(each.cell[1])
+                if room > 0:
+                    standing.append([each.kind, list(each.cell), each.detail])
+            return {"rule": rule.value, "message": message[:TEXT_MAX], "blockers": standing}
+
+
+def read_answer(fields: object) -> Answer:
+    """Raises: BadUsage: It is none."""
+    match fields:
+        case {"seq": int(seq), "to": list(to)}:
+            return Admitted(seq=seq, to=tuple((str(name), bytes(key)) for name, key in to))
+        case {"duplicate": int(seq)}:
+            return Duplicate(seq=seq)
+        case {"rule": str(rule), "message": str(message), "blockers": list(standing)}:
+            blockers = tuple(
+                Blocker(kind=kind, cell=(name, key), detail=detail)
+                for kind, (name, key), detail in standing
+            )
+            return Refusal(rule=Rule(rule), message=message, blockers=blockers)
+    raise BadUsage(f"the world answered {fields!r:.200}, which is no answer")

@@ -1,0 +1,85 @@
+"""Durable frames -> State, without running a module (spec/host.md, H-40 and H-41)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from nacl.signing import SigningKey
+
+from aos.core.fold import fold_frame
+from aos.core.frame import Head, Tip
+from aos.core.state import State
+from aos.errors import Damage, Refused, sentence
+from aos.manifest.keys import key_text
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called after each frame with (records folded, records in all)."""
+
+
+def restore(store: Store, world: Hash, *, progress: Progress | None = None) -> State:
+    """Fold every frame of a store.
+
+    Raises:
+        Damage: The store holds no genesis or another world's, or a frame is not one that follows.
+    """
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    if head.world != world:
+        raise Damage(
+            sentence(
+                "the store holds another world",
+                expected=hash_text(world),
+                found=hash_text(head.world),
+                hint="world.json and store/ belong together; restore both from one copy",
+            )
+        )
+    state = State(tip=Tip(world=world))
+    catch_up(state, store, head, progress=progress)
+    return state
+
+
+def check_key(state: State, key: SigningKey) -> None:
+    """What is signed with another key than the genesis names could never be opened again.
+
+    Raises:
+        Refused: ``key`` is not this world's.
+    """
+    public = bytes(key.verify_key)
+    if public != state.world_key:
+        raise Refused(
+            sentence(
+                "keys/world.key is not this world's key; nothing was changed",
+                expected=key_text(state.world_key),
+                found=key_text(public),
+                hint="put the right one back",
+            )
+        )
+
+
+def catch_up(state: State, store: Store, head: Head, *, progress: Progress | None = None) -> None:
+    """Fold the frames after the state's tip up to ``head``, and check that they end there.
+
+    Raises:
+        Damage: A frame does not follow, or the head is not this journal's or not signed by its
+            world's key. The state is then of no use.
+    """
+    if state.tip.seq < head.seq:
+        for frame in store.frames(state.tip.seq + 1, head.seq):
+            fold_frame(state, frame, store.blob)
+            if progress is not None:
+                progress(state.tip.seq, head.seq)
+    if Head.of(state.tip).message() != head.message():
+        raise Damage(
+            sentence(
+                "the journal does not end as its head says",
+                expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
+                found=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
+                hint="aos verify tells more",
+            )
+        )
+    if not head.is_signed_by(state.world_key):
+        raise Damage(f"the head at record {head.seq} is not signed by the world's key")

@@ -1,0 +1,202 @@
+"""Messages of clients -> the engine (spec/host.md, H-53 to H-59)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from aos.core.answers import Answer
+from aos.core.inputs import Input, ManifestInput
+from aos.core.records import Principal
+from aos.errors import AosError, BadUsage, Refused
+from aos.host.apply import by_hash, check_command
+from aos.host.engine import Engine
+from aos.host.errors import Busy
+from aos.host.executors.task import Report, report_to_stderr
+from aos.host.listener import FINISH_S, MESSAGE_S, Handler, Listener
+from aos.host.protocol import (
+    STAGED_BYTES_MAX,
+    STAGED_MODULES_MAX,
+    ManifestChanged,
+    Message,
+    answer_fields,
+    answers_fields,
+    error_fields,
+    field,
+    pack,
+    read_events,
+    unpack,
+)
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+
+ROOM_S: Final = 5.0
+"""How long a request waits for room in the inbox before it is answered as busy."""
+_ROOM_PAUSE_S: Final = 0.01
+
+OPS: Final = ("send", "module", "apply", "manifest", "status", "stop")
+
+Fields = Mapping[str, Value]
+
+
+class Server:
+    """Answers the clients of one world. Used from one event loop.
+
+    ``stop`` is called when a client asks for the end of the world's process.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        world: Hash,
+        operators: Sequence[Principal],
+        stop: Callable[[], None],
+        report: Report = report_to_stderr,
+        busy_after_s: float = ROOM_S,
+        message_s: float = MESSAGE_S,
+    ) -> None:
+        self._engine = engine
+        self._world = world
+        self._operators = operators
+        self._stop = stop
+        self._busy_after_s = busy_after_s
+        self._listener = Listener(self._talk, report=report, message_s=message_s)
+        self._checking = asyncio.Lock()
+
+    def start(self, path: Path) -> None:
+        """Listen at ``path``. The caller holds the world's lock.
+
+        Raises:
+            Unavailable: The socket cannot be made.
+        """
+        self._listener.start(path)
+
+    def close(self) -> None:
+        """Take no more requests. Those under way go on; idle connections end."""
+        self._listener.close()
+
+    async def finish(self, wait_s: float = FINISH_S) -> None:
+        """After ``close``: wait for the answers under way, then end every connection."""
+        await self._listener.finish(wait_s)
+
+    def _talk(self) -> Handler:
+        staged: list[bytes] = []
+
+        async def answer(body: bytes) -> bytes:
+            try:
+                return pack(await self._answer(unpack(body), staged))
+            except AosError as problem:
+                return pack(error_fields(problem))
+
+        return answer
+
+    async def _answer(self, request: Message, staged: list[bytes]) -> Fields:
+        match request.get("op"):
+            case "send":
+                return await self._send(request)
+            case "module":
+                return _stage(request, staged)
+            case "apply":
+                return await self._apply(request, staged)
+            case "manifest":
+                return self._manifest()
+            case "status":
+                return self._status()
+            case "stop":
+                self._stop()
+                return {"stopping": True}
+            case other:
+                raise BadUsage(f"op: expected one of {', '.join(OPS)}, found {other!r:.40}")
+
+    async def _send(self, request: Message) -> Fields:
+        events = read_events(field(request, "items", list))
+        manifest = self._engine.stats().figures.manifest
+        spelt_for = request.get("manifest")
+        if spelt_for is not None and (manifest is None or manifest.hash != spelt_for):
+            raise ManifestChanged("another manifest came into force; look at it and send again")
+        return {"answers": answers_fields(await self._submit(events))}
+
+    async def _apply(self, request: Message, staged: list[bytes]) -> Fields:
+        given = ManifestInput(
+            document=field(request, "document", bytes),
+            principal=field(request, "principal", str),
+            serial=field(request, "serial", int),
+            signature=field(request, "signature", bytes),
+        )
+        modules = by_hash(staged)
+        staged.clear()
+        async with self._checking:
+            await asyncio.to_thread(
+                check_command,
+                given,
+                modules,
+                world=self._world,
+                operators=self._operators,
+                in_force=self._engine.stats().figures.manifest,
+            )
+        [answer] = await self._submit([given], modules)
+        return {"answer": answer_fields(answer)}
+
+    def _manifest(self) -> Fields:
+        figures = self._engine.stats().figures
+        return {
+            "world": self._world,
+            "serial": figures.serial,
+            "operators": [[each.name, each.key] for each in self._operators],
+            "document": None if figures.manifest is None else figures.manifest.document,
+        }
+
+    def _status(self) -> Fields:
+        stats = self._engine.stats()
+        figures = stats.figures
+        return {
+            "world": self._world,
+            "pid": os.getpid(),
+            "seq": figures.seq,
+            "clock_ns": figures.clock_ns,
+            "serial": figures.serial,
+            "manifest": None if figures.manifest is None else figures.manifest.hash,
+            "cells": figures.cells,
+            "ready_cells": figures.ready_cells,
+            "open_intents": figures.open_intents,
+            "events": figures.events,
+            "receipts": figures.receipts,
+            "steps": figures.steps,
+            "faults": figures.faults,
+            "queued": stats.queued,
+            "queued_bytes": stats.queued_bytes,
+            "frames": stats.frames,
+            "no_room": stats.no_room,
+        }
+
+    async def _submit(
+        self, inputs: Sequence[Input], blobs: Mapping[Hash, bytes] | None = None
+    ) -> list[Answer]:
+        """Submit, waiting a while for room; the client sends nothing more meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._busy_after_s
+        while True:
+            try:
+                future = self._engine.submit(inputs, blobs=blobs)
+            except Busy:
+                if loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(_ROOM_PAUSE_S)
+            else:
+                return await asyncio.wrap_future(future)
+
+
+def _stage(request: Message, staged: list[bytes]) -> Fields:
+    """Keep a module for the manifest that this connection is about to apply."""
+    wasm = field(request, "wasm", bytes)
+    if len(staged) >= STAGED_MODULES_MAX or sum(map(len, staged)) + len(wasm) > STAGED_BYTES_MAX:
+        raise Refused(
+            f"a manifest may bring at most {STAGED_MODULES_MAX} modules of together "
+            f"{STAGED_BYTES_MAX} bytes"
+        )
+    staged.append(wasm)
+    return {"staged": len(staged)}

@@ -1,0 +1,30 @@
+"""One world on disk with the puppet's manifest in force, made once and copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aos.core.answers import Admitted
+from aos.host.client import open_writer
+from aos.host.folder import init_world
+from tests.host.puppet import manifest
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "world"
+    init_world(path, executors=["shop"])
+    with open_writer(path) as writer:
+        applied = writer.apply(manifest())
+        assert isinstance(applied.answer, Admitted), applied.answer
+    return path
+
+
+@pytest.fixture
+def world(template: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "world"
+    shutil.copytree(template, path)
+    return path

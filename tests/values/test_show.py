@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import pytest
 from hypothesis import given
 
-from aos.values.errors import ValueProblem, quoted, segment
+from aos.values.errors import (
+    MalformedCbor,
+    SchemaProblem,
+    SchemaProblems,
+    ValueProblem,
+    quoted,
+    segment,
+)
 from aos.values.show import describe, untyped_to_json
 from tests.values.settings import quick
 from tests.values.strategies import values
@@ -44,6 +52,19 @@ def test_a_problem_grows_its_path_from_within() -> None:
     assert problem.path == "$.items[2].qty"
     assert problem.message == "expected nat"
     assert str(problem) == "$.items[2].qty: expected nat"
+
+
+def test_a_problem_survives_the_way_between_two_processes() -> None:
+    """V-3"""
+    for problem in (
+        ValueProblem("expected nat").under("qty"),
+        MalformedCbor("cut short", offset=3).under(1),
+        SchemaProblems([SchemaProblem(schema="S", pointer="/nat", message="expected {}")]),
+    ):
+        again = pickle.loads(pickle.dumps(problem))
+        assert type(again) is type(problem)
+        assert str(again) == str(problem)
+        assert vars(again) == vars(problem)
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_long_text_that_is_no_decimal_is_refused_at_once() -> None:
     ):
         assert normal_decimal(text) is None
 
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 5
 
 
 def test_a_uuid_is_lower_case() -> None:

@@ -22,6 +22,7 @@ from aos.audit.record_view import document, fault_document, name_cell
 from aos.audit.scan import records_after, records_naming
 from aos.audit.trace_tree import Case, Node, Trace
 from aos.audit.view import View
+from aos.audit.words import short
 from aos.core.records import (
     CellId,
     Emitted,
@@ -317,6 +318,7 @@ class _Tree:
                     cell=self._seen(record.cell, seq),
                     status=record.status if state is not None else "deleted",
                     value=None if state is None else lens.state(record.cell, state, seq=seq),
+                    note=self._annotation(record),
                 )
             case Faulted():
                 node = replace(
@@ -376,6 +378,12 @@ class _Tree:
         if parent is not None:
             parent.children.append(draft)
         return draft
+
+    def _annotation(self, record: Step) -> str | None:
+        """What the module said beside the step."""
+        if record.ann is None:
+            return None
+        return short(self._view.lens.annotations(record.cell, record.ann, seq=record.seq))
 
     def _overloaded(self, event: Event | Emitted, seq: int) -> str | None:
         if not event.overloaded:

@@ -36,10 +36,20 @@ class ValueProblem(Refused):
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # By default an exception is made again from positional arguments, which would lose these.
+        return _revived, (type(self), self.__dict__)
+
     def under(self, key: str | int) -> Self:
         """The same problem, seen from one level further out: ``key`` is the field, key or index."""
         self.path = "$" + segment(key) + self.path[1:]
         return self
+
+
+def _revived(kind: type[ValueProblem], fields: dict[str, object]) -> ValueProblem:
+    problem = kind.__new__(kind)
+    problem.__dict__.update(fields)
+    return problem
 
 
 class MalformedCbor(ValueProblem):

@@ -1,4 +1,4 @@
-"""Type expression (parsed JSON) -> Type, or every reason why not (spec/values.md, V-20 to V-28).
+"""Type expression (parsed JSON) -> Type, or every reason why not (spec/values.md, V-20 to V-27).
 
 A Type is a small frozen tree; a reference in it is still a name. ``read_types`` reads all schemas
 of a manifest together, checks the references between them and puts them in an order in which each

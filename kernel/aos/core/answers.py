@@ -1,0 +1,76 @@
+"""What the core says to an input: admitted, already there, or the rule that it breaks."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aos.core.records import CellId
+
+
+class Rule(enum.Enum):
+    """The rules that refuse an input. The spelling is part of the public contract."""
+
+    WORLD_HAS_NO_MANIFEST = "world_has_no_manifest"
+    EVENT_SCHEMA_IS_UNKNOWN = "event_schema_is_unknown"
+    EVENT_IS_INVALID = "event_is_invalid"
+    EVENT_KEY_IS_INVALID = "event_key_is_invalid"
+    EVENT_REACHES_TOO_MANY = "event_reaches_too_many"
+    SUBMISSION_ID_IS_TAKEN = "submission_id_is_taken"
+    SUBMISSION_ID_IS_INVALID = "submission_id_is_invalid"
+    WORLD_IS_BUSY = "world_is_busy"
+
+    RECEIPT_INTENT_IS_UNKNOWN = "receipt_intent_is_unknown"
+    RECEIPT_INTENT_IS_SETTLED = "receipt_intent_is_settled"
+    RECEIPT_EFFECT_DIFFERS = "receipt_effect_differs"
+    RECEIPT_ATTEMPT_IS_OLD = "receipt_attempt_is_old"
+    RECEIPT_STATUS_IS_UNKNOWN = "receipt_status_is_unknown"
+    RECEIPT_IS_TOO_LARGE = "receipt_is_too_large"
+    RECEIPT_TIMES_ARE_INVALID = "receipt_times_are_invalid"
+    RECEIPT_EXECUTOR_MAY_NOT_SIGN = "receipt_executor_may_not_sign"
+    RECEIPT_SIGNATURE_IS_WRONG = "receipt_signature_is_wrong"
+    TIMER_IS_NOT_DUE = "timer_is_not_due"
+
+    MANIFEST_PRINCIPAL_IS_UNKNOWN = "manifest_principal_is_unknown"
+    MANIFEST_SIGNATURE_IS_WRONG = "manifest_signature_is_wrong"
+    MANIFEST_SERIAL_IS_WRONG = "manifest_serial_is_wrong"
+    MANIFEST_IS_INVALID = "manifest_is_invalid"
+    MANIFEST_IS_IN_FORCE = "manifest_is_in_force"
+    WORLD_IS_NOT_QUIESCENT = "world_is_not_quiescent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """Why a manifest cannot be applied now (source section 3.7)."""
+
+    kind: str  # "instance_is_not_terminal" | "intent_is_open" | "mail_is_queued"
+    cell: CellId
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The input is record ``seq``. It counts once its frame is durable."""
+
+    seq: int
+    to: tuple[CellId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The same input is record ``seq`` already. Nothing has changed."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The input breaks ``rule``. Nothing has changed. ``message`` is one sentence for people."""
+
+    rule: Rule
+    message: str
+    blockers: tuple[Blocker, ...] = ()
+
+
+Answer: TypeAlias = Admitted | Duplicate | Refusal

@@ -1,0 +1,155 @@
+"""(OpenIntent, settled receipt) -> the value that the origin cell receives (spec/kernel.md).
+
+The origin cell is the one that the intent recorded; ``routing.subscriptions`` has no part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aos.core.ports import BlobReader
+from aos.core.records import Receipt, slot_bytes
+from aos.core.state import OpenIntent
+from aos.manifest.effective import Effective, Workflow
+from aos.values.cbor import Value
+from aos.values.digests import content_hash, hash_text
+from aos.values.errors import ValueProblem
+
+ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"
+REJECTED: Final = "sys/EffectReceiptRejected@1"
+ERROR: Final = "sys/EffectError@1"
+LEGACY: Final = {
+    "sys/timer.set@1": "sys/TimerFired@1",
+    "sys/blob.put@1": "sys/BlobPutResult@1",
+    "sys/blob.get@1": "sys/BlobGetResult@1",
+}
+"""Arms of AIR v2 for one effect each, used when a workflow's event has no envelope arm."""
+
+PAYLOAD_INVALID: Final = "receipt_payload_invalid"
+NO_ARM: Final = "receipt_status_has_no_arm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """A receipt's payload in normal form, and the schema that it fits."""
+
+    schema: str
+    value: Value
+    data: bytes
+
+
+def read_payload(
+    effective: Effective, intent: OpenIntent, status: str, payload: bytes
+) -> Payload | str:
+    """Normalise a payload: by the effect's receipt schema, or for another status than ``ok`` by
+    ``sys/EffectError@1`` and, where that does not fit, by the receipt schema.
+
+    Returns:
+        The payload, or what is wrong with it: it fits neither.
+    """
+    receipt = intent.effect.receipt
+    problems = []
+    for schema in (receipt,) if status == "ok" else (effective.schemas[ERROR], receipt):
+        try:
+            data = schema.from_ingress(payload, max_bytes=effective.limits.event_bytes)
+        except ValueProblem as problem:
+            problems.append(f"{schema.name}: {problem}")
+        else:
+            return Payload(schema=schema.name, value=schema.from_record(data), data=data)
+    return "; ".join(problems)
+
+
+def takes(workflow: Workflow, schema: str) -> bool:
+    """Whether the workflow can be called with a value of ``schema``."""
+    return schema == workflow.event.name or schema in workflow.arms
+
+
+def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | None:
+    """The continuation schema that ``workflow`` takes for this effect; None if it takes none."""
+    if takes(workflow, ENVELOPE):
+        return ENVELOPE
+    legacy = LEGACY.get(intent.effect.name)
+    return legacy if legacy and status == "ok" and takes(workflow, legacy) else None
+
+
+def continuation(
+    effective: Effective, workflow: Workflow, intent: OpenIntent, receipt: Receipt, read: BlobReader
+) -> Value:
+    """Build what the workflow is called with, wrapped in its arm. The receipt was admitted as
+    ``delivered`` or ``rejected``, so that its arm exists."""
+    payload = slot_bytes(receipt.payload, read)
+    if receipt.outcome == "rejected":
+        schema, value = REJECTED, _rejected(intent, receipt, payload)
+    else:
+        arm = settled_arm(workflow, intent, receipt.status)
+        assert arm is not None
+        settled = read_payload(effective, intent, receipt.status, payload)
+        assert isinstance(settled, Payload), settled
+        schema = arm
+        if arm == ENVELOPE:
+            value = _envelope(intent, receipt, settled)
+        else:
+            value = _legacy(intent, receipt, settled, read)
+    wrapped = workflow.wrap(schema, value)
+    assert wrapped is not None
+    return wrapped
+
+
+def _identity(intent: OpenIntent) -> dict[str | int, Value]:
+    effect = intent.effect
+    workflow, key = intent.cell
+    module_hash = effect.executor_module_hash
+    return {
+        "origin_module_id": workflow,
+        "origin_workflow_hash": hash_text(intent.workflow_hash),
+        "origin_instance_key": key or None,
+        "intent_id": hash_text(intent.intent),
+        "effect": effect.name,
+        "effect_hash": hash_text(effect.hash),
+        "executor_module": effect.executor_module,
+        "executor_module_hash": None if module_hash is None else hash_text(module_hash),
+        "executor_entrypoint": effect.executor_entrypoint,
+        "params_hash": hash_text(intent.params_hash),
+        "issuer_ref": intent.issuer_ref,
+    }
+
+
+def _envelope(intent: OpenIntent, receipt: Receipt, payload: Payload) -> dict[str | int, Value]:
+    return {
+        **_identity(intent),
+        "receipt_payload": payload.data,
+        "status": receipt.status,
+        "emitted_at_seq": intent.seq,
+        "cost_cents": receipt.cost_cents,
+        "signature": receipt.signature,
+        "payload_schema": payload.schema,
+    }
+
+
+def _rejected(intent: OpenIntent, receipt: Receipt, payload: bytes) -> dict[str | int, Value]:
+    return {
+        **_identity(intent),
+        "status": receipt.status,
+        "error_code": NO_ARM if receipt.payload_schema is not None else PAYLOAD_INVALID,
+        "error_message": receipt.problem or "",
+        "payload_hash": hash_text(content_hash(payload)),
+        "payload_size": len(payload),
+        "emitted_at_seq": intent.seq,
+    }
+
+
+def _legacy(
+    intent: OpenIntent, receipt: Receipt, payload: Payload, read: BlobReader
+) -> dict[str | int, Value]:
+    requested = intent.effect.params
+    return {
+        "intent_hash": hash_text(intent.intent),
+        "workflow": intent.cell[0],
+        "effect": intent.effect.name,
+        "status": receipt.status,
+        "requested": requested.from_record(slot_bytes(intent.params, read)),
+        "receipt": payload.value,
+        "cost_cents": receipt.cost_cents,
+        "signature": receipt.signature,
+    }

@@ -1,0 +1,72 @@
+"""The closed kinds of fault. A fault fails one instance and nothing else (spec/kernel.md, K-33).
+
+A recorded fault is a kind and our own words; the engine's text is never hashed. Semantic faults
+must be reproduced by replay. Environmental ones depend on the machine: replay takes the record and
+reports how many it did not reproduce.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final
+
+MESSAGE_BYTES_MAX: Final = 4096
+"""Of a fault's message, and of what is wrong with a receipt: both stand in the journal."""
+
+
+class FaultKind(enum.Enum):
+    """Spelling is part of the journal format."""
+
+    # What the module did while it ran.
+    TRAP = "trap"
+    FUEL = "fuel"
+    MEMORY = "memory"
+    OUTPUT_TOO_LARGE = "output_too_large"
+    # What it returned.
+    OUTPUT_MALFORMED = "output_malformed"
+    STATE_INVALID = "state_invalid"
+    ANNOTATION_INVALID = "annotation_invalid"
+    EVENT_INVALID = "event_invalid"
+    KEY_INVALID = "key_invalid"
+    EFFECT_UNDECLARED = "effect_undeclared"
+    PARAMS_INVALID = "params_invalid"
+    TOO_MANY_EVENTS = "too_many_events"
+    TOO_MANY_EFFECTS = "too_many_effects"
+    IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+    OPEN_WORK_EXCEEDED = "open_work_exceeded"
+    DELETED_WITH_EFFECTS = "deleted_with_effects"
+    CASCADE_TOO_DEEP = "cascade_too_deep"
+    CASCADE_TOO_LONG = "cascade_too_long"
+    GUEST = "guest"
+    # What came in for it.
+    RECEIPT_INVALID = "receipt_invalid"
+    OVERLOADED = "overloaded"
+    # What the machine did.
+    STACK = "stack"
+    HOST_MEMORY = "host_memory"
+    WATCHDOG = "watchdog"
+
+
+ENVIRONMENTAL = frozenset({FaultKind.STACK, FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why an instance failed. ``detail`` is what a module said beside its own fault."""
+
+    kind: FaultKind
+    message: str
+    detail: bytes | None = None
+
+    @property
+    def environmental(self) -> bool:
+        return self.kind in ENVIRONMENTAL
+
+
+def clipped(text: str) -> str:
+    """``text``, cut so that it fits a record. The path into a hostile value can be very long."""
+    data = text.encode()
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return text
+    return data[: MESSAGE_BYTES_MAX - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,356 @@
+"""(State, Record) -> State: the only way a world changes (spec/kernel.md, K-2).
+
+The same fold runs after every live decision, on restart and in replay, and never runs a module. It
+checks that the record can follow this state. That it had to come out so, ``Kernel`` decided or
+``replay`` compares.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from aos.core.faults import Fault, FaultKind
+from aos.core.frame import Frame, follow
+from aos.core.identity import idempotency_key, submission_hash
+from aos.core.inputs import SEMANTICS, world_id
+from aos.core.ports import BlobReader
+from aos.core.records import (
+    CellId,
+    Emitted,
+    Event,
+    Faulted,
+    Genesis,
+    Intent,
+    Manifest,
+    Receipt,
+    Record,
+    Stamp,
+    Start,
+    Step,
+    from_bytes,
+    slot_hash,
+)
+from aos.core.state import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, State, Submission
+from aos.errors import Damage
+from aos.manifest.effective import Effective, Workflow
+from aos.values.digests import Hash, hash_text
+
+TERMINAL = ("completed", "failed")
+
+
+def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
+    """Check that ``frame`` follows the state's tip, fold its records and return them.
+
+    Raises:
+        Damage: The frame or a record in it is not one that can follow. The state is then of no use.
+    """
+    tip = follow(state.tip, frame)
+    records = [from_bytes(data) for data in frame.records]
+    for record in records:
+        fold(state, record, read)
+    state.tip = tip
+    return records
+
+
+def fold(state: State, record: Record, read: BlobReader) -> None:
+    """Take ``record`` into ``state``.
+
+    Raises:
+        Damage: The record cannot follow this state, as only a damaged journal holds it. The state
+            is then half changed and of no use.
+    """
+    if record.seq != state.next_seq:
+        raise Damage(f"record {state.next_seq} calls itself record {record.seq}")
+    if (record.seq == 1) != isinstance(record, Genesis):
+        raise Damage(f"record {record.seq} is of kind {record.KIND}: record 1 alone is a genesis")
+    if state.manifest is None and not isinstance(record, Genesis | Start | Manifest):
+        raise Damage(
+            f"record {record.seq} is of kind {record.KIND}, and no manifest came before it"
+        )
+    match record:
+        case Step():
+            _fold_step(state, record)
+        case Receipt():
+            _fold_receipt(state, record)
+        case Event():
+            _fold_event(state, record)
+        case Faulted():
+            _fold_fault(state, record)
+        case Manifest():
+            _fold_manifest(state, record, read)
+        case Start():
+            _advance_clock(state, record.stamp)
+        case Genesis():
+            _fold_genesis(state, record)
+    state.next_seq = record.seq + 1
+
+
+def _advance_clock(state: State, stamp: Stamp) -> None:
+    state.clock_ns = max(state.clock_ns, stamp.ns)
+
+
+def _fold_genesis(state: State, record: Genesis) -> None:
+    if world_id(record.nonce, record.world_key) != state.world:
+        raise Damage("record 1: the genesis is another world's")
+    if record.semantics != SEMANTICS:
+        raise Damage(
+            f"record 1: semantics: expected {SEMANTICS}, found {record.semantics} "
+            "(use the release that wrote this journal)"
+        )
+    _advance_clock(state, record.stamp)
+    state.world_key = record.world_key
+    state.operators = record.operators
+    state.semantics = record.semantics
+
+
+def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
+    if record.serial != state.serial:
+        raise Damage(
+            f"record {record.seq}: manifest serial: expected {state.serial}, found {record.serial}"
+        )
+    _advance_clock(state, record.stamp)
+    state.manifest = Effective.from_document(read(record.document.hash))
+    state.manifest_seq = record.seq
+    state.serial += 1
+
+
+def _fold_event(state: State, record: Event) -> None:
+    _advance_clock(state, record.stamp)
+    if record.submission_id is not None:
+        _remember(state, record.submission_id, record)
+    root = Root(record.seq, record.stamp)
+    mail = EventMail(
+        entry=(record.seq, 0), root=root, depth=0, schema=record.schema, value=record.value
+    )
+    _spread(state, mail, record.to, record.overloaded, record.seq)
+
+
+def _remember(state: State, submission_id: str, record: Event) -> None:
+    payload = submission_hash(record.schema, slot_hash(record.value))
+    submissions, limits = state.submissions, state.effective.limits
+    submissions[submission_id] = Submission(record.seq, payload, state.clock_ns)
+    # An id whose time is up may come again before it was dropped here.
+    submissions.move_to_end(submission_id)
+    oldest_kept = state.clock_ns - limits.dedup_ns
+    while (
+        len(submissions) > limits.dedup_rows
+        or submissions[next(iter(submissions))].at_ns < oldest_kept
+    ):
+        submissions.popitem(last=False)
+
+
+def _fold_step(state: State, record: Step) -> None:
+    cell, mail = _take_head(state, record)
+    cell.mailbox.popleft()
+    cell.runs = True
+    workflow = _workflow(state, cell.id, record.seq)
+    cell.workflow_hash = workflow.hash
+    cell.module_hash = workflow.module.hash
+    cell.state = record.state
+    cell.last_seq = record.seq
+    cell.last_active_ns = state.clock_ns
+    cell.declared = record.status if record.status in TERMINAL else None
+    for index, intent in enumerate(record.intents):
+        _open(state, cell, record, index, intent)
+    for index, event in enumerate(record.events):
+        _emit(state, event, mail, record.seq, index)
+    if record.state is None:
+        _abandon(state, cell, record.abandoned, record.seq)
+        cell.declared = None
+        cell.keys.clear()
+    elif record.abandoned:
+        raise Damage(f"record {record.seq} abandons intents and keeps their cell")
+    cell.runs = False
+    if cell.mailbox:
+        _make_ready(state, cell)
+    elif cell.is_gone:
+        del state.cells[cell.id]
+
+
+def _fold_fault(state: State, record: Faulted) -> None:
+    cell, _ = _take_head(state, record)
+    cell.last_seq = record.seq
+    cell.last_active_ns = state.clock_ns
+    _fail(state, cell, record.fault, record.seq)
+
+
+def _fold_receipt(state: State, record: Receipt) -> None:
+    _advance_clock(state, record.stamp)
+    if record.abandoned and record.outcome != "faulted":
+        raise Damage(f"record {record.seq} abandons intents and does not fail their cell")
+    if record.outcome == "abandoned":
+        late = state.abandoned.pop(record.intent, None)
+        if late is None or late.cell != record.cell:
+            raise Damage(f"record {record.seq} settles an intent that was not abandoned")
+        return
+    intent = state.intents.pop(record.intent, None)
+    if intent is None or intent.cell != record.cell:
+        raise Damage(f"record {record.seq} settles an intent that is not open for {record.cell[0]}")
+    cell = state.cells[record.cell]
+    del cell.inflight[record.intent]
+    match record.outcome:
+        case "delivered" | "rejected":
+            root = Root(record.seq, record.stamp)
+            mail = ReceiptMail(
+                entry=(record.seq, 0), root=root, depth=0, intent=intent, receipt=record
+            )
+            _deliver(state, cell, mail)
+        case "faulted":
+            fault = Fault(kind=FaultKind.RECEIPT_INVALID, message=record.problem or "")
+            _fail(state, cell, fault, record.seq)
+            _abandon(state, cell, record.abandoned, record.seq)
+        case "overloaded":
+            _overload(state, cell, record.seq)
+        case _:
+            raise Damage(f"record {record.seq}: receipt outcome {record.outcome!r} is unknown")
+
+
+def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
+    """Take the ring's head, which must be the recorded cell with the recorded entry first, and
+    count the step for the input that caused it."""
+    head = state.ring.popleft() if state.ring else None
+    if head != record.cell:
+        raise Damage(
+            f"record {record.seq} runs {record.cell[0]}, where the ring's head is "
+            f"{head[0] if head else 'nobody'}"
+        )
+    cell = state.cells[record.cell]
+    cell.in_ring = False
+    mail = cell.mailbox[0]
+    if mail.entry != record.entry:
+        raise Damage(
+            f"record {record.seq} takes mail {record.entry}, where {mail.entry} stands first"
+        )
+    if (mail.root.seq, mail.depth) != (record.root, record.depth):
+        raise Damage(
+            f"record {record.seq} names record {record.root} as its cause, {record.depth} events "
+            f"away, where that is record {mail.root.seq}, {mail.depth} away"
+        )
+    mail.root.steps += 1
+    return cell, mail
+
+
+def _workflow(state: State, id: CellId, seq: int) -> Workflow:
+    found = state.effective.workflows.get(id[0])
+    if found is None:
+        raise Damage(f"record {seq} is for {id[0]}, which the manifest in force does not have")
+    return found
+
+
+def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> None:
+    effect = state.effective.effects.get(asked.effect)
+    if effect is None or asked.intent in state.intents:
+        raise Damage(f"record {record.seq} opens an intent that it cannot: {asked.effect}")
+    params_hash = slot_hash(asked.params)
+    if asked.key is None:
+        key = hash_text(asked.intent)
+    else:
+        key = idempotency_key(
+            world=state.world, cell=cell.id, effect=asked.effect, key=asked.key,
+            scope=effect.idempotency_scope,
+        )  # fmt: skip
+        limits = state.effective.limits
+        if effect.idempotency_scope == "cell":
+            _keep(cell.keys, key, params_hash, limits.instance_keys)
+        else:
+            _keep(state.world_keys, key, params_hash, limits.dedup_rows)
+    state.intents[asked.intent] = OpenIntent(
+        intent=asked.intent,
+        cell=cell.id,
+        workflow_hash=cell.workflow_hash,
+        seq=record.seq,
+        index=index,
+        opened_ns=state.clock_ns,
+        effect=effect,
+        executors=state.effective.executors,
+        params=asked.params,
+        params_hash=params_hash,
+        key=asked.key,
+        idempotency_key=key,
+        issuer_ref=asked.issuer_ref,
+    )
+    cell.inflight[asked.intent] = None
+
+
+def _keep(keys: OrderedDict[str, Hash], key: str, params: Hash, most: int) -> None:
+    keys[key] = params
+    keys.move_to_end(key)
+    while len(keys) > most:
+        keys.popitem(last=False)
+
+
+def _emit(state: State, event: Emitted, cause: Mail, seq: int, index: int) -> None:
+    mail = EventMail(
+        entry=(seq, index),
+        root=cause.root,
+        depth=cause.depth + 1,
+        schema=event.schema,
+        value=event.value,
+    )
+    _spread(state, mail, event.to, event.overloaded, seq)
+
+
+def _spread(
+    state: State, mail: Mail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
+) -> None:
+    for id in to:
+        _deliver(state, _cell(state, id, seq), mail)
+    for id in overloaded:
+        _overload(state, _cell(state, id, seq), seq)
+
+
+def _cell(state: State, id: CellId, seq: int) -> Cell:
+    cell = state.cells.get(id)
+    if cell is None:
+        workflow = _workflow(state, id, seq)
+        cell = Cell(id=id, workflow_hash=workflow.hash, module_hash=workflow.module.hash)
+        state.cells[id] = cell
+    return cell
+
+
+def _deliver(state: State, cell: Cell, mail: Mail) -> None:
+    if cell.fault is not None:
+        if len(cell.mailbox) < state.effective.limits.mailbox:
+            cell.mailbox.append(mail)
+        else:
+            cell.mail_uncounted += 1
+        return
+    cell.mailbox.append(mail)
+    _make_ready(state, cell)
+
+
+def _make_ready(state: State, cell: Cell) -> None:
+    """Give a cell with mail its place at the ring's tail, unless it has one or may not run."""
+    if not cell.in_ring and not cell.runs and cell.fault is None:
+        cell.in_ring = True
+        state.ring.append(cell.id)
+
+
+def _overload(state: State, cell: Cell, seq: int) -> None:
+    most = state.effective.limits.mailbox
+    fault = Fault(
+        kind=FaultKind.OVERLOADED, message=f"its mailbox was full: it held {most} entries"
+    )
+    cell.mail_uncounted += 1
+    _fail(state, cell, fault, seq)
+
+
+def _fail(state: State, cell: Cell, fault: Fault, seq: int) -> None:
+    """Fail an instance. One that has failed keeps its first fault: that is what stops it."""
+    if cell.fault is not None:
+        return
+    cell.fault = fault
+    cell.fault_seq = seq
+    if cell.in_ring:
+        cell.in_ring = False
+        state.ring.remove(cell.id)
+
+
+def _abandon(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> None:
+    if list(cell.inflight) != list(intents):
+        raise Damage(f"record {seq} abandons other intents than those in flight of {cell.id[0]}")
+    for intent in intents:
+        state.abandoned[intent] = state.intents.pop(intent)
+    cell.inflight.clear()
+    while len(state.abandoned) > state.effective.limits.abandoned_intents:
+        state.abandoned.popitem(last=False)

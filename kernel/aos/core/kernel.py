@@ -1,0 +1,246 @@
+"""The core as one object: inputs and the ring go in, frames come out (spec/kernel.md, K-1 to K-6).
+
+    admit(input, stamp)   decide, record, fold
+    step()                run the ring's head once: decide, record, fold
+    seal(salt)            everything since the last seal becomes one frame
+
+The kernel does no I/O: it is given a runner for modules and a reader for blobs, and both are
+functions. The same object runs live, in tests and under replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_receipt, admit_start
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.fold import fold
+from aos.core.frame import Frame, Tip, is_signed, seal
+from aos.core.identity import ENTROPY_BYTES, submission_hash
+from aos.core.inputs import (
+    SEMANTICS,
+    EventInput,
+    GenesisInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    StartInput,
+    world_id,
+)
+from aos.core.ports import BlobReader, Runner
+from aos.core.records import (
+    Event,
+    Faulted,
+    Genesis,
+    Receipt,
+    Record,
+    Stamp,
+    Step,
+    slot_hash,
+    to_bytes,
+)
+from aos.core.state import OpenIntent, State
+from aos.core.step import decide_step
+from aos.errors import Refused
+from aos.values.digests import Hash, digest
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An intent that ended, the record that says so, and what tells one receipt from another."""
+
+    intent: Hash
+    seq: int
+    receipt: Hash
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A submission id and the record that it names."""
+
+    submission_id: str
+    seq: int
+    payload: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A frame, and everything that must become durable or known with it.
+
+    ``opened`` are all intents that its steps opened, ``to_publish`` those of them that are still
+    open at its end: executors get them once the frame is durable, and not before. ``abandoned`` are
+    intents that executors may drop.
+    """
+
+    frame: Frame
+    tip: Tip
+    blobs: Mapping[Hash, bytes]
+    opened: tuple[OpenIntent, ...]
+    settled: tuple[Settled, ...]
+    abandoned: tuple[Hash, ...]
+    submissions: tuple[Submitted, ...]
+
+    @property
+    def to_publish(self) -> tuple[OpenIntent, ...]:
+        over = {*self.abandoned, *(each.intent for each in self.settled)}
+        return tuple(each for each in self.opened if each.intent not in over)
+
+
+def receipt_digest(given: ReceiptInput | Receipt) -> Hash:
+    """What two receipts for one intent must share to be the same: the signature and its key."""
+    return digest("aos/receipt-id/1", given.intent, given.key_id, given.signature)
+
+
+def genesis(given: GenesisInput, stamp: Stamp, salt: bytes) -> tuple[State, Sealed]:
+    """Make a world: its state after the genesis record, and the frame that holds it.
+
+    Raises:
+        Refused: The world's key did not sign it.
+    """
+    message = GenesisInput.message(given.nonce, given.world_key, given.operators)
+    if not is_signed(message, given.signature, given.world_key):
+        raise Refused("genesis: the signature is not the world key's")
+    world = world_id(given.nonce, given.world_key)
+    kernel = Kernel(State(tip=Tip(world=world)), runner=None, read=_no_blobs)
+    kernel.append(
+        Genesis(
+            seq=1,
+            stamp=stamp,
+            nonce=given.nonce,
+            world_key=given.world_key,
+            operators=given.operators,
+            semantics=SEMANTICS,
+            signature=given.signature,
+        ),
+        {},
+    )
+    sealed = kernel.seal(salt)
+    assert sealed is not None
+    return kernel.state, sealed
+
+
+class Kernel:
+    """Owns one world's state. Not thread-safe: one thread calls it.
+
+    ``read`` must find every blob of every frame that this kernel sealed or folded, durable or not.
+    """
+
+    def __init__(self, state: State, *, runner: Runner | None, read: BlobReader) -> None:
+        self.state = state
+        self._runner = runner
+        self._host_read = read
+        self._records: list[bytes] = []
+        self._blobs: dict[Hash, bytes] = {}
+        self._opened: list[OpenIntent] = []
+        self._settled: list[Settled] = []
+        self._abandoned: list[Hash] = []
+        self._submissions: list[Submitted] = []
+        self.pending_bytes = 0
+        self.last_engine_text: str | None = None
+
+    @property
+    def pending_records(self) -> int:
+        """Records since the last seal."""
+        return len(self._records)
+
+    def admit(self, given: Input, stamp: Stamp) -> Answer:
+        """Decide an input; admitted, it is a folded record. It counts once its frame is durable.
+
+        Raises:
+            Damage: A blob that the decision needs is missing or altered. Nothing has changed.
+        """
+        assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
+        assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
+        blobs: dict[Hash, bytes] = {}
+        decided: Record | Duplicate | Refusal
+        match given:
+            case EventInput():
+                decided = admit_event(self.state, given, stamp, blobs)
+            case ReceiptInput():
+                decided = admit_receipt(self.state, given, stamp, blobs, self.read)
+            case ManifestInput():
+                decided = admit_manifest(self.state, given, stamp, blobs)
+            case StartInput():
+                decided = admit_start(self.state, given, stamp)
+            case GenesisInput():
+                raise AssertionError("a world has one genesis: see genesis()")
+        if isinstance(decided, Duplicate | Refusal):
+            return decided
+        self.append(decided, blobs)
+        return Admitted(seq=decided.seq, to=decided.to if isinstance(decided, Event) else ())
+
+    def step(self) -> Step | Faulted | None:
+        """Run the ring's head once; None when nobody is ready.
+
+        Raises:
+            Damage: A blob that the step needs is missing or altered. Nothing has changed.
+        """
+        if not self.state.ring:
+            return None
+        assert self._runner is not None, "this kernel only admits"
+        decided = decide_step(self.state, self._runner, self.read)
+        self.last_engine_text = decided.engine_text
+        self.append(decided.record, decided.blobs)
+        return decided.record
+
+    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        """Take a decided record. Replay uses this for records that it does not decide again.
+
+        Raises:
+            Damage: It cannot follow. The state is then of no use.
+        """
+        # First of all: what cannot be written must not be folded either.
+        data = to_bytes(record)
+        self._blobs.update(blobs)
+        fold(self.state, record, self.read)
+        self._records.append(data)
+        self.pending_bytes += len(data)
+        self._note(record)
+
+    def _note(self, record: Record) -> None:
+        match record:
+            case Step():
+                self._opened.extend(self.state.intents[each.intent] for each in record.intents)
+                self._abandoned.extend(record.abandoned)
+            case Receipt():
+                self._settled.append(Settled(record.intent, record.seq, receipt_digest(record)))
+                self._abandoned.extend(record.abandoned)
+            case Event(submission_id=str(name)):
+                payload = submission_hash(record.schema, slot_hash(record.value))
+                self._submissions.append(Submitted(name, record.seq, payload))
+            case _:
+                pass
+
+    def seal(self, salt: bytes) -> Sealed | None:
+        """Make one frame of all records since the last seal; None when there are none."""
+        if not self._records:
+            return None
+        frame, tip = seal(self.state.tip, self._records, salt)
+        self.state.tip = tip
+        sealed = Sealed(
+            frame=frame,
+            tip=tip,
+            blobs=self._blobs,
+            opened=tuple(self._opened),
+            settled=tuple(self._settled),
+            abandoned=tuple(self._abandoned),
+            submissions=tuple(self._submissions),
+        )
+        self._records = []
+        self._blobs = {}
+        self._opened = []
+        self._settled = []
+        self._abandoned = []
+        self._submissions = []
+        self.pending_bytes = 0
+        return sealed
+
+    def read(self, hash: Hash) -> bytes:
+        """Return a blob: of the frame in the making, or the host's."""
+        found = self._blobs.get(hash)
+        return self._host_read(hash) if found is None else found
+
+
+def _no_blobs(hash: Hash) -> bytes:
+    raise AssertionError(f"nothing was stored yet: {hash.hex()}")

@@ -1,0 +1,503 @@
+"""The records of a journal, and their canonical bytes (spec/journal.md, J-10 to J-19).
+
+A record is one canonical CBOR map with text keys: ``kind`` and ``seq``, then the fields of its
+kind; an absent option is left out. A value of more than ``INLINE_BYTES`` bytes is a ``Ref`` to a
+blob that is stored in the same transaction, so that bytes can be erased while the chain stays
+valid.
+
+Reading is the record gate: an unknown field, a missing one or another type is damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias
+
+from aos.core.faults import Fault, FaultKind
+from aos.errors import Damage
+from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.digests import Hash, content_hash
+from aos.values.errors import ValueProblem
+
+HASH_BYTES: Final = 32
+
+INLINE_BYTES: Final = 1024
+"""A longer value lies in the blob store; the record holds its hash and size."""
+
+CellId: TypeAlias = tuple[str, bytes]
+"""(workflow name, canonical CBOR of the key; empty for an unkeyed workflow)."""
+
+EntryId: TypeAlias = tuple[int, int]
+"""(sequence of the record, index of the event in it): what a mailbox holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value kept in the blob store: content hash and size in bytes."""
+
+    hash: Hash
+    size: int
+
+
+Slot: TypeAlias = bytes | Ref
+"""A value in a record: its bytes, or where they are."""
+
+
+def slot(data: bytes, blobs: dict[Hash, bytes]) -> Slot:
+    """Return what a record holds for ``data``; a long value is added to ``blobs``."""
+    if len(data) <= INLINE_BYTES:
+        return data
+    key = content_hash(data)
+    blobs[key] = data
+    return Ref(key, len(data))
+
+
+def slot_bytes(value: Slot, read: Callable[[Hash], bytes]) -> bytes:
+    """Return the bytes of a slot.
+
+    Raises:
+        Damage: From ``read``: the blob is missing or altered.
+    """
+    return value if isinstance(value, bytes) else read(value.hash)
+
+
+def slot_hash(value: Slot) -> Hash:
+    """The content hash of a slot's bytes."""
+    return content_hash(value) if isinstance(value, bytes) else value.hash
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the host adds to an input once: its wall clock in ns and 64 random bytes."""
+
+    ns: int
+    entropy: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who may change what a world runs: an operator named in the genesis."""
+
+    name: str
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Genesis:
+    KIND: ClassVar = "genesis"
+    seq: int
+    stamp: Stamp
+    nonce: bytes
+    world_key: bytes
+    operators: tuple[Principal, ...]
+    semantics: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """A process began to execute steps. Its content is outside byte-identity."""
+
+    KIND: ClassVar = "start"
+    seq: int
+    stamp: Stamp
+    host: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A manifest came into force. ``document`` is the effective manifest's blob."""
+
+    KIND: ClassVar = "manifest"
+    seq: int
+    stamp: Stamp
+    document: Ref
+    principal: str
+    serial: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A domain event was admitted at ingress."""
+
+    KIND: ClassVar = "event"
+    seq: int
+    stamp: Stamp
+    schema: str
+    value: Slot
+    submission_id: str | None
+    to: tuple[CellId, ...]
+    overloaded: tuple[CellId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emitted:
+    """A domain event that a step emitted, and the cells that it reached."""
+
+    schema: str
+    value: Slot
+    to: tuple[CellId, ...]
+    overloaded: tuple[CellId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """An effect that a step asked for. ``key`` is the idempotency key that the module requested."""
+
+    intent: Hash
+    effect: str
+    effect_hash: Hash
+    params: Slot
+    key: str | bytes | None
+    issuer_ref: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The ring's head ran once and its whole output was taken.
+
+    ``status`` is the instance's after the step, as its module and its open work make it (what it
+    sends to itself may overload and so fail it beside that); ``root`` the sequence of the input
+    that caused it and ``depth`` the number of emitted events between; ``output`` the content hash
+    of the raw output; ``abandoned`` the intents that ended because the cell was deleted.
+    """
+
+    KIND: ClassVar = "step"
+    seq: int
+    cell: CellId
+    entry: EntryId
+    root: int
+    depth: int
+    state: Slot | None
+    status: str
+    events: tuple[Emitted, ...]
+    intents: tuple[Intent, ...]
+    abandoned: tuple[Hash, ...]
+    ann: Slot | None
+    fuel: int
+    pages: int
+    output: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faulted:
+    """The ring's head ran once and failed: the output was dropped, the instance is failed."""
+
+    KIND: ClassVar = "fault"
+    seq: int
+    cell: CellId
+    entry: EntryId
+    root: int
+    depth: int
+    fault: Fault
+    fuel: int
+    pages: int
+    output: Hash | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """An executor settled an intent.
+
+    ``payload`` is exactly what was signed. ``outcome`` says what became of it: ``delivered`` to the
+    origin cell, ``rejected`` (its payload did not fit, the cell was told), ``faulted`` (it did not
+    fit and the instance failed), ``abandoned`` (nobody waits for it any more) or ``overloaded``
+    (the mailbox was full, the instance failed). ``problem`` is the misfit of the payload.
+    """
+
+    KIND: ClassVar = "receipt"
+    seq: int
+    stamp: Stamp
+    intent: Hash
+    cell: CellId
+    effect: str
+    attempt: int
+    status: str
+    payload: Slot
+    payload_schema: str | None
+    started_ns: int
+    finished_ns: int
+    cost_cents: int | None
+    executor: str
+    key_id: bytes
+    signature: bytes
+    outcome: str
+    problem: str | None
+    abandoned: tuple[Hash, ...]
+
+
+Record: TypeAlias = Genesis | Start | Manifest | Event | Step | Faulted | Receipt
+INPUTS: Final = (Genesis, Start, Manifest, Event, Receipt)
+"""Records that carry a stamp: what came from outside. The others follow from them."""
+
+
+RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What a reader takes before it looks inside: four times the largest output of a step."""
+
+
+def to_bytes(record: Record) -> bytes:
+    """The canonical bytes of a record: what is hashed."""
+    value = _write_fields(record)
+    value["kind"] = record.KIND
+    data = encode_text_keyed(value)
+    # Better to stop here than to store what no reader takes.
+    assert len(data) <= RECORD_BYTES_MAX, f"record {record.seq} is too large: {len(data)} bytes"
+    return data
+
+
+def from_bytes(data: bytes) -> Record:
+    """Read a record at the record gate.
+
+    Raises:
+        Damage: The bytes are not what ``to_bytes`` writes.
+    """
+    try:
+        value = decode_record(data, max_bytes=RECORD_BYTES_MAX)
+    except ValueProblem as error:
+        raise Damage(f"a record is not canonical CBOR: {error}") from error
+    fields = _map(value)
+    kind = fields.pop("kind", None)
+    cls = _KINDS.get(kind) if isinstance(kind, str) else None
+    if cls is None:
+        raise Damage(
+            f"record kind {kind!r} is unknown: a newer release wrote this journal, or it is damaged"
+        )
+    record: Record = _read_fields(cls, fields)
+    return record
+
+
+# The codec: one line per kind, one pair of functions per type of field.
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    write: Callable[[Any], Value]
+    read: Callable[[Value], Any]
+
+
+def _map(value: Value) -> dict[Any, Value]:
+    if not isinstance(value, dict):
+        raise Damage(f"a record holds {value!r:.40} where a map belongs")
+    return dict(value)
+
+
+def _array(value: Value, size: int | None = None) -> list[Value]:
+    if not isinstance(value, list) or (size is not None and len(value) != size):
+        raise Damage(f"a record holds {value!r:.40} where an array of {size or 'items'} belongs")
+    return value
+
+
+def _same(value: Any) -> Value:
+    checked: Value = value
+    return checked
+
+
+def _exactly(kind: type) -> Callable[[Value], Any]:
+    def read(value: Value) -> Any:
+        if type(value) is not kind:
+            raise Damage(f"a record holds {value!r:.40} where {kind.__name__} belongs")
+        return value
+
+    return read
+
+
+def _read_nat(value: Value) -> int:
+    if type(value) is not int or value < 0:
+        raise Damage(f"a record holds {value!r:.40} where a natural number belongs")
+    return value
+
+
+def _read_hash(value: Value) -> Hash:
+    if type(value) is not bytes or len(value) != HASH_BYTES:
+        raise Damage(f"a record holds {value!r:.40} where a hash of {HASH_BYTES} bytes belongs")
+    return Hash(value)
+
+
+def _write_slot(value: Slot) -> Value:
+    return value if isinstance(value, bytes) else {"hash": value.hash, "size": value.size}
+
+
+def _read_slot(value: Value) -> Slot:
+    if isinstance(value, bytes):
+        return value
+    fields = _map(value)
+    if set(fields) != {"hash", "size"}:
+        raise Damage("a record holds a reference that is not {hash, size}")
+    return Ref(_read_hash(fields["hash"]), _read_nat(fields["size"]))
+
+
+def _read_ref(value: Value) -> Ref:
+    found = _read_slot(value)
+    if not isinstance(found, Ref):
+        raise Damage("a record holds bytes where a reference belongs")
+    return found
+
+
+def _read_stamp(value: Value) -> Stamp:
+    fields = _map(value)
+    entropy = fields.get("entropy")
+    if set(fields) != {"entropy", "ns"} or type(entropy) is not bytes or len(entropy) != 64:
+        raise Damage("a record holds a stamp that is not {ns, 64 bytes of entropy}")
+    return Stamp(_read_nat(fields["ns"]), entropy)
+
+
+def _read_cell(value: Value) -> CellId:
+    workflow, key = _array(value, 2)
+    if type(workflow) is not str or type(key) is not bytes:
+        raise Damage("a record names a cell that is not [workflow, key bytes]")
+    return workflow, key
+
+
+def _read_entry(value: Value) -> EntryId:
+    seq, index = _array(value, 2)
+    return _read_nat(seq), _read_nat(index)
+
+
+def _write_fault(fault: Fault) -> Value:
+    value: dict[str | int, Value] = {"kind": fault.kind.value, "message": fault.message}
+    if fault.detail is not None:
+        value["detail"] = fault.detail
+    return value
+
+
+def _read_fault(value: Value) -> Fault:
+    fields = _map(value)
+    kind, message, detail = fields.get("kind"), fields.get("message"), fields.get("detail")
+    if not set(fields) <= {"kind", "message", "detail"}:
+        raise Damage("a record holds a fault that is not {kind, message, detail?}")
+    if type(kind) is not str or type(message) is not str:
+        raise Damage("a record holds a fault whose kind or message is not text")
+    if kind not in _FAULTS:
+        raise Damage(
+            f"fault kind {kind!r} is unknown: a newer release wrote this journal, or it is damaged"
+        )
+    if "detail" in fields and type(detail) is not bytes:
+        raise Damage("a record holds a fault whose detail is not bytes")
+    assert detail is None or isinstance(detail, bytes)
+    return Fault(kind=_FAULTS[kind], message=message, detail=detail)
+
+
+def _read_key(value: Value) -> str | bytes:
+    if type(value) not in (str, bytes):
+        raise Damage("a record holds an idempotency key that is neither text nor bytes")
+    assert isinstance(value, str | bytes)
+    return value
+
+
+def _many(item: _Type) -> _Type:
+    return _Type(
+        lambda values: [item.write(value) for value in values],
+        lambda value: tuple(item.read(each) for each in _array(value)),
+    )
+
+
+def _nested(cls: type) -> _Type:
+    def write(each: object) -> Value:
+        fields: Value = _write_fields(each)
+        return fields
+
+    return _Type(write, lambda value: _read_fields(cls, _map(value)))
+
+
+def _read_host(value: Value) -> tuple[tuple[str, str], ...]:
+    fields = _map(value)
+    if not all(type(k) is str and type(v) is str for k, v in fields.items()):
+        raise Damage("a start record holds something that is not text")
+    return tuple(sorted((str(k), str(v)) for k, v in fields.items()))
+
+
+_FAULTS: Final[Mapping[Any, FaultKind]] = {kind.value: kind for kind in FaultKind}
+
+_NAT = _Type(_same, _read_nat)
+_TEXT = _Type(_same, _exactly(str))
+_BYTES = _Type(_same, _exactly(bytes))
+_HASH = _Type(_same, _read_hash)
+_SLOT = _Type(_write_slot, _read_slot)
+_REF = _Type(_write_slot, _read_ref)
+_STAMP = _Type(lambda stamp: {"ns": stamp.ns, "entropy": stamp.entropy}, _read_stamp)
+_CELL = _Type(list, _read_cell)
+_ENTRY = _Type(list, _read_entry)
+_FAULT = _Type(_write_fault, _read_fault)
+_KEY = _Type(_same, _read_key)
+_HOST = _Type(dict, _read_host)
+
+# Fields whose name ends in "?" are options: left out when None or empty.
+_FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
+    Principal: {"name": _TEXT, "key": _BYTES},
+    Genesis: {
+        "seq": _NAT, "stamp": _STAMP, "nonce": _BYTES, "world_key": _BYTES,
+        "operators": _many(_nested(Principal)), "semantics": _NAT, "signature": _BYTES,
+    },
+    Start: {"seq": _NAT, "stamp": _STAMP, "host": _HOST},
+    Manifest: {
+        "seq": _NAT, "stamp": _STAMP, "document": _REF, "principal": _TEXT, "serial": _NAT,
+        "signature": _BYTES,
+    },
+    Event: {
+        "seq": _NAT, "stamp": _STAMP, "schema": _TEXT, "value": _SLOT, "submission_id?": _TEXT,
+        "to?": _many(_CELL), "overloaded?": _many(_CELL),
+    },
+    Emitted: {"schema": _TEXT, "value": _SLOT, "to?": _many(_CELL), "overloaded?": _many(_CELL)},
+    Intent: {
+        "intent": _HASH, "effect": _TEXT, "effect_hash": _HASH, "params": _SLOT, "key?": _KEY,
+        "issuer_ref?": _TEXT,
+    },
+    Step: {
+        "seq": _NAT, "cell": _CELL, "entry": _ENTRY, "root": _NAT, "depth": _NAT, "state?": _SLOT,
+        "status": _TEXT, "events?": _many(_nested(Emitted)), "intents?": _many(_nested(Intent)),
+        "abandoned?": _many(_HASH), "ann?": _SLOT, "fuel": _NAT, "pages": _NAT, "output": _HASH,
+    },
+    Faulted: {
+        "seq": _NAT, "cell": _CELL, "entry": _ENTRY, "root": _NAT, "depth": _NAT,
+        "fault": _FAULT, "fuel": _NAT, "pages": _NAT, "output?": _HASH,
+    },
+    Receipt: {
+        "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "effect": _TEXT,
+        "attempt": _NAT, "status": _TEXT, "payload": _SLOT, "payload_schema?": _TEXT,
+        "started_ns": _NAT, "finished_ns": _NAT, "cost_cents?": _NAT, "executor": _TEXT,
+        "key_id": _BYTES, "signature": _BYTES, "outcome": _TEXT, "problem?": _TEXT,
+        "abandoned?": _many(_HASH),
+    },
+}  # fmt: skip
+
+_KINDS: Final[Mapping[str, type]] = {
+    cls.KIND: cls for cls in (Genesis, Start, Manifest, Event, Step, Faulted, Receipt)
+}
+_PLANS: Final = {
+    cls: tuple(
+        (name.removesuffix("?"), name.endswith("?"), kind.write, kind.read)
+        for name, kind in fields.items()
+    )
+    for cls, fields in _FIELDS.items()
+}
+
+
+def _write_fields(record: object) -> dict[str | int, Value]:
+    value: dict[str | int, Value] = {}
+    for name, is_option, write, _ in _PLANS[type(record)]:
+        field = getattr(record, name)
+        if is_option and (field is None or field == ()):
+            continue
+        value[name] = write(field)
+    return value
+
+
+def _read_fields(cls: type, fields: dict[Any, Value]) -> Any:
+    arguments: dict[str, Any] = {}
+    for name, is_option, _, read in _PLANS[cls]:
+        if name in fields:
+            arguments[name] = read(fields.pop(name))
+            if is_option and arguments[name] == ():
+                raise Damage(f"{cls.__name__} record: {name} is empty, where it is left out")
+        elif is_option:
+            arguments[name] = () if name in _TUPLES else None
+        else:
+            raise Damage(f"{cls.__name__} record: {name} is missing")
+    if fields:
+        raise Damage(f"{cls.__name__} record: {min(map(str, fields))} is not a field of it")
+    return cls(**arguments)
+
+
+_TUPLES: Final = frozenset({"to", "overloaded", "events", "intents", "abandoned"})

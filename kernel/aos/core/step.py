@@ -1,0 +1,339 @@
+"""(State, the ring's head) -> Step or Faulted (spec/kernel.md, K-30 to K-50).
+
+A step is atomic: whatever rule its output breaks, the whole output is dropped, the instance is
+failed with a record that says which, and every other cell goes on. Nothing here changes the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from aos.core.admit import DELIVERIES_MAX, place, route
+from aos.core.continuation import continuation
+from aos.core.envelope import (
+    DomainEvent,
+    EffectRequest,
+    Misfit,
+    Output,
+    input_envelope,
+    read_output,
+)
+from aos.core.faults import Fault, FaultKind
+from aos.core.identity import event_hash, idempotency_key, intent_hash, step_entropy
+from aos.core.ports import BlobReader, Call, Ran, Runner
+from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
+from aos.core.state import Cell, EventMail, Mail, State
+from aos.manifest.effective import Effective, Workflow
+from aos.values.cbor import Value, encode_text_keyed
+from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.errors import ValueProblem, quoted
+
+
+@dataclass(slots=True, kw_only=True)
+class Decided:
+    """What one run of the ring's head comes to, the blobs that its record names, and what the
+    engine said of a fault (for people, never journaled)."""
+
+    record: Step | Faulted
+    blobs: dict[Hash, bytes]
+    engine_text: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One step while it is decided."""
+
+    state: State
+    effective: Effective
+    workflow: Workflow
+    cell: Cell
+    mail: Mail
+    seq: int
+    read: BlobReader
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+
+
+def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
+    """Run the first entry of the ring's head on a fresh instance and decide its record.
+
+    Raises:
+        Damage: A blob that the step needs is missing or altered. Nothing has changed.
+    """
+    id = state.ring[0]
+    cell = state.cells[id]
+    effective = state.effective
+    run = _Run(
+        state=state,
+        effective=effective,
+        workflow=effective.workflows[id[0]],
+        cell=cell,
+        mail=cell.mailbox[0],
+        seq=state.next_seq,
+        read=read,
+    )
+    most = effective.limits.cascade_steps
+    if run.mail.root.steps >= most:
+        message = f"record {run.mail.root.seq} has caused {most} steps already"
+        return _faulted(run, Fault(kind=FaultKind.CASCADE_TOO_LONG, message=message), None)
+    ran = runner.run(_call(run))
+    if ran.fault is not None:
+        return _faulted(run, ran.fault, ran)
+    assert ran.output is not None
+    try:
+        output = read_output(ran.output, max_bytes=run.workflow.limits.output_bytes)
+        record = _take(run, output, ran)
+    except Misfit as misfit:
+        return _faulted(run, misfit.fault, ran)
+    return Decided(record=record, blobs=run.blobs)
+
+
+def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
+    record = Faulted(
+        seq=run.seq,
+        cell=run.cell.id,
+        entry=run.mail.entry,
+        root=run.mail.root.seq,
+        depth=run.mail.depth,
+        fault=fault,
+        fuel=ran.fuel if ran else 0,
+        pages=ran.pages if ran else 0,
+        output=None if ran is None or ran.output is None else content_hash(ran.output),
+    )
+    return Decided(record=record, blobs={}, engine_text=ran.engine_text if ran else None)
+
+
+def _call(run: _Run) -> Call:
+    workflow, state, (_, key) = run.workflow, run.state, run.cell.id
+    schema = workflow.event
+    value = schema.encode(_delivered(run))
+    ctx = None
+    if workflow.context:
+        ctx = encode_text_keyed(
+            {
+                "now_ns": run.mail.root.stamp.ns,
+                "logical_now_ns": state.clock_ns,
+                "journal_height": run.seq,
+                "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
+                "event_hash": hash_text(event_hash(schema.name, value)),
+                "manifest_hash": hash_text(run.effective.manifest_hash),
+                "workflow": workflow.name,
+                "workflow_hash": hash_text(workflow.hash),
+                "key": key or None,
+                "cell_mode": workflow.key is not None,
+            }
+        )
+    held = run.cell.state
+    limits = workflow.limits
+    return Call(
+        module=workflow.module.hash,
+        entrypoint=workflow.entrypoint,
+        input=input_envelope(
+            state=None if held is None else slot_bytes(held, run.read),
+            schema=schema.name,
+            value=value,
+            key=key,
+            ctx=ctx,
+        ),
+        fuel=limits.fuel,
+        memory_bytes=limits.memory_bytes,
+        output_bytes=limits.output_bytes,
+    )
+
+
+def _delivered(run: _Run) -> Value:
+    mail = run.mail
+    if not isinstance(mail, EventMail):
+        return continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
+    value = run.effective.schemas[mail.schema].from_record(slot_bytes(mail.value, run.read))
+    wrapped = run.workflow.wrap(mail.schema, value)
+    assert wrapped is not None, "routes are deliverable: manifest rule"
+    return wrapped
+
+
+def _take(run: _Run, output: Output, ran: Ran) -> Step:
+    """Check the output in the order in which a reader would: state, ann, events, effects."""
+    assert ran.output is not None
+    held = None if output.state is None else slot(_state(run, output.state), run.blobs)
+    ann = None if output.ann is None else slot(_annotation(run, output.ann), run.blobs)
+    limits = run.workflow.limits
+    if len(output.events) > limits.events:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "domain events", limits.events, len(output.events))
+    if len(output.effects) > limits.effects:
+        _too_many(FaultKind.TOO_MANY_EFFECTS, "effects", limits.effects, len(output.effects))
+    reached = sum(len(run.effective.routes(event.schema)) for event in output.events)
+    if reached > DELIVERIES_MAX:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", DELIVERIES_MAX, reached)
+    # The entry that runs leaves its mailbox before anything new comes in.
+    taken: Counter[CellId] = Counter({run.cell.id: -1})
+    events = tuple(_emitted(run, i, event, taken) for i, event in enumerate(output.events))
+    intents = _intents(run, output)
+    abandoned = tuple(run.cell.inflight) if output.state is None else ()
+    return Step(
+        seq=run.seq,
+        cell=run.cell.id,
+        entry=run.mail.entry,
+        root=run.mail.root.seq,
+        depth=run.mail.depth,
+        state=held,
+        status=_status(run, output, opens=bool(intents)),
+        events=events,
+        intents=intents,
+        abandoned=abandoned,
+        ann=ann,
+        fuel=ran.fuel,
+        pages=ran.pages,
+        output=content_hash(ran.output),
+    )
+
+
+def _state(run: _Run, data: bytes) -> bytes:
+    most = run.workflow.limits.state_bytes
+    if len(data) > most:
+        raise Misfit(
+            FaultKind.STATE_INVALID, f"state: expected at most {most} bytes, found {len(data)}"
+        )
+    try:
+        run.workflow.state.from_record(data)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.STATE_INVALID, f"{run.workflow.state.name}: {error}") from error
+    return data
+
+
+def _annotation(run: _Run, data: bytes) -> bytes:
+    schema = run.workflow.annotations
+    if schema is None:
+        raise Misfit(
+            FaultKind.ANNOTATION_INVALID, f"{run.workflow.name} declares no annotations schema"
+        )
+    try:
+        return schema.from_ingress(data, max_bytes=run.workflow.limits.output_bytes)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
+
+
+def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) -> Emitted:
+    where = f"$.domain_events[{index}]"
+    schema = run.effective.schemas.get(event.schema)
+    if schema is None or event.schema.startswith("sys/"):
+        raise Misfit(
+            FaultKind.EVENT_INVALID,
+            f"{where}: schema {quoted(event.schema)} is not in the manifest",
+        )
+    try:
+        data = schema.from_ingress(event.value, max_bytes=run.effective.limits.event_bytes)
+        value = schema.from_record(data)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
+    try:
+        targets = route(run.effective, event.schema, value)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
+    for workflow, key in targets:
+        # A receiver without keys is not routed by one.
+        if event.key is not None and key and event.key != key:
+            raise Misfit(
+                FaultKind.KEY_INVALID,
+                f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
+                f"{_hex(event.key)}",
+            )
+    most = run.effective.limits.cascade_depth
+    if targets and run.mail.depth + 1 > most:
+        raise Misfit(
+            FaultKind.CASCADE_TOO_DEEP,
+            f"{where}: it would be {run.mail.depth + 1} events away from record "
+            f"{run.mail.root.seq}, expected at most {most}",
+        )
+    to, overloaded = place(run.state, targets, taken)
+    return Emitted(schema=event.schema, value=slot(data, run.blobs), to=to, overloaded=overloaded)
+
+
+def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
+    if not output.effects:
+        return ()
+    if output.state is None:
+        raise Misfit(
+            FaultKind.DELETED_WITH_EFFECTS,
+            f"state null deletes the cell, and {len(output.effects)} effects stand beside it",
+        )
+    limits, count = run.effective.limits, len(output.effects)
+    if len(run.cell.inflight) + count > limits.instance_intents:
+        _too_many(
+            FaultKind.OPEN_WORK_EXCEEDED, "open intents an instance", limits.instance_intents,
+            len(run.cell.inflight) + count,
+        )  # fmt: skip
+    if len(run.state.intents) + count > limits.open_intents:
+        _too_many(
+            FaultKind.OPEN_WORK_EXCEEDED, "open intents in the world", limits.open_intents,
+            len(run.state.intents) + count,
+        )  # fmt: skip
+    asked: dict[str, Hash] = {}
+    return tuple(_intent(run, i, effect, asked) for i, effect in enumerate(output.effects))
+
+
+def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash]) -> Intent:
+    where = f"$.effects[{index}]"
+    if request.effect not in run.workflow.effects_emitted:
+        declared = ", ".join(sorted(run.workflow.effects_emitted)) or "none"
+        raise Misfit(
+            FaultKind.EFFECT_UNDECLARED,
+            f"{where}: {quoted(request.effect)} is not in effects_emitted of {run.workflow.name}: "
+            f"expected one of {declared}",
+        )
+    effect = run.effective.effects[request.effect]
+    try:
+        params = effect.params.from_ingress(
+            request.params, max_bytes=run.effective.limits.event_bytes
+        )
+    except ValueProblem as error:
+        raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
+    held = slot(params, run.blobs)
+    params_hash = slot_hash(held)
+    if request.key is not None:
+        key = idempotency_key(
+            world=run.state.world, cell=run.cell.id, effect=effect.name, key=request.key,
+            scope=effect.idempotency_scope,
+        )  # fmt: skip
+        scope = run.cell.keys if effect.idempotency_scope == "cell" else run.state.world_keys
+        if asked.setdefault(key, scope.get(key, params_hash)) != params_hash:
+            raise Misfit(
+                FaultKind.IDEMPOTENCY_CONFLICT,
+                f"{where}: {effect.name} was asked for under the same idempotency key with other "
+                "params",
+            )
+    return Intent(
+        intent=intent_hash(
+            world=run.state.world,
+            cell=run.cell.id,
+            workflow_hash=run.workflow.hash,
+            seq=run.seq,
+            index=index,
+            effect=effect.name,
+            effect_hash=effect.hash,
+            params_hash=params_hash,
+            key=request.key,
+        ),
+        effect=effect.name,
+        effect_hash=effect.hash,
+        params=held,
+        key=request.key,
+        issuer_ref=request.issuer_ref,
+    )
+
+
+def _status(run: _Run, output: Output, *, opens: bool) -> str:
+    """The status after the step: what the module declared last, else what is in flight."""
+    if output.state is None:
+        return "running"
+    declared = run.cell.declared if output.status is None else output.status
+    if declared in ("completed", "failed"):
+        return str(declared)
+    return "waiting" if opens or run.cell.inflight else "running"
+
+
+def _hex(data: bytes) -> str:
+    return data.hex() if len(data) <= 32 else f"{data[:32].hex()}… of {len(data)} bytes"
+
+
+def _too_many(kind: FaultKind, what: str, most: int, found: int) -> None:
+    raise Misfit(kind, f"expected at most {most} {what}, found {found}")

@@ -1,0 +1,347 @@
+"""A world in memory whose modules are Python functions: the kernel without disk, clock or WASM.
+
+    world = MemoryWorld(air(...), {"t/counter@1": count})
+    world.send("t/Add@1", {"key": "a", "by": 2})
+    world.run()
+
+A module is a function from the decoded input envelope to the output envelope. Every ``run`` makes
+one frame, as a drain of a host would.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nacl.signing import SigningKey
+
+from aos.core.answers import Admitted, Answer
+from aos.core.faults import Fault, FaultKind
+from aos.core.frame import Frame
+from aos.core.inputs import EventInput, GenesisInput, ManifestInput, ReceiptInput
+from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.ports import Call, Ran
+from aos.core.records import Faulted, Principal, Record, Stamp, Step, from_bytes, slot_bytes
+from aos.core.state import Cell, OpenIntent, State
+from aos.errors import Damage
+from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded, load
+from aos.values.cbor import Value, decode_ingress, decode_record, encode
+from aos.values.digests import Hash, content_hash, derive
+
+Envelope = dict[Any, Any]
+Module = Callable[[Envelope], Any]
+
+WORLD_KEY = SigningKey(bytes([1]) * 32)
+OPERATOR_KEY = SigningKey(bytes([2]) * 32)
+OPERATOR = Principal("operator", bytes(OPERATOR_KEY.verify_key))
+START_NS = 1_700_000_000_000_000_000
+
+
+class Trap(Exception):
+    """A module raises this to end with a fault, as a trap would."""
+
+    def __init__(self, kind: FaultKind = FaultKind.TRAP, message: str = "unreachable") -> None:
+        super().__init__(message)
+        self.fault = Fault(kind=kind, message=message)
+
+
+@dataclass
+class PythonRunner:
+    """Runs Python functions as modules. Fuel is one unit a byte of input, so that it is stable."""
+
+    modules: Mapping[Hash, Module]
+    calls: int = 0
+
+    def run(self, call: Call) -> Ran:
+        self.calls += 1
+        envelope = decode_record(call.input)
+        try:
+            result = self.modules[call.module](envelope)  # type: ignore[arg-type]  # a map by construction
+        except Trap as trap:
+            return Ran(output=None, fault=trap.fault, fuel=len(call.input), pages=1)
+        output = result if isinstance(result, bytes) else encode(result)
+        if len(output) > call.output_bytes:
+            fault = Fault(kind=FaultKind.OUTPUT_TOO_LARGE, message="too much")
+            return Ran(output=None, fault=fault, fuel=len(call.input), pages=1)
+        return Ran(output=output, fault=None, fuel=len(call.input), pages=1)
+
+
+def schema(name: str, type: object) -> dict[str, object]:
+    return {"$kind": "defschema", "name": name, "type": type}
+
+
+def workflow(
+    name: str, *, state: str, event: str, effects: Sequence[str] = (), **more: object
+) -> dict[str, object]:
+    """A workflow and, under ``<name>``'s own name with ``-module``, the module that it needs."""
+    return {
+        "$kind": "defworkflow",
+        "name": name,
+        "state": state,
+        "event": event,
+        "effects_emitted": list(effects),
+        "impl": {"module": module_name(name), "entrypoint": "step"},
+        **more,
+    }
+
+
+def module_name(workflow: str) -> str:
+    base, version = workflow.split("@")
+    return f"{base}-module@{version}"
+
+
+def effect(name: str, params: str, receipt: str, **more: object) -> dict[str, object]:
+    return {
+        "$kind": "defeffect",
+        "name": name,
+        "params": params,
+        "receipt": receipt,
+        "impl": {"executor": "test"},
+        **more,
+    }
+
+
+def route(event: str, workflow: str, key_field: str | None = None) -> dict[str, object]:
+    found: dict[str, object] = {"event": event, "workflow": workflow}
+    if key_field is not None:
+        found["key_field"] = key_field
+    return found
+
+
+def wasm(workflow: str, version: int = 1) -> bytes:
+    """Bytes that stand for a module: only their hash matters to a PythonRunner."""
+    return f"module of {workflow}, version {version}".encode()
+
+
+def air(
+    nodes: Sequence[Mapping[str, object]],
+    routes: Sequence[Mapping[str, object]],
+    *,
+    version: int = 1,
+    **manifest: Any,
+) -> Loaded:
+    """Load a manifest that lists all of ``nodes`` and a module for each workflow among them."""
+    workflows = [str(node["name"]) for node in nodes if node["$kind"] == "defworkflow"]
+    modules = [
+        {
+            "$kind": "defmodule",
+            "name": module_name(name),
+            "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module", "path": f"{i}.wasm"}},
+        }
+        for i, name in enumerate(workflows)
+    ]
+
+    def named(kind: str) -> list[dict[str, object]]:
+        return [{"name": node["name"]} for node in [*nodes, *modules] if node["$kind"] == kind]
+
+    document = {
+        "$kind": "manifest",
+        "air_version": "2",
+        "schemas": named("defschema"),
+        "modules": named("defmodule"),
+        "workflows": named("defworkflow"),
+        "effects": named("defeffect")
+        + [
+            {"name": name}
+            for name in sorted(
+                {
+                    str(each)
+                    for node in nodes
+                    for each in _listed(node)
+                    if str(each).startswith("sys/")
+                }
+            )
+        ],
+        "routing": {"subscriptions": list(routes)},
+        **manifest,
+    }
+    files = {"air/all.air.json": json.dumps([*nodes, *modules, document]).encode()}
+    files |= {f"air/{i}.wasm": wasm(name, version) for i, name in enumerate(workflows)}
+    return load(files)
+
+
+def _listed(node: Mapping[str, object]) -> Sequence[object]:
+    found = node.get("effects_emitted", ())
+    assert isinstance(found, list | tuple)
+    return found
+
+
+@dataclass
+class MemoryWorld:
+    """One world. ``sealed`` are its frames so far; ``now_ns`` is its wall clock."""
+
+    loaded: Loaded
+    modules: Mapping[str, Module]
+    now_ns: int = START_NS
+    seed: str = "seed"
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+    sealed: list[Sealed] = field(default_factory=list)
+    draws: int = 0
+
+    def __post_init__(self) -> None:
+        message = GenesisInput.message(b"n" * 32, bytes(WORLD_KEY.verify_key), (OPERATOR,))
+        given = GenesisInput(
+            nonce=b"n" * 32,
+            world_key=bytes(WORLD_KEY.verify_key),
+            operators=(OPERATOR,),
+            signature=WORLD_KEY.sign(message).signature,
+        )
+        state, first = genesis(given, self.stamp(), self.draw(32))
+        self._keep(first)
+        self.runner = PythonRunner(self.by_hash(self.loaded, self.modules))
+        self.kernel = Kernel(state, runner=self.runner, read=self.read)
+        answer = self.apply(self.loaded)
+        assert isinstance(answer, Admitted), answer
+
+    @staticmethod
+    def by_hash(loaded: Loaded, modules: Mapping[str, Module]) -> dict[Hash, Module]:
+        effective = loaded.effective
+        return {
+            effective.workflows[name].module.hash: function for name, function in modules.items()
+        }
+
+    @property
+    def state(self) -> State:
+        return self.kernel.state
+
+    @property
+    def effective(self) -> Effective:
+        return self.state.effective
+
+    def draw(self, size: int) -> bytes:
+        """Chance from a seed: the same world draws the same bytes."""
+        self.draws += 1
+        return derive("aos test", f"{self.seed} {self.draws}".encode(), size)
+
+    def stamp(self) -> Stamp:
+        self.now_ns += 1_000
+        return Stamp(self.now_ns, self.draw(64))
+
+    def read(self, hash: Hash) -> bytes:
+        try:
+            return self.blobs[hash]
+        except KeyError:
+            raise Damage(f"blob blake3:{hash.hex()} is missing") from None
+
+    def apply(self, loaded: Loaded, modules: Mapping[str, Module] | None = None) -> Answer:
+        """Sign and admit a manifest; ``modules`` adds functions for its modules."""
+        if modules is not None:
+            self.runner.modules = {**self.runner.modules, **self.by_hash(loaded, modules)}
+        document = loaded.effective.document
+        serial = self.state.serial
+        message = ManifestInput.message(self.state.world, serial, content_hash(document))
+        given = ManifestInput(
+            document=document,
+            principal=OPERATOR.name,
+            serial=serial,
+            signature=OPERATOR_KEY.sign(message).signature,
+        )
+        return self.kernel.admit(given, self.stamp())
+
+    def send(self, schema: str, value: Value, submission_id: str | None = None) -> Answer:
+        given = EventInput(schema=schema, value=encode(value), submission_id=submission_id)
+        return self.kernel.admit(given, self.stamp())
+
+    def receipt(
+        self,
+        intent: OpenIntent,
+        payload: Value = None,
+        *,
+        status: str = "ok",
+        forge: Mapping[str, Any] | None = None,
+    ) -> ReceiptInput:
+        """The world key's receipt for an intent; ``forge`` replaces fields after signing."""
+        unsigned = ReceiptInput(
+            intent=intent.intent,
+            effect=intent.effect.name,
+            attempt=1,
+            status=status,
+            payload=encode(payload),
+            started_ns=self.now_ns,
+            finished_ns=self.now_ns,
+            executor="node",
+            key_id=bytes(WORLD_KEY.verify_key),
+            signature=b"",
+        )
+        signature = WORLD_KEY.sign(unsigned.message(self.state.world)).signature
+        return replace(unsigned, **{"signature": signature, **(forge or {})})
+
+    def settle(
+        self,
+        intent: OpenIntent,
+        payload: Value = None,
+        *,
+        status: str = "ok",
+        forge: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        given = self.receipt(intent, payload, status=status, forge=forge)
+        return self.kernel.admit(given, self.stamp())
+
+    def fail(self, intent: OpenIntent, code: str, *, status: str = "error") -> Answer:
+        error: Value = {"code": code, "message": "on purpose", "retryable": False}
+        return self.settle(intent, error, status=status)
+
+    def run(self, most: int = 100_000) -> list[Record]:
+        """Step until nobody is ready, then seal; return the records of the frame."""
+        for _ in range(most):
+            if self.kernel.step() is None:
+                break
+        return self.seal()
+
+    def seal(self) -> list[Record]:
+        sealed = self.kernel.seal(self.draw(32))
+        if sealed is None:
+            return []
+        self._keep(sealed)
+        return [from_bytes(data) for data in sealed.frame.records]
+
+    def _keep(self, sealed: Sealed) -> None:
+        self.sealed.append(sealed)
+        self.blobs.update(sealed.blobs)
+
+    @property
+    def frames(self) -> list[Frame]:
+        return [each.frame for each in self.sealed]
+
+    def records(self) -> list[Record]:
+        return [from_bytes(data) for frame in self.frames for data in frame.records]
+
+    def steps(self) -> list[Step | Faulted]:
+        return [each for each in self.records() if isinstance(each, Step | Faulted)]
+
+    def cell(self, workflow: str, key: Value = None) -> Cell:
+        """A cell by the value of its key; None for an unkeyed workflow."""
+        return self.state.cells[workflow, b"" if key is None else encode(key)]
+
+    def state_of(self, workflow: str, key: Value = None) -> Value:
+        found = self.cell(workflow, key).state
+        return None if found is None else decode_record(slot_bytes(found, self.read))
+
+    def open(self) -> list[OpenIntent]:
+        return list(self.state.intents.values())
+
+
+def cbor(value: Any) -> bytes:
+    """Canonical CBOR of what a module has computed with."""
+    return encode(value)
+
+
+def event_of(envelope: Envelope) -> Any:
+    """The decoded event of an input envelope."""
+    return decode_ingress(envelope["event"]["value"])
+
+
+def state_of(envelope: Envelope) -> Any:
+    """The decoded state of an input envelope; None when the cell is new."""
+    return None if envelope["state"] is None else decode_ingress(envelope["state"])
+
+
+def emit(schema: str, value: Any) -> Envelope:
+    return {"schema": schema, "value": cbor(value)}
+
+
+def ask(name: str, params: Any, **more: Any) -> Envelope:
+    return {"effect": name, "params": cbor(params), **more}

@@ -1,0 +1,107 @@
+"""The core stays pure, and imports point one way (K-1)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+AOS = Path(__file__).parent.parent / "kernel" / "aos"
+
+PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
+PURE_THIRD_PARTY = {"blake3", "cbor2", "nacl"}
+PURE_STDLIB = {
+    "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
+    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "itertools", "json", "math",
+    "operator", "re", "string", "struct", "types", "typing", "unicodedata",
+}  # fmt: skip
+
+# A package may import from those after it, never the other way.
+LAYERS = ("aos_cli", "aos.host", "aos.audit", "aos.worker", "aos.store", "aos.sandbox", "aos.core")
+LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
+
+
+def path_of(module: str) -> Path | None:
+    base = AOS.parent / Path(*module.split("."))
+    for found in (base.with_suffix(".py"), base / "__init__.py"):
+        if found.exists():
+            return found
+    return None
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, with the submodules that ``from x import y`` may mean."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            assert node.module is not None
+            found.add(node.module)
+            found.update(
+                name
+                for alias in node.names
+                if path_of(name := f"{node.module}.{alias.name}") is not None
+            )
+    return found
+
+
+def reachable(start: str) -> dict[str, str]:
+    """Each module that ``start`` imports, directly or not -> the one that imports it."""
+    seen: dict[str, str] = {start: "the test"}
+    todo = [start]
+    while todo:
+        module = todo.pop()
+        path = path_of(module)
+        if path is None:
+            continue
+        for name in imports(path):
+            if name not in seen:
+                seen[name] = module
+                todo.append(name)
+    return seen
+
+
+# A dict keyed by id() is in order of insertion; still, the core itself has no use for one.
+FORBIDDEN = {
+    "core": {"hash", "id", "open", "print", "input"},
+    "manifest": {"hash", "open", "print", "input"},
+    "values": {"hash", "open", "print", "input"},
+}
+
+CORE = sorted(f"aos.core.{path.stem}" for path in (AOS / "core").glob("*.py"))
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_reaches_nothing_that_does_io(module: str) -> None:
+    for name, importer in reachable(module).items():
+        top = name.split(".")[0]
+        if top == "aos":
+            pure = name in ("aos", "aos.errors") or name.startswith(PURE_PACKAGES)
+            assert pure, f"{importer} imports {name}: the core gets it as an argument"
+        else:
+            assert top in PURE_STDLIB | PURE_THIRD_PARTY, f"{importer} imports {name}"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_imports_point_down(layer: str) -> None:
+    above = LAYERS[: LAYERS.index(layer)]
+    folder = AOS.parent / Path(*layer.split("."))
+    if layer == "aos_cli":
+        folder = AOS.parent.parent / "cli" / "aos_cli"
+    for path in folder.rglob("*.py"):
+        for name in imports(path):
+            assert not name.startswith(above), f"{path} imports upwards: {name}"
+
+
+def test_the_core_calls_nothing_that_differs_between_runs() -> None:
+    """K-7."""
+    for package in ("core", "manifest", "values"):
+        for path in (AOS / package).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    assert node.func.id not in FORBIDDEN[package], (
+                        f"{path}:{node.lineno} calls {node.func.id}"
+                    )

@@ -621,3 +621,22 @@ def test_a_receipt_that_finds_the_mailbox_full_fails_its_instance() -> None:
     cell = world.cell(BUYER, "a")
     assert (cell.status, len(cell.mailbox), cell.mail_uncounted) == ("failed", 2, 1)
     assert world.open() == []
+
+
+def test_one_step_may_ask_twice_under_one_key_and_only_for_the_same() -> None:
+    """K-22: also before anything is remembered."""
+
+    def module(envelope: Envelope) -> Envelope:
+        n = event_of(envelope)["$value"]["n"]
+        asked = [ask(PAY, {"n": each}, idempotency_key="k") for each in (5, n)]
+        return {"state": encode([]), "effects": asked}
+
+    world = buyers(module)
+    order(world, "a", 5)
+    assert len({intent.idempotency_key for intent in world.open()}) == 1
+    assert len(world.open()) == 2
+
+    order(world, "b", 6)
+    fault = world.steps()[-1]
+    assert isinstance(fault, Faulted)
+    assert fault.fault.kind is FaultKind.IDEMPOTENCY_CONFLICT

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aos.core.answers import Admitted
+from aos.core.answers import Admitted, Refusal, Rule
+from aos.core.faults import FaultKind
 from aos.core.fold import fold_frame
 from aos.core.frame import Tip
-from aos.core.records import Step
+from aos.core.kernel import Kernel
+from aos.core.records import Faulted, Ref, Step
 from aos.core.state import EventMail, Mail, OpenIntent, State
-from aos.values.cbor import decode_record, encode
-from tests.core.test_effects import BUYER, PAY, buyers
-from tests.memory_world import Envelope, MemoryWorld, ask, event_of, state_of
+from aos.values.cbor import Value, decode_record, encode
+from tests.core.test_effects import BUYER, PAY, TIMER, buyers, nodes, order
+from tests.memory_world import (
+    Envelope,
+    MemoryWorld,
+    air,
+    ask,
+    event_of,
+    route,
+    state_of,
+    workflow,
+)
 
 
 def shopper(envelope: Envelope) -> Envelope:
@@ -134,3 +147,58 @@ def test_any_order_of_sends_steps_receipts_and_seals_delivers_each_to_its_own(
     for key, log in expected.items():
         assert world.state_of(BUYER, key) == log
     same(world.state, folded(world))
+
+
+def test_long_values_are_blobs_everywhere_and_found_again_after_a_restart() -> None:
+    """J-15: state, event, params, payload, annotation; compared by hash, read for the guest."""
+    seen: list[Any] = []
+    long = "x" * 3000
+
+    def module(envelope: Envelope) -> Envelope:
+        event = event_of(envelope)
+        seen.append(event)
+        assert state_of(envelope) in (None, [long])
+        if event["$tag"] == "Fired":
+            return {"state": encode([long])}
+        due = {"deliver_at_ns": event["$value"]["n"], "key": long}
+        return {"state": encode([long]), "effects": [ask(TIMER, due, idempotency_key="k")]}
+
+    loaded = air(
+        [
+            *nodes({"Fired": {"ref": "sys/TimerFired@1"}})[:-1],
+            workflow(
+                BUYER, state="t/Log@1", event="t/BuyerEvent@1", key_schema="t/Key@1",
+                effects=[TIMER],
+            ),
+        ],
+        [route("t/Buy@1", BUYER, "key")],
+    )  # fmt: skip
+    world = MemoryWorld(loaded, {BUYER: module})
+    due = world.now_ns + 10**6
+    order(world, "a", due)
+    (intent,) = world.open()
+    assert isinstance(intent.params, Ref)
+    fired: Value = {"delivered_at_ns": due, "key": long}
+
+    def restart() -> None:
+        world.seal()
+        state = folded(world)
+        same(world.state, state)
+        world.kernel = Kernel(state, runner=world.runner, read=world.read)
+
+    restart()
+    early = world.settle(intent, fired)
+    assert isinstance(early, Refusal)
+    assert early.rule is Rule.TIMER_IS_NOT_DUE
+    order(world, "a", due)
+    world.now_ns = due
+    assert isinstance(world.settle(intent, fired), Admitted)
+    restart()
+    world.run()
+    assert seen[-1]["$value"]["requested"] == {"deliver_at_ns": due, "key": long}
+    assert seen[-1]["$value"]["receipt"] == fired
+
+    order(world, "a", due + 1)
+    fault = world.steps()[-1]
+    assert isinstance(fault, Faulted)
+    assert fault.fault.kind is FaultKind.IDEMPOTENCY_CONFLICT

@@ -717,3 +717,17 @@ def test_an_option_of_the_envelope_may_be_null() -> None:
     world.send("t/Add@1", add("a"))
     world.run()
     assert world.state_of(COUNTER, "a") == {"sum": 1}
+
+
+def test_an_event_that_reaches_nobody_is_never_too_deep() -> None:
+    """K-45."""
+
+    def noting(envelope: Envelope) -> Envelope:
+        relayed = relay(envelope)
+        return {**relayed, "domain_events": [*relayed["domain_events"], emit("t/Note@1", "n")]}
+
+    world = counters(noting, limits={"world": {"cascade_depth": 2}})
+    world.send("t/Add@1", add("a", 2))
+    world.run()
+
+    assert [len(step.events) for step in world.steps() if isinstance(step, Step)] == [2, 2, 1]

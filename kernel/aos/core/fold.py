@@ -156,7 +156,6 @@ def _fold_step(state: State, record: Step) -> None:
         _emit(state, event, mail, record.seq, index)
     if record.state is None:
         _abandon(state, cell, record.abandoned, record.seq)
-        cell.declared = None
         cell.keys.clear()
     elif record.abandoned:
         raise Damage(f"record {record.seq} abandons intents and keeps their cell")

@@ -1,0 +1,1 @@
+"""The ``aos`` command: parse, call, print. No rule lives here (spec/cli.md)."""

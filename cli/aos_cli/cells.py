@@ -1,0 +1,26 @@
+"""A cell as the writing commands name it: its workflow, and its key as JSON."""
+
+from __future__ import annotations
+
+from aos.audit.lens import shown
+from aos.audit.record_view import name_cell
+from aos.core.records import CellId
+from aos.manifest.effective import Effective
+
+
+def cell_document(cell: CellId, manifest: Effective | None) -> dict[str, object]:
+    """``{workflow, key}``; the key by the manifest's schema where that knows the workflow."""
+    return {"workflow": cell[0], "key": _key(cell, manifest)}
+
+
+def cell_text(cell: CellId, manifest: Effective | None) -> str:
+    """``shop/order@1 ord-1``."""
+    return name_cell(cell[0], _key(cell, manifest))
+
+
+def _key(cell: CellId, manifest: Effective | None) -> object:
+    name, key = cell
+    if not key:
+        return None
+    workflow = manifest.workflows.get(name) if manifest else None
+    return shown(workflow.key if workflow else None, key)

@@ -1,0 +1,101 @@
+"""``aos demo``: where it happens, and how it ends."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos.errors import AosError, BadUsage, Refused, Unavailable
+from aos_cli.demo.files import find_files, short
+from aos_cli.demo.processes import Children, stoppable
+from aos_cli.demo.story import Story
+from aos_cli.options import number
+from aos_cli.output import line, note
+
+ORDERS_MIN: Final = 10
+
+
+def demo(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="A new or empty folder, which stays."),
+    ] = None,
+    *,
+    orders: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="How many orders are sent.")
+    ] = 1000,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="S", parser=number, help="Decides the orders, and what goes wrong with them."
+        ),
+    ] = 7,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Without DIR: keep the temporary folder.")
+    ] = False,
+) -> int:
+    """Run 1,000 orders, kill the kernel half way, resume; check the books, replay every step."""
+    if orders < ORDERS_MIN:
+        raise BadUsage(f"--orders: expected {ORDERS_MIN} or more, found {orders}")
+    files = find_files()
+    with _place(directory, is_kept=keep) as place, stoppable(), Children() as children:
+        story = Story(files, place.folder, children, orders=orders, seed=seed)
+        story.tell()
+        place.is_kept |= bool(story.failed)
+    line()
+    if story.failed:
+        for each in story.failed:
+            note(f"aos: demo: {each}", style="red")
+        note(f"aos: {len(story.failed)} of {story.checks} checks failed; see {place.folder}")
+        return story.exit_code
+    line(f"all {story.checks} checks hold", style="bold green")
+    line(story.times(), style="dim")
+    if place.is_kept:
+        line(f"look around: aos inspect world --world {story.world}")
+    else:
+        line("keep the world to look around in it: aos demo DIR")
+    return 0
+
+
+@dataclass(slots=True)
+class _Place:
+    folder: Path
+    is_kept: bool
+
+
+@contextmanager
+def _place(directory: Path | None, *, is_kept: bool) -> Iterator[_Place]:
+    """The folder of the demo. A temporary one is removed at the end, unless it is kept or an error
+    makes it worth a look."""
+    if directory is not None:
+        yield _Place(short(_taken(directory)), is_kept=True)
+        return
+    place = _Place(Path(tempfile.mkdtemp(prefix="aos-demo-")), is_kept)
+    try:
+        yield place
+    except AosError:
+        place.is_kept = True
+        raise
+    finally:
+        if place.is_kept:
+            note(f"kept: {place.folder}")
+        else:
+            shutil.rmtree(place.folder, ignore_errors=True)
+
+
+def _taken(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        found = next(directory.iterdir(), None)
+    except OSError as error:
+        raise Unavailable(f"{directory}: the folder cannot be made: {error.strerror}") from error
+    if found is not None:
+        raise Refused(f"{directory}: expected an empty or new folder, found {found.name!r} in it")
+    return directory.resolve()

@@ -1,0 +1,143 @@
+"""The demo's child processes: started as a reader would start them, and ended in all cases."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import IO, Final, Self
+
+from aos_cli.output import console, line
+
+END_S: Final = 5.0
+"""What a process has to end in once it was asked to."""
+
+
+class Stopped(BaseException):
+    """A signal asked the demo to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command line, as it is run and as it is shown."""
+
+    words: Sequence[str]
+    shown: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
+    into: Path | None = None
+    """Where its output goes, as the shell's ``>`` does."""
+
+    def __str__(self) -> str:
+        parts = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
+        parts.append(shlex.join(self.shown))
+        if self.into is not None:
+            parts.append(f"> {shlex.quote(str(self.into))}")
+        return " ".join(parts)
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **self.env}
+
+
+def aos(*words: str | Path, env: Mapping[str, str] | None = None) -> Command:
+    """``aos WORDS``, whether or not it is installed as a command."""
+    given = [str(word) for word in words]
+    return Command(
+        words=[sys.executable, "-m", "aos_cli.main", *given], shown=["aos", *given], env=env or {}
+    )
+
+
+def python(*words: str | Path | int, into: Path | None = None) -> Command:
+    given = [str(word) for word in words]
+    return Command(words=[sys.executable, *given], shown=["python3", *given], into=into)
+
+
+def show(command: Command, *, tail: str = "") -> None:
+    line(f"$ {command}{tail}", style="cyan")
+
+
+def run(command: Command) -> int:
+    """Show a command and run it here, as typed; return its exit code."""
+    show(command)
+    console().file.flush()
+    with contextlib.ExitStack() as stack:
+        stdout = stack.enter_context(command.into.open("wb")) if command.into else None
+        process = stack.enter_context(
+            subprocess.Popen(command.words, env=command.environment(), stdout=stdout)  # noqa: S603
+        )
+        return process.wait()
+
+
+def ask(command: Command) -> tuple[int, str, str]:
+    """Show a command and run it; return its exit code and what it wrote."""
+    show(command)
+    done = subprocess.run(  # noqa: S603
+        command.words, env=command.environment(), capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+class Children:
+    """Processes in the background. Those that still run at the end are ended, by their own id."""
+
+    def __init__(self) -> None:
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self, command: Command, *, stdout: int | IO[bytes], stderr: int | IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(  # noqa: S603
+            command.words,
+            env=command.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        self._running.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in reversed(self._running):
+            if process.poll() is None:
+                process.terminate()
+        for process in reversed(self._running):
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as Ctrl-C does, so that what it started is ended, too."""
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for each in numbers:  # one is enough: what it sets off must not be interrupted
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    except Stopped:
+        raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,62 @@
+"""``aos init DIR``: a new world folder with its keys (spec/cli.md, C-20)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.host.folder import WorldFolder, init_world
+from aos.manifest.keys import key_text
+from aos.values.digests import hash_text
+from aos_cli.options import Json
+from aos_cli.output import line, print_json
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    *,
+    operator: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the operator who may apply manifests.")
+    ] = "operator",
+    executor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Make a key for an executor of this name, to list in a manifest. "
+            "May be given several times.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a new world: a folder with its keys and a journal that holds its genesis."""
+    folder = init_world(directory, operator=operator, executors=executor or [])
+    if json:
+        print_json(_document(folder, operator))
+    else:
+        _show(folder, operator)
+
+
+def _document(folder: WorldFolder, operator: str) -> dict[str, object]:
+    return {
+        "world": hash_text(folder.world),
+        "path": str(folder.path),
+        "created": folder.created,
+        "operator": operator,
+        "executors": [
+            {"name": name, "public_key": key_text(key)} for name, key in folder.executors.items()
+        ],
+    }
+
+
+def _show(folder: WorldFolder, operator: str) -> None:
+    keys = folder.path / "keys"
+    line(f"new world in {folder.path}", style="bold")
+    line(f"  {hash_text(folder.world)}")
+    line(f"  {keys}/world.key     signs the journal's heads and the receipts of this node")
+    line(f"  {keys}/operator.key  signs manifests as {operator}; keep both safe")
+    for name, key in folder.executors.items():
+        line(f"  {keys}/executors/{name}.key  executor {name}, {key_text(key)}")
+    line(f"next: aos apply PATH --world {quote(str(folder.path))}")

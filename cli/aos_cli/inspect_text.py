@@ -1,0 +1,360 @@
+"""The documents of ``aos inspect`` as people read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from shlex import join
+from typing import Any, Final
+
+from rich.text import Text
+
+from aos.audit.record_view import name_cell
+from aos.audit.words import count, short, span_text, time_text
+from aos_cli.output import STATUS_STYLES, console, entry, fields, line, note, status_text, table
+
+KIND_STYLES: Final = {
+    "genesis": "magenta",
+    "start": "magenta",
+    "manifest": "magenta",
+    "event": "cyan",
+    "step": "green",
+    "fault": "red",
+    "receipt": "yellow",
+}
+PREFIX_DIGITS: Final = 12
+"""How much of an intent's hash is shown where there is little room; commands take it as it is."""
+
+_SEQ_WIDTH: Final = 7
+_KIND_WIDTH: Final = 8
+_HASH_NAME: Final = "blake3:"
+
+Found = dict[str, Any]
+
+
+def world(found: Found) -> None:
+    journal, manifest, cells, intents = (
+        found[name] for name in ("journal", "manifest", "cells", "intents")
+    )
+    pairs: list[tuple[str, str | Text]] = [
+        ("world", found["world"]),
+        ("folder", found["path"]),
+        ("created", time_text(found["created_ns"])),
+        ("operators", ", ".join(each["name"] for each in found["operators"])),
+        ("process", _process(found["process"])),
+        (
+            "journal",
+            _journal(journal),
+        ),
+        (
+            "manifest",
+            "none yet (aos apply PATH)"
+            if manifest is None
+            else f"{manifest['hash']}, record {manifest['record']}",
+        ),
+        ("cells", _counts(cells)),
+    ]
+    pairs += [(f"  {name}", _counts(each)) for name, each in cells["by_workflow"].items()]
+    pairs.append(("effects", _effects(intents)))
+    pairs += [(f"  {name}", f"{number:,} open") for name, number in intents["by_effect"].items()]
+    pairs.append(("mail", _mail(found["mail"])))
+    fields(pairs)
+
+
+def _process(found: Found | None) -> str:
+    if found is None:
+        return "nobody runs this world (aos run)"
+    text = (
+        f"pid {found['pid']} runs it: {found['steps']:,} steps, {found['queued']:,} inputs queued"
+    )
+    return f"{text}; {found['no_room']}" if found["no_room"] else text
+
+
+def _journal(found: Found) -> str:
+    records, frames = count(found["records"], "record"), count(found["frames"], "frame")
+    return f"{records} in {frames}, clock at {time_text(found['clock_ns'])}"
+
+
+def _counts(found: Found) -> Text:
+    total = sum(found[name] for name in ("running", "waiting", "completed", "failed"))
+    text = Text(f"{total:,}")
+    separator = ": "
+    for name in ("running", "waiting", "completed", "failed"):
+        if found[name]:
+            text.append(separator)
+            text.append(f"{found[name]:,} {name}", style=STATUS_STYLES[name])
+            separator = ", "
+    return text
+
+
+def _effects(found: Found) -> str:
+    text = f"{found['open']:,} open"
+    return f"{text}, {found['abandoned']:,} abandoned" if found["abandoned"] else text
+
+
+def _mail(found: Found) -> str:
+    parts = [f"{found['queued']:,} queued"]
+    if found["behind_faults"]:
+        parts.append(f"{found['behind_faults']:,} behind faults")
+    if found["uncounted"]:
+        parts.append(f"{found['uncounted']:,} past the limit of a mailbox")
+    return ", ".join(parts)
+
+
+def manifest(found: Found) -> None:
+    fields(
+        [
+            ("manifest", found["hash"]),
+            ("in force since", f"record {found['record']}"),
+            ("schemas", f"{len(found['schemas'])} (aos inspect manifest NAME shows one)"),
+        ]
+    )
+    _section("workflows")
+    table(
+        ["workflow", "key", "event", "module"],
+        [
+            [each["name"], each["key_schema"] or "", each["event"], each["module"]]
+            for each in found["workflows"]
+        ],
+    )
+    _section("effects")
+    table(
+        ["effect", "executor", "attempts", "timeout"],
+        [
+            [
+                each["name"],
+                each["executor"],
+                str(each["attempts"]),
+                span_text(each["timeout_ms"] * 1_000_000),
+            ]
+            for each in found["effects"]
+        ],
+    )
+    _section("routes")
+    table(
+        ["event", "workflow", "key"],
+        [[each["event"], each["workflow"], each["key_field"] or ""] for each in found["routes"]],
+    )
+    _section("modules")
+    table(["module", "hash"], [[each["name"], each["hash"]] for each in found["modules"]])
+    _section("executors")
+    if found["executors"] is None:
+        line("the world's own key signs for every effect")
+    else:
+        table(
+            ["executor", "public key", "effects"],
+            [
+                [each["name"], each["public_key"], ", ".join(each["effects"])]
+                for each in found["executors"]
+            ],
+        )
+
+
+def _section(title: str) -> None:
+    line()
+    line(title, style="bold")
+
+
+def cells(found: Found) -> None:
+    table(
+        ["workflow", "key", "status", "effects", "mail", "record", "last active"],
+        [
+            [
+                each["workflow"],
+                _key(each["key"]),
+                status_text(each["status"]),
+                f"{each['in_flight']}",
+                f"{each['mailbox']}",
+                f"{each['last_record']}",
+                _last_active(each),
+            ]
+            for each in found["cells"]
+        ],
+        right=("effects", "mail", "record"),
+    )
+    _more(found, "cells")
+
+
+def _last_active(found: Found) -> str:
+    return time_text(found["last_active_ns"]) if found["last_record"] else "never"
+
+
+def _key(key: object) -> str:
+    return "" if key is None else short(key, 60)
+
+
+def _more(found: Found, what: str) -> None:
+    """Say what of a list was not shown."""
+    shown = len(found[what])
+    if not found["total"]:
+        note(f"no {what}")
+    elif found["next_offset"] is not None:
+        note(f"{shown:,} of {found['total']:,} {what} (the next: --offset {found['next_offset']})")
+    elif found["offset"]:
+        note(f"{shown:,} of {found['total']:,} {what}")
+
+
+def cell(found: Found) -> None:
+    pairs: list[tuple[str, str | Text]] = [
+        ("cell", name_cell(found["workflow"], found["key"])),
+        ("status", status_text(found["status"])),
+        ("last active", _last_active(found)),
+        ("last record", f"{found['last_record']}" if found["last_record"] else "none"),
+        ("module", found["module_hash"]),
+    ]
+    pairs += [("why", _reason(each)) for each in found["reasons"]]
+    fields(pairs)
+    if found["state"] is not None:
+        _section("state")
+        value(found["state"])
+    if found["intents"]:
+        _section("open effects")
+        _intent_table(found["intents"])
+    if found["mail"]:
+        _section(f"mail: {found['mailbox']:,}")
+        table(
+            ["record", "what", "value"],
+            [[str(each["record"]), *_mail_words(each)] for each in found["mail"]],
+        )
+    note(f"its history: aos trace {_words(found['workflow'], found['key'])}")
+
+
+def _mail_words(found: Found) -> tuple[str, str]:
+    if found["kind"] == "event":
+        return found["schema"], short(found["value"])
+    return f"receipt for {found['effect']}", found["status"]
+
+
+def _reason(found: Found) -> Text:
+    text = Text(found["text"], style="red" if found["is_stuck"] else "")
+    if found["next"]:
+        text.append(f" ▸ {found['next']}", style="bold")
+    return text
+
+
+def intents(found: Found) -> None:
+    _intent_table(found["intents"])
+    _more(found, "intents")
+
+
+def _intent_table(rows: list[Found]) -> None:
+    table(
+        ["intent", "effect", "cell", "status", "record", "age"],
+        [
+            [
+                _hash(each["intent"]),
+                each["effect"],
+                name_cell(each["workflow"], each["key"]),
+                _intent_status(each),
+                str(each["record"]),
+                "" if each["age_ns"] is None else span_text(each["age_ns"]),
+            ]
+            for each in rows
+        ],
+        right=("record", "age"),
+    )
+
+
+def _hash(hash: str) -> str:
+    """In full where it is read by programs, else as much as tells it."""
+    if not console().is_terminal:
+        return hash
+    return hash.removeprefix(_HASH_NAME)[:PREFIX_DIGITS]
+
+
+def _intent_status(found: Found) -> Text:
+    text = status_text(found["status"])
+    if found["receipt_status"] is not None:
+        text.append(f" {found['receipt_status']}")
+    return text
+
+
+def intent(found: Found) -> None:
+    pairs: list[tuple[str, str | Text]] = [
+        ("intent", found["intent"]),
+        ("effect", found["effect"]),
+        ("status", _intent_status(found)),
+        ("asked for by", f"{name_cell(found['workflow'], found['key'])}, record {found['record']}"),
+        ("executor", found["executor"] or "not in the manifest any more"),
+        ("idempotency key", found["idempotency_key"]),
+    ]
+    if found["age_ns"] is not None:
+        pairs.append(("open for", span_text(found["age_ns"])))
+    if found["reason"] is not None:
+        pairs.append(("why", _reason(found["reason"])))
+    receipt = found["receipt"]
+    if receipt is not None:
+        took = span_text(receipt["finished_ns"] - receipt["started_ns"])
+        pairs += [
+            ("settled", f"record {receipt['seq']}, {time_text(receipt['at_ns'])}"),
+            ("receipt", f"{receipt['status']}, attempt {receipt['attempt']}, took {took}"),
+            ("signed by", f"{receipt['executor']}, {receipt['key_id']}"),
+        ]
+        if receipt["problem"]:
+            pairs.append(("problem", receipt["problem"]))
+    fields(pairs)
+    _section("params")
+    value(found["params"])
+    if receipt is not None:
+        _section("answer")
+        value(receipt["payload"])
+
+
+def faults(found: Found) -> None:
+    table(
+        ["record", "cell", "kind", "message", "mail"],
+        [
+            [
+                str(each["record"]),
+                name_cell(each["workflow"], each["key"]),
+                Text(each["kind"], style="red"),
+                each["message"],
+                str(each["mailbox"]),
+            ]
+            for each in found["faults"]
+        ],
+        right=("record", "mail"),
+    )
+    for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
+        note(f"{kind} ▸ {advice}")
+    _more(found, "faults")
+
+
+def record_line(found: Found) -> None:
+    kind = found["kind"]
+    entry(
+        [(str(found["seq"]), _SEQ_WIDTH), (kind, _KIND_WIDTH)],
+        found["summary"],
+        style=KIND_STYLES.get(kind),
+    )
+
+
+def value(found: object) -> None:
+    """A value as indented JSON."""
+    for each in pretty(found, max(console().width, 40) - 2):
+        line(f"  {each}")
+
+
+def pretty(found: object, width: int, *, taken: int = 0) -> list[str]:
+    """Lines of JSON: whatever fits into ``width`` stands on one. ``taken`` is what stands before
+    the first of them."""
+    whole = json.dumps(found, ensure_ascii=False)
+    if taken + len(whole) <= width or not isinstance(found, dict | list) or not found:
+        return [whole]
+    if isinstance(found, list):
+        return ["[", *_indented([("", each) for each in found], width), "]"]
+    pairs = [(f"{json.dumps(name, ensure_ascii=False)}: ", each) for name, each in found.items()]
+    return ["{", *_indented(pairs, width), "}"]
+
+
+def _indented(parts: list[tuple[str, object]], width: int) -> Iterator[str]:
+    for index, (name, each) in enumerate(parts):
+        first, *rest = pretty(each, width - 2, taken=len(name) + len(","))
+        lines = [f"  {name}{first}", *(f"  {line}" for line in rest)]
+        if index < len(parts) - 1:
+            lines[-1] += ","
+        yield from lines
+
+
+def _words(workflow: str, key: object) -> str:
+    return join([workflow] if key is None else [workflow, short(key, 10_000)])

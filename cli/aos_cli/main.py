@@ -1,0 +1,140 @@
+"""The entry point: every command, and what an error becomes (spec/cli.md, C-1, C-2, C-9)."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+import aos
+from aos.errors import AosError, BadUsage, sentence
+from aos_cli import apply, init, inspect, output, replay, run, send, trace, verify
+from aos_cli.demo.command import demo
+from aos_cli.output import note
+
+BUG = 70
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="aos",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        output.line(f"aos {aos.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[  # its callback does it, before a command is asked for
+        bool,
+        typer.Option(
+            "--version", help="Print the version and end.", is_eager=True, callback=_version
+        ),
+    ] = False,
+) -> None:
+    """A deterministic, event-sourced workflow kernel."""
+
+
+app.command("init")(init.init)
+app.command("apply")(apply.apply)
+app.command("send")(send.send)
+app.command("run")(run.run)
+app.add_typer(inspect.app, name="inspect")
+app.command("trace")(trace.trace)
+app.command("replay")(replay.replay)
+app.command("verify")(verify.verify)
+app.command("demo")(demo)
+
+
+def main() -> None:
+    """Run the command line and end the process with the exit code of what happened."""
+    output.prepare()
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command and return its exit code. Errors are printed to stderr, one sentence each."""
+    code = _exit_code(arguments)
+    try:
+        output.finish()
+    except AosError as error:
+        say(error)
+        return error.exit_code
+    return code
+
+
+def _exit_code(arguments: list[str]) -> int:
+    try:
+        result = app(args=arguments, prog_name="aos", standalone_mode=False)
+    except AosError as error:
+        say(error)
+        return error.exit_code
+    except TyperException as error:
+        return _misuse(error, arguments)
+    except (typer.Abort, KeyboardInterrupt):
+        return _interrupted()
+    except SystemExit:
+        return 0  # from the drawing of help whose reader left
+    except Exception:  # noqa: BLE001  # the last line of defence: our own bug, said so
+        traceback.print_exc()
+        note(
+            "aos: this is a bug in aos; the journal of the world is not affected by it. "
+            "Please report it with the text above.",
+            style="red",
+        )
+        return BUG
+    # Typer's own words for Ctrl-C.
+    if result == INTERRUPTED:
+        return _interrupted()
+    return result if isinstance(result, int) else 0
+
+
+def say(error: AosError) -> None:
+    """Print an error: one line, or one for each of several problems."""
+    for text in str(error).splitlines() or [type(error).__name__]:
+        note(f"aos: {text}", style="red")
+
+
+def _misuse(error: TyperException, arguments: list[str]) -> int:
+    """What the parser of the command line refuses, as one sentence."""
+    text = error.format_message().strip().rstrip(".").replace("Value error, ", "")
+    if not text:
+        return BadUsage.exit_code  # it has shown the help already
+    context = getattr(error, "ctx", None)
+    command = _asked(arguments) if context is None else context.command_path
+    say(
+        BadUsage(
+            sentence(
+                text[0].lower() + text[1:],
+                where=command.removeprefix("aos").strip() or None,
+                hint=f"see {command} --help",
+            )
+        )
+    )
+    return BadUsage.exit_code
+
+
+def _asked(arguments: list[str]) -> str:
+    """The command that a refused command line asks for, where the parser does not say."""
+    names = {each.name for each in app.registered_commands}
+    return f"aos {arguments[0]}" if arguments and arguments[0] in names else "aos"
+
+
+def _interrupted() -> int:
+    note("aos: interrupted")
+    return INTERRUPTED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Options that several commands share (spec/cli.md, C-5, C-8)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+DEFAULT_WORLD: Final = Path(".aos")
+
+World = Annotated[
+    Path,
+    typer.Option(
+        "--world",
+        "-w",
+        envvar="AOS_WORLD",
+        help="The world's folder.",
+        metavar="DIR",
+        show_default="./.aos",
+    ),
+]
+"""Every command's world: ``--world``, else ``AOS_WORLD``, else ``.aos`` in the current folder."""
+
+
+def number(text: str) -> int:
+    """A whole number, as the parser of an option."""
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"expected a whole number, found {text!r}") from None
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print stable, documented JSON (spec/cli.md).")]

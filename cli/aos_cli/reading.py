@@ -1,0 +1,21 @@
+"""A world, opened to be looked at: what every reading command begins with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aos.audit.view import View
+from aos.host.reader import open_reader
+from aos_cli.progress import progress
+
+
+@contextmanager
+def looking_at(world: Path) -> Iterator[View]:
+    """The durable state of the world now, whether or not a process runs it."""
+    with progress("reading the journal") as advance:
+        reader = open_reader(world, progress=advance)
+    with reader:
+        yield View(reader.state, reader.store, now_ns=time.time_ns())

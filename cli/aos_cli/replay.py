@@ -1,0 +1,129 @@
+"""``aos replay``: execute the whole journal again and compare (spec/cli.md, C-40)."""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import Annotated, Final
+
+import typer
+
+from aos.audit.difference import Difference
+from aos.audit.replay_report import Divergence, ReplayReport
+from aos.audit.replay_store import replay_store
+from aos.audit.words import count, short
+from aos.errors import Damage
+from aos.host.folder import open_folder
+from aos.sandbox.config import PULLEY
+from aos.store.store import Store
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import Advance, progress
+
+VALUE_CHARACTERS: Final = 2000
+"""What is shown of one side of a difference. ``--json`` has all of it."""
+
+END_S: Final = 5.0
+
+
+class Engine(Enum):
+    """What executes: machine code, or the engine's portable interpreter, about 9 times slower."""
+
+    NATIVE = "native"
+    PULLEY = "pulley"
+
+
+def replay(
+    *,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="pulley is the portable interpreter: a referee between machines."),
+    ] = Engine.NATIVE,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    """Execute every step of the journal again and compare each record, byte for byte."""
+    target = PULLEY if engine is Engine.PULLEY else None
+    with open_folder(world).open_store(readonly=True) as store:
+        try:
+            with progress("replaying") as advance:
+                report = _until_interrupted(store, target, advance)
+        except Divergence as divergence:
+            if json:
+                print_json(divergence.to_document())
+            else:
+                _show_divergence(divergence)
+            return Damage.exit_code
+    if json:
+        print_json(report.to_document())
+    else:
+        _show(report)
+    return 0
+
+
+def _until_interrupted(store: Store, target: str | None, advance: Advance) -> ReplayReport:
+    """Replay on the stack that modules need, which is a thread's.
+
+    Ctrl-C ends that thread before it is passed on, so that the store is not closed under it.
+    """
+    head = store.head()
+    last = 0 if head is None else head.seq
+    is_stopped = threading.Event()
+
+    def on_progress(seq: int) -> None:
+        if is_stopped.is_set():
+            raise InterruptedError
+        advance(seq, last)
+
+    threads = set(threading.enumerate())
+    try:
+        return replay_store(store, target=target, on_progress=on_progress)
+    except KeyboardInterrupt:
+        is_stopped.set()
+        for thread in set(threading.enumerate()) - threads:
+            thread.join(END_S)
+        raise
+
+
+def _show(report: ReplayReport) -> None:
+    line(f"replay: byte-identical to record {report.seq:,}", style="bold green")
+    faults = f", {count(report.faults, 'fault')} among them" if report.faults else ""
+    line(f"  {count(report.steps, 'step')} executed again{faults}")
+    line(
+        f"  {count(report.intents, 'effect')} asked for again, "
+        f"{count(report.receipts, 'receipt')} checked again"
+    )
+    line(
+        f"  {count(report.records, 'record')} in {count(report.frames, 'frame')}, "
+        f"{report.fuel:,} units of fuel, {report.seconds:.1f} s"
+    )
+    if report.environmental:
+        line(
+            f"  {count(report.environmental, 'fault')} of the machine taken as recorded",
+            style="yellow",
+        )
+    if report.fuel_taken:
+        line(
+            f"  the fuel of {count(report.fuel_taken, 'step')} taken as recorded: "
+            "another engine version ran them",
+            style="yellow",
+        )
+    line(f"  root {hash_text(report.log_root)}")
+
+
+def _show_divergence(divergence: Divergence) -> None:
+    note(f"aos: {divergence}", style="red")
+    for each in divergence.differences:
+        _show_difference(each)
+
+
+def _show_difference(found: Difference) -> None:
+    line(found.field, style="bold")
+    if not found.places:
+        line(f"  recorded    {short(found.recorded, VALUE_CHARACTERS)}")
+        line(f"  recomputed  {short(found.recomputed, VALUE_CHARACTERS)}")
+    for place in found.places:
+        line(f"  {place.path}")
+        line(f"    recorded    {short(place.recorded, VALUE_CHARACTERS)}")
+        line(f"    recomputed  {short(place.recomputed, VALUE_CHARACTERS)}")

@@ -1,0 +1,216 @@
+"""``aos run``: drive a world in the foreground (spec/cli.md, C-25)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Annotated, Final, Protocol
+
+import typer
+from rich.live import Live
+from rich.text import Text
+
+from aos.audit.words import count
+from aos.core.ports import BlobReader
+from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.http import HttpExecutor
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import Executor
+from aos.host.executors.timer import TimerExecutor
+from aos.host.runner import Ended, Started, Status, run_world
+from aos.values.digests import Hash, hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import errors, line, note, print_json
+
+PLAIN_EVERY_S: Final = 10.0
+"""How often a plain line tells the status where there is no terminal for a live one."""
+
+REFUSED_SHOWN: Final = 10
+
+
+def run(
+    *,
+    until_idle: Annotated[
+        bool,
+        typer.Option("--until-idle", help="End when nothing is left that this process could do."),
+    ] = False,
+    executors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M:A",
+            help="Python effects, run in a process of their own: package.module:attribute or "
+            "path/to/file.py:attribute. May be given several times.",
+        ),
+    ] = None,
+    allow_http: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A host that sys/http.request@1 may reach; none otherwise. "
+            "May be given several times.",
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Run a world until Ctrl-C, or until it is idle."""
+    try:
+        with _screen() as screen:
+            ended = asyncio.run(
+                run_world(
+                    world,
+                    executors=lambda read, world: _executors(
+                        read, world, executors or [], allow_http or []
+                    ),
+                    until_idle=until_idle,
+                    report=note,
+                    on_fold=screen.fold,
+                    on_started=_started,
+                    on_status=screen.status,
+                )
+            )
+    except KeyboardInterrupt:
+        # Signals are the runner's while the world is open: this one came before or after that.
+        note("stopped; everything acknowledged is durable")
+        return
+    if json:
+        print_json(_document(ended))
+    else:
+        _summary(ended)
+
+
+def _executors(
+    read: BlobReader, world: Hash, specs: Sequence[str], allow_http: Sequence[str]
+) -> list[Executor]:
+    return [
+        TimerExecutor(report=note),
+        BlobExecutor(read, report=note),
+        HttpExecutor(allow_http, read=read, report=note),
+        *(PythonExecutor(spec, world=world, report=note) for spec in specs),
+    ]
+
+
+def _started(found: Started) -> None:
+    number = found.open_intents
+    again = f", {count(number, 'open effect')} published again" if number else ""
+    note(f"running {found.folder.path} from record {found.seq:,}{again} (Ctrl-C stops it)")
+
+
+class _Screen(Protocol):
+    def fold(self, done: int, total: int) -> None: ...
+
+    def status(self, status: Status) -> None: ...
+
+
+@contextmanager
+def _screen() -> Iterator[_Screen]:
+    """A line that is drawn anew on a terminal; elsewhere a plain line now and then."""
+    if not errors().is_terminal:
+        yield _Plain()
+        return
+    with Live(
+        console=errors(),
+        refresh_per_second=8,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as live:
+        yield _Terminal(live)
+
+
+class _Terminal:
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def fold(self, done: int, total: int) -> None:
+        self._show(_folding(done, total), "dim")
+
+    def status(self, status: Status) -> None:
+        self._show(_status(status), "cyan")
+
+    def _show(self, text: str, style: str) -> None:
+        self._live.update(Text(text, style=style, no_wrap=True, overflow="ellipsis"))
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._last = monotonic()
+        self._told = -1
+
+    def fold(self, done: int, total: int) -> None:
+        if self._is_time():
+            note(_folding(done, total))
+
+    def status(self, status: Status) -> None:
+        seq = status.stats.figures.seq
+        if seq != self._told and self._is_time():
+            self._told = seq
+            note(_status(status))
+
+    def _is_time(self) -> bool:
+        now = monotonic()
+        if now - self._last < PLAIN_EVERY_S:
+            return False
+        self._last = now
+        return True
+
+
+def _folding(done: int, total: int) -> str:
+    return f"reading the journal: record {done:,} of {total:,}"
+
+
+def _status(status: Status) -> str:
+    figures = status.stats.figures
+    waiting = sum(status.waiting.values())
+    parts = [
+        f"record {figures.seq:,}",
+        count(figures.cells, "cell"),
+        f"{status.steps_per_s:,.0f} steps/s",
+        f"{count(figures.open_intents, 'effect')} open",
+    ]
+    if waiting:
+        parts.append(f"{waiting:,} without executor")
+    if figures.faults:
+        parts.append(count(figures.faults, "fault"))
+    if status.stats.no_room is not None:
+        parts.append("no room on the disk")
+    return " · ".join(parts)
+
+
+def _document(ended: Ended) -> dict[str, object]:
+    figures = ended.stats.figures
+    return {
+        "idle": ended.is_idle,
+        "seq": figures.seq,
+        "cells": figures.cells,
+        "events": figures.events,
+        "steps": figures.steps,
+        "receipts": figures.receipts,
+        "faults": figures.faults,
+        "open_intents": figures.open_intents,
+        "waiting": dict(ended.waiting),
+        "refused": {hash_text(intent): why for intent, why in ended.refused.items()},
+    }
+
+
+def _summary(ended: Ended) -> None:
+    figures = ended.stats.figures
+    how = "idle" if ended.is_idle else "stopped"
+    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
+    if figures.faults:
+        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
+    parts.append(f"{count(figures.open_intents, 'effect')} open")
+    line(f"{how} at record {figures.seq:,}: {', '.join(parts)}")
+    for effect, waiting in ended.waiting.items():
+        line(
+            f"  {waiting:,} wait for {effect}, which nobody here runs "
+            "(add --executors MODULE:ATTRIBUTE)",
+            style="yellow",
+        )
+    refused = list(ended.refused.items())
+    for intent, why in refused[:REFUSED_SHOWN]:
+        line(f"  the receipt for {hash_text(intent)[:23]}… was {why}", style="red")
+    if len(refused) > REFUSED_SHOWN:
+        line(f"  and {len(refused) - REFUSED_SHOWN} more (--json lists them all)", style="red")

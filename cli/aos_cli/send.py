@@ -1,0 +1,293 @@
+"""``aos send``: events into a world (spec/cli.md, C-22 to C-24)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, BinaryIO, Final
+
+import typer
+
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.errors import AosError, BadUsage, Refused, Unavailable
+from aos.host.client import Item, Writer, open_writer
+from aos.manifest.effective import Effective
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+from aos_cli.cells import cell_document, cell_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json_line
+from aos_cli.progress import Advance, progress
+
+LINE_BYTES_MAX: Final = 20 * 1024 * 1024
+CHUNK_BYTES: Final = 256 * 1024
+REFUSALS_SHOWN: Final = 10
+STDIN: Final = "-"
+CELLS_SHOWN: Final = 8
+FIELDS: Final = "{schema, value, submission_id?}"
+UNROUTED: Final = "reached nobody: no workflow subscribes to it"
+
+
+def send(
+    schema: Annotated[
+        str | None,
+        typer.Argument(metavar="SCHEMA", help="The event's schema; or - for JSON lines on stdin."),
+    ] = None,
+    value: Annotated[str | None, typer.Argument(metavar="JSON", help="The event.")] = None,
+    *,
+    jsonl: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Many events, a line each: {schema, value, submission_id?}."
+        ),
+    ] = None,
+    submission_id: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Submission id: makes sending it again harmless."),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    """Send one event or many; prints their sequence numbers once they are durable."""
+    if schema == STDIN and value is None and jsonl is None:
+        schema, jsonl = None, STDIN
+    if schema is not None and value is not None and jsonl is None:
+        item = Item(schema=schema, value=_json(value, "JSON"), submission_id=submission_id)
+        return _send_one(world, item, json=json)
+    if schema is not None or value is not None or jsonl is None:
+        raise BadUsage("send: expected SCHEMA JSON, or --jsonl FILE, or - (see aos send --help)")
+    if submission_id is not None:
+        raise BadUsage("--id goes with one event; of JSON lines, each has its own submission_id")
+    with _opened(jsonl) as lines:
+        return _send_many(world, lines, json=json)
+
+
+def _send_one(world: Path, item: Item, *, json: bool) -> int:
+    with ExitStack() as stack:
+        writer = _writer(stack, world)
+        answers = _Answers(writer, is_json=json, is_each_shown=True)
+        answers.take(writer.send([item], batch_items=1))
+    return answers.exit_code()
+
+
+def _send_many(world: Path, lines: _Lines, *, json: bool) -> int:
+    """Send all that can be read. A refused event does not stop the others."""
+    with ExitStack() as stack:
+        writer = _writer(stack, world)
+        answers = _Answers(writer, is_json=json, is_each_shown=lines.is_typed)
+        is_quiet = not json and not lines.is_typed
+        try:
+            with progress("sending") if is_quiet else nullcontext() as advance:
+                for items in lines.items():
+                    answers.take(writer.send(items), advance)
+        except (AosError, KeyboardInterrupt):
+            answers.summary("before that: ")
+            raise
+    answers.summary()
+    if lines.problem is not None:
+        raise lines.problem
+    return answers.exit_code()
+
+
+def _writer(stack: ExitStack, world: Path) -> Writer:
+    with progress("reading the journal") as advance:
+        return stack.enter_context(open_writer(world, progress=advance))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lines:
+    """JSON lines of a file. After ``items`` has ended, ``problem`` is why it ended early."""
+
+    file: BinaryIO
+    name: str
+    is_typed: bool = False
+    """They are typed on a terminal: each is answered."""
+    problem: AosError | None = None
+    number: int = 0
+    _rest: bytes = b""
+
+    def items(self) -> Iterator[Iterable[Item]]:
+        """Groups of what has come: a file is one, a pipe's are as large as it is ahead of us.
+
+        Everything before a line that is not one is in them; nothing after it is read.
+        """
+        if not self.file.seekable():
+            while self.problem is None and (lines := self._come()):
+                yield list(self._read(lines))
+            return
+        yield self._read(self._all())
+
+    def _all(self) -> Iterator[bytes]:
+        while lines := self._come():
+            yield from lines
+
+    def _come(self) -> list[bytes]:
+        """The next whole lines; waits for one. Empty at the end."""
+        while True:
+            try:
+                data = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # of every buffered file
+            except OSError as error:
+                self.problem = Unavailable(f"{self.name}: cannot be read on: {error.strerror}")
+                return []
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            if not data:
+                lines, self._rest = [self._rest] if self._rest else [], b""
+                return lines
+            if lines or len(self._rest) > LINE_BYTES_MAX:
+                return lines or [self._rest]
+
+    def _read(self, lines: Iterable[bytes]) -> Iterator[Item]:
+        for data in lines:
+            self.number += 1
+            if not data.strip():
+                continue
+            try:
+                yield _item(data, f"{self.name}:{self.number}")
+            except BadUsage as problem:
+                self.problem = problem
+                return
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[_Lines]:
+    if name == STDIN:
+        if sys.stdin is None:
+            raise BadUsage("stdin is closed: expected JSON lines on it")
+        yield _Lines(file=sys.stdin.buffer, name="stdin", is_typed=sys.stdin.isatty())
+        return
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise BadUsage(
+            f"{name}: the file cannot be read: {error.strerror} (expected JSON lines)"
+        ) from error
+    with file:
+        yield _Lines(file=file, name=name)
+
+
+class _Answers:
+    """What came of the events so far, told as it comes."""
+
+    def __init__(self, writer: Writer, *, is_json: bool, is_each_shown: bool) -> None:
+        self._writer = writer
+        self._is_json = is_json
+        self._is_each_shown = is_each_shown
+        self._manifest: Effective | None = None
+        self._seqs: tuple[int, int] | None = None
+        self._counts = {"admitted": 0, "duplicate": 0, "refused": 0}
+        self._rules: set[Rule] = set()
+
+    def take(self, answers: Iterable[Answer], advance: Advance | None = None) -> None:
+        for answer in answers:
+            kind = _kind(answer)
+            self._counts[kind] += 1
+            number = sum(self._counts.values())
+            if isinstance(answer, Refusal):
+                self._rules.add(answer.rule)
+            else:
+                first, last = self._seqs or (answer.seq, answer.seq)
+                self._seqs = min(first, answer.seq), max(last, answer.seq)
+            if self._is_json:
+                print_json_line(self._document(answer, number), at_once=True)
+            elif isinstance(answer, Refusal):
+                self._show_refusal(answer, number)
+            elif self._is_each_shown:
+                line(self._words(answer))
+            if advance is not None:
+                advance(number, 0)
+
+    def summary(self, how: str = "") -> None:
+        """Tell how many were taken. Each was told already where each is shown."""
+        if self._is_json or self._is_each_shown:
+            return
+        hidden = self._counts["refused"] - REFUSALS_SHOWN
+        if hidden > 0:
+            note(f"and {hidden:,} more were refused (--json tells of each)", style="red")
+        parts = [f"{self._counts['admitted']:,} admitted"]
+        for kind, words in (("duplicate", "sent before"), ("refused", "refused")):
+            if self._counts[kind]:
+                parts.append(f"{self._counts[kind]:,} {words}")
+        where = ""
+        if self._seqs is not None:
+            first, last = self._seqs
+            where = f" (record {first:,})" if first == last else f" (records {first:,} to {last:,})"
+        line(how + ", ".join(parts) + where)
+
+    def exit_code(self) -> int:
+        if not self._rules:
+            return 0
+        is_busy = self._rules == {Rule.WORLD_IS_BUSY}
+        return Unavailable.exit_code if is_busy else Refused.exit_code
+
+    def _in_force(self) -> Effective | None:
+        if self._manifest is None:
+            self._manifest = self._writer.about().manifest
+        return self._manifest
+
+    def _document(self, answer: Answer, number: int) -> dict[str, object]:
+        found: dict[str, object] = {"number": number, "answer": _kind(answer)}
+        match answer:
+            case Admitted(seq=seq, to=to):
+                found["seq"] = seq
+                found["to"] = [cell_document(cell, self._in_force()) for cell in to]
+            case Duplicate(seq=seq):
+                found["seq"] = seq
+            case Refusal(rule=rule, message=message):
+                found["rule"] = rule.value
+                found["message"] = message
+        return found
+
+    def _words(self, answer: Admitted | Duplicate) -> str:
+        if isinstance(answer, Duplicate):
+            return f"{answer.seq}  sent before"
+        cells = [cell_text(cell, self._in_force()) for cell in answer.to[:CELLS_SHOWN]]
+        if len(answer.to) > CELLS_SHOWN:
+            cells.append(f"{len(answer.to) - CELLS_SHOWN} more")
+        return f"{answer.seq}  → {', '.join(cells)}" if cells else f"{answer.seq}  {UNROUTED}"
+
+    def _show_refusal(self, answer: Refusal, number: int) -> None:
+        if self._counts["refused"] <= REFUSALS_SHOWN or self._is_each_shown:
+            where = "" if self._is_each_shown else f"event {number}: "
+            note(f"aos: {where}{answer.message}", style="red")
+
+
+def _kind(answer: Answer) -> str:
+    match answer:
+        case Admitted():
+            return "admitted"
+        case Duplicate():
+            return "duplicate"
+        case Refusal():
+            return "refused"
+
+
+def _json(text: str, where: str) -> object:
+    try:
+        return parse_json(text, max_bytes=LINE_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"{where}: {problem}") from problem
+
+
+def _item(data: bytes, where: str) -> Item:
+    if len(data) > LINE_BYTES_MAX:
+        raise BadUsage(f"{where}: expected at most {LINE_BYTES_MAX:,} bytes in a line")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{where}: expected UTF-8, found another byte at {error.start}") from error
+    found = _json(text, where)
+    if not isinstance(found, dict):
+        raise BadUsage(f"{where}: expected an object {FIELDS}")
+    unknown = sorted(set(found) - {"schema", "value", "submission_id"})
+    if unknown:
+        raise BadUsage(f"{where}: expected {FIELDS}, found {unknown[0]!r} in it")
+    schema, submission_id = found.get("schema"), found.get("submission_id")
+    if not isinstance(schema, str) or "value" not in found:
+        what = "value" if isinstance(schema, str) else "schema (a text)"
+        raise BadUsage(f"{where}: expected {FIELDS}, found no {what} in it")
+    if submission_id is not None and not isinstance(submission_id, str):
+        raise BadUsage(f"{where}: submission_id: expected text")
+    return Item(schema=schema, value=found["value"], submission_id=submission_id)

@@ -1,0 +1,69 @@
+"""``aos trace``: what led to something, and what came of it (spec/cli.md, C-39)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+from rich.text import Text
+from rich.tree import Tree
+
+from aos.audit.render import Branch, lines, plain
+from aos.audit.trace import trace as find_trace
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import console, line, print_json, safe, show
+from aos_cli.reading import looking_at
+
+_STYLES: Final = {
+    "event": "cyan",
+    "emitted": "cyan",
+    "step": "green",
+    "intent": "yellow",
+    "receipt": "yellow",
+    "case": "bold",
+    "left_out": "dim",
+}
+
+
+def trace(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SEQ|INTENT|WORKFLOW KEY",
+            help="A record, an intent by its hash or the first 8 digits or more, or a cell.",
+        ),
+    ],
+    *,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """The causal tree: event, steps, effects, receipts; for what is stuck, why and what to do."""
+    with looking_at(world) as view:
+        found = find_trace(view, words)
+    if json:
+        print_json(found.to_document())
+        return
+    branches = lines(found)
+    if not console().is_terminal:
+        for each in plain(branches):
+            line(each)
+        return
+    for branch in branches:
+        show(_tree(branch))
+
+
+def _tree(root: Branch) -> Tree:
+    """Without recursion: a trace may be deeper than Python's stack."""
+    drawn = Tree(_label(root), guide_style="dim")
+    todo = [(root, drawn)]
+    while todo:
+        branch, at = todo.pop()
+        todo.extend((child, at.add(_label(child))) for child in branch.children)
+    return drawn
+
+
+def _label(branch: Branch) -> Text:
+    text = safe(branch.text, "red" if branch.is_bad else _STYLES.get(branch.kind))
+    if branch.is_target:
+        text.append("  ◀", style="bold")
+    return text

@@ -1,0 +1,60 @@
+"""``aos verify``: chain, signatures and hashes, nothing executed (spec/cli.md, C-41)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aos.audit.findings import VerifyReport
+from aos.audit.verify_world import verify_world
+from aos.audit.words import count
+from aos.errors import Damage, sentence
+from aos.host.folder import open_folder
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+
+FINDINGS_SHOWN: Final = 20
+
+
+def verify(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
+    """Check the chain, every signature and every hash, without executing anything."""
+    folder = open_folder(world)
+    with progress("verifying") as advance:
+        report = verify_world(folder.path, on_progress=lambda seq: advance(seq, 0))
+    if report.world is not None and report.world != folder.world:
+        raise Damage(
+            sentence(
+                "the store holds another world",
+                where=str(folder.path),
+                expected=hash_text(folder.world),
+                found=hash_text(report.world),
+                hint="world.json and store/ belong together; restore both from one copy",
+            )
+        )
+    if json:
+        print_json(report.to_document())
+    else:
+        _show(report)
+    return 0 if report.is_sound else Damage.exit_code
+
+
+def _show(report: VerifyReport) -> None:
+    if report.is_sound:
+        line(f"verify: sound to record {report.seq:,}", style="bold green")
+    else:
+        total = len(report.findings) + report.unlisted
+        note(f"aos: the world is damaged: {count(total, 'finding')}", style="red")
+        for each in report.findings[:FINDINGS_SHOWN]:
+            line(f"  {each.kind.value}: {each}", style="red")
+        if total > FINDINGS_SHOWN:
+            line(f"  and {total - FINDINGS_SHOWN:,} more (--json lists them)", style="red")
+    line(f"  {count(report.frames, 'frame')}, {count(report.records, 'record')} in one chain")
+    line(
+        f"  {count(report.signatures, 'signature')} and {count(report.blobs, 'blob')} checked, "
+        f"{count(report.values, 'value')} by their schemas"
+    )
+    what = f"{count(report.rows, 'derived row')} recomputed" if report.folded else "not recomputed"
+    line(f"  {what}, {report.seconds:.1f} s")
+    if report.log_root is not None:
+        line(f"  root {hash_text(report.log_root)}")

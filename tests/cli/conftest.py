@@ -1,0 +1,109 @@
+"""The command line, run in this process, and worlds to run it on."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from aos.host.client import open_writer
+from aos.host.folder import init_world
+from aos_cli.main import run_command
+from tests.cli.shell import Aos, Result, in_silence
+from tests.host import puppet
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No world by chance, and no colours."""
+    for name in ("AOS_WORLD", "FORCE_COLOR", "COLUMNS", "SHOP_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def aos(capsys: pytest.CaptureFixture[str]) -> Aos:
+    """``aos("inspect", "cells", world=path)``: its exit code, and what it wrote."""
+
+    def run(*words: str | Path, world: Path | None = None) -> Result:
+        where = [] if world is None else ["--world", str(world)]
+        capsys.readouterr()
+        code = run_command([*map(str, words), *where])
+        out, err = capsys.readouterr()
+        return Result(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the puppet's manifest: its cells do what their events say."""
+    folder = tmp_path_factory.mktemp("manifest")
+    for name, data in puppet.files().items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "world"
+    init_world(path)
+    with open_writer(path) as writer:
+        writer.apply(puppet.manifest())
+    return path
+
+
+@pytest.fixture
+def world(template: Path, tmp_path: Path) -> Path:
+    """A world with the puppet's manifest in force."""
+    path = tmp_path / "world"
+    shutil.copytree(template, path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A world to look at: two cells have counted, one waits for an effect, one has failed."""
+    path = tmp_path_factory.mktemp("lived-in") / "world"
+    shutil.copytree(template, path)
+    events = [
+        puppet.do("ada", submission_id="first"),
+        puppet.do("bob"),
+        puppet.do("ada"),
+        puppet.do("wait", puppet.asks("hello")),
+        puppet.do("bad", b"\xff"),
+    ]
+    with open_writer(path) as writer:
+        list(writer.send(events))
+    assert in_silence("run", "--until-idle", "--world", path) == 0
+    return path
+
+
+EFFECTS = """
+from aos.worker import Executors, effect
+
+@effect("host/echo@1")
+def echo(params, ctx):
+    print("echoing", params["word"])
+    return params
+
+echoes = Executors("echoes", [echo])
+"""
+
+
+@pytest.fixture(scope="session")
+def echoes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What ``--executors`` takes to have the puppet's effect carried out."""
+    file = tmp_path_factory.mktemp("effects") / "effects.py"
+    file.write_text(EFFECTS)
+    return f"{file}:echoes"
+
+
+@pytest.fixture(scope="session")
+def settled(lived_in: Path, echoes: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same world after its effect was carried out."""
+    path = tmp_path_factory.mktemp("settled") / "world"
+    shutil.copytree(lived_in, path)
+    assert in_silence("run", "--until-idle", "--executors", echoes, "--world", path) == 0
+    return path

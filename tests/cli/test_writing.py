@@ -1,0 +1,364 @@
+"""init, apply, send and run, in this process (C-20 to C-25)."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aos.core.answers import Refusal, Rule
+from aos.errors import Unavailable
+from aos.host.client import Item, Writer, open_writer
+from tests.cli.shell import ROOT, Aos
+from tests.host import puppet
+
+
+def line(key: str, **more: object) -> str:
+    return json.dumps({"schema": puppet.DO, "value": {"key": key}, **more}) + "\n"
+
+
+# init
+
+
+def test_init_makes_a_world_and_says_what_comes_next(aos: Aos, tmp_path: Path) -> None:
+    """C-20"""
+    world = tmp_path / "a world"
+
+    found = aos("init", world, "--executor", "payments")
+
+    lines = found.out.splitlines()
+    assert found.code == 0
+    assert lines[0] == f"new world in {world}"
+    assert lines[-1] == f"next: aos apply PATH --world '{world}'"
+    assert (world / "keys" / "executors" / "payments.key").exists()
+
+
+def test_init_as_json(aos: Aos, tmp_path: Path) -> None:
+    """C-20"""
+    found = aos("init", tmp_path / "w", "--operator", "ops", "--executor", "shop", "--json")
+
+    document = found.json
+    assert list(document) == ["world", "path", "created", "operator", "executors"]
+    assert document["operator"] == "ops"
+    assert [each["name"] for each in document["executors"]] == ["shop"]
+    assert document["executors"][0]["public_key"].startswith("ed25519:")
+
+
+def test_init_leaves_a_folder_alone_that_holds_anything(aos: Aos, tmp_path: Path) -> None:
+    """C-20"""
+    (tmp_path / "letter.txt").write_text("dear")
+
+    found = aos("init", tmp_path)
+
+    assert found.code == 1
+    assert found.err == (
+        f"aos: {tmp_path}: expected an empty or new folder, found 'letter.txt'; "
+        "nothing was changed\n"
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["letter.txt"]
+
+
+# apply
+
+
+def test_apply_shows_what_changes_with_authority_apart(
+    aos: Aos, manifest: Path, tmp_path: Path
+) -> None:
+    """C-21"""
+    world = tmp_path / "w"
+    aos("init", world)
+
+    dry = aos("apply", manifest, "--dry-run", world=world)
+    applied = aos("apply", manifest, world=world)
+    again = aos("apply", manifest, world=world)
+
+    sections = ["definitions", "routes", "authority: who may do what"]
+    assert [each for each in dry.out.splitlines() if not each.startswith(" ")][:-1] == sections
+    assert dry.out.endswith("it could be applied now (this was a dry run: nothing has changed)\n")
+    assert "  + workflow host/puppet@1 may emit host/echo@1\n" in applied.out
+    assert "\napplied as record 2\n  blake3:" in applied.out
+    assert again.out.startswith("nothing changes\nalready in force\n  blake3:")
+    assert (dry.code, applied.code, again.code) == (0, 0, 0)
+
+
+def test_many_definitions_of_a_kind_that_are_all_new_are_one_line(aos: Aos, tmp_path: Path) -> None:
+    """C-21"""
+    world = tmp_path / "w"
+    aos("init", world)
+
+    text = aos("apply", ROOT / "manifests" / "orders", "--dry-run", world=world).out.splitlines()
+
+    [schemas] = [each for each in text if "schema" in each]
+    assert schemas.startswith("  + ")
+    assert schemas.endswith(" schemas (--json lists them)")
+    assert "  + workflow shop/ledger@1" in text
+    assert "  + workflow shop/order@1 may emit shop/card.charge@1" in text
+
+
+def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
+    """C-21"""
+    world = tmp_path / "w"
+    aos("init", world)
+
+    first = aos("apply", manifest, "--json", world=world).json
+    again = aos("apply", manifest, "--json", world=world).json
+
+    keys = ["manifest", "applied", "in_force", "seq", "changes", "blockers", "refused"]
+    assert list(first) == list(again) == keys
+    assert list(first["changes"]) == [
+        "definitions", "routes", "routes_reordered", "limits", "authority",
+    ]  # fmt: skip
+    assert (first["applied"], first["in_force"], first["seq"]) == (True, True, 2)
+    assert (again["applied"], again["in_force"], again["seq"]) == (False, True, None)
+    assert first["refused"] is again["refused"] is None
+    assert "+ schema host/Do@1" in first["changes"]["definitions"]
+
+
+def test_apply_is_refused_with_the_list_of_what_stands_in_the_way(
+    aos: Aos, lived_in: Path, tmp_path: Path
+) -> None:
+    """C-21"""
+    other = tmp_path / "other"
+    other.mkdir()
+    for name, data in puppet.files(version=2).items():
+        (other / name).write_bytes(data)
+
+    dry = aos("apply", other, "--dry-run", world=lived_in)
+    applied = aos("apply", other, world=lived_in)
+    document = aos("apply", other, "--json", world=lived_in).json
+
+    assert (dry.code, applied.code) == (1, 1)
+    assert "  ~ workflow host/puppet@1: limits\n" in dry.out
+    assert "  ~ host/puppet@1 effects: 63 -> 62\n" in dry.out
+    assert dry.err.splitlines()[0] == (
+        "aos: it could not be applied now: 2 things stand in the way"
+    )
+    assert dry.err.splitlines()[1:] == applied.err.splitlines()[1:]
+    assert applied.err.startswith("aos: refused: the world is not quiescent: 2 things")
+    assert "  host/puppet@1 wait: intent_is_open, host/echo@1 of record 11\n" in applied.err
+    assert document["refused"]["rule"] == "world_is_not_quiescent"
+    assert document["blockers"][1]["cell"] == {"workflow": "host/puppet@1", "key": "wait"}
+    assert document["in_force"] is False
+
+
+# send
+
+
+def test_an_event_is_answered_with_its_record_and_the_cells_that_it_reached(
+    aos: Aos, world: Path
+) -> None:
+    """C-22, C-23"""
+    first = aos("send", puppet.DO, '{"key": "ada"}', "--id", "x", world=world)
+    again = aos("send", puppet.DO, '{"key": "ada"}', "--id", "x", world=world)
+    other = aos("send", puppet.DO, '{"key": "bob"}', "--id", "x", world=world)
+    nobody = aos("send", "host/Word@1", '{"word": "hi"}', world=world)
+
+    assert first == (0, "3  → host/puppet@1 ada\n", "")
+    assert again == (0, "3  sent before\n", "")
+    assert (other.code, other.out) == (1, "")
+    assert "is record 3, which is another event" in other.err
+    assert nobody == (0, "4  reached nobody: no workflow subscribes to it\n", "")
+
+
+def test_many_events_are_counted_and_a_refused_one_stops_no_other(
+    aos: Aos, world: Path, tmp_path: Path
+) -> None:
+    """C-22, C-23"""
+    file = tmp_path / "events.jsonl"
+    bad = json.dumps({"schema": puppet.DO, "value": {}}) + "\n"
+    file.write_text(line("a", submission_id="1") + "\n" + bad + line("b") + line("c"))
+
+    found = aos("send", "--jsonl", file, world=world)
+    again = aos("send", "--jsonl", file, "--json", world=world)
+
+    assert found.code == 1
+    assert found.out == "3 admitted, 1 refused (records 3 to 5)\n"
+    assert found.err == "aos: event 2: host/Do@1: $.key: missing: expected text\n"
+    assert again.code == 1
+    assert again.lines == [
+        {"number": 1, "answer": "duplicate", "seq": 3},
+        {
+            "number": 2, "answer": "refused", "rule": "event_is_invalid",
+            "message": "host/Do@1: $.key: missing: expected text",
+        },
+        {
+            "number": 3, "answer": "admitted", "seq": 6,
+            "to": [{"workflow": "host/puppet@1", "key": "b"}],
+        },
+        {
+            "number": 4, "answer": "admitted", "seq": 7,
+            "to": [{"workflow": "host/puppet@1", "key": "c"}],
+        },
+    ]  # fmt: skip
+
+
+BROKEN = [
+    ("nonsense\n", '$: expected a JSON value, found "nonsense" at line 1, column 1'),
+    ("[]\n", "expected an object {schema, value, submission_id?}"),
+    ('{"schema": "a/B@1"}\n', "expected {schema, value, submission_id?}, found no value in it"),
+    ('{"value": 1}\n', "expected {schema, value, submission_id?}, found no schema (a text) in it"),
+    (
+        '{"schema": "a/B@1", "value": 1, "id": "x"}\n',
+        "expected {schema, value, submission_id?}, found 'id' in it",
+    ),
+    (
+        '{"schema": "a/B@1", "value": 1, "submission_id": 1}\n',
+        "submission_id: expected text",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "error"), BROKEN, ids=lambda given: given[:30])
+def test_a_line_that_is_not_one_ends_the_reading_and_what_came_before_is_sent(
+    aos: Aos, world: Path, tmp_path: Path, broken: str, error: str
+) -> None:
+    """C-24"""
+    file = tmp_path / "events.jsonl"
+    file.write_text(line("a") + line("b") + broken + line("c"))
+
+    found = aos("send", "--jsonl", file, world=world)
+
+    assert found == (2, "2 admitted (records 3 to 4)\n", f"aos: {file}:3: {error}\n")
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line(
+    aos: Aos, world: Path, tmp_path: Path
+) -> None:
+    """C-24"""
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b"\n" + line("a").encode() + b'{"schema": "\xff"}')
+
+    found = aos("send", "--jsonl", file, world=world)
+
+    assert found.code == 2
+    assert found.err == f"aos: {file}:3: expected UTF-8, found another byte at 12\n"
+
+
+def test_what_has_come_from_a_pipe_is_sent_before_more_comes(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-24"""
+    reading, writing = os.pipe()
+    answered = threading.Event()
+    groups: list[int] = []
+    send = Writer.send
+
+    def counting(self: Writer, items: Any, **more: Any) -> Iterator[Any]:
+        items = list(items)
+        yield from send(self, items, **more)
+        groups.append(len(items))
+        answered.set()
+
+    def produce() -> None:
+        os.write(writing, (line("a") + line("b")).encode())
+        assert answered.wait(10)
+        os.write(writing, line("c").encode()[:-1])
+        os.close(writing)
+
+    monkeypatch.setattr(Writer, "send", counting)
+    with os.fdopen(reading, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        producer = threading.Thread(target=produce)
+        producer.start()
+        found = aos("send", "-", world=world)
+        producer.join()
+
+    assert found == (0, "3 admitted (records 3 to 5)\n", "")
+    assert groups == [2, 1]
+
+
+def test_what_was_acknowledged_is_told_when_the_rest_fails(
+    aos: Aos, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-24"""
+    file = tmp_path / "events.jsonl"
+    file.write_text(line("a") + line("b"))
+    send = Writer.send
+
+    def failing(self: Writer, items: Any, **more: Any) -> Iterator[Any]:
+        first: Item = next(iter(items))
+        yield from send(self, [first], **more)
+        raise Unavailable("the world went away")
+
+    monkeypatch.setattr(Writer, "send", failing)
+
+    found = aos("send", "--jsonl", file, world=world)
+
+    assert found == (
+        4, "before that: 1 admitted (record 3)\n", "aos: the world went away\n",
+    )  # fmt: skip
+
+
+def test_ten_refusals_are_told_and_the_others_counted(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-23"""
+    stdin = io.TextIOWrapper(io.BytesIO(b'{"schema": "a/B@1", "value": 1}\n' * 13))
+    monkeypatch.setattr(sys, "stdin", stdin)
+
+    found = aos("send", "-", world=world)
+
+    assert (found.code, found.out) == (1, "0 admitted, 13 refused\n")
+    assert len(found.err.splitlines()) == 11
+    assert found.err.endswith("and 3 more were refused (--json tells of each)\n")
+
+
+def test_only_a_busy_world_is_exit_4(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-23"""
+    refusal = Refusal(rule=Rule.WORLD_IS_BUSY, message="too much")
+
+    monkeypatch.setattr(Writer, "send", lambda *_, **__: iter([refusal]))
+
+    assert aos("send", puppet.DO, '{"key": "a"}', world=world) == (4, "", "aos: too much\n")
+
+
+# run
+
+
+def test_run_until_idle_says_what_was_done_and_what_waits_for_whom(aos: Aos, world: Path) -> None:
+    """C-25"""
+    with open_writer(world) as writer:
+        list(writer.send([puppet.do("a", puppet.asks("x", "y")), puppet.do("b", b"?")]))
+
+    found = aos("run", "--until-idle", world=world)
+
+    assert found.code == 0
+    assert found.out == (
+        "idle at record 7: 2 steps, 0 receipts, 1 fault (aos inspect faults), 2 effects open\n"
+        "  2 wait for host/echo@1, which nobody here runs (add --executors MODULE:ATTRIBUTE)\n"
+    )
+    first, *rest = found.err.splitlines()
+    assert first == f"running {world} from record 4 (Ctrl-C stops it)"
+    assert any("effect host/echo@1 is waiting for an executor" in each for each in rest)
+    assert any(each.startswith("host/puppet@1 failed at record 7: ") for each in rest)
+
+
+def test_run_carries_out_effects_of_python_and_ends_idle(
+    aos: Aos, lived_in: Path, echoes: str, tmp_path: Path
+) -> None:
+    """C-25"""
+    world = tmp_path / "w"
+    shutil.copytree(lived_in, world)
+
+    found = aos("run", "--until-idle", "--executors", echoes, "--json", world=world)
+
+    assert found.code == 0
+    assert list(found.json) == [
+        "idle", "seq", "cells", "events", "steps", "receipts", "faults", "open_intents",
+        "waiting", "refused",
+    ]  # fmt: skip
+    assert found.json["idle"] is True
+    assert (found.json["receipts"], found.json["open_intents"]) == (1, 0)
+    assert (found.json["waiting"], found.json["refused"]) == ({}, {})
+    assert "1 open effect published again" in found.err
+    assert "[echoes] echoing hello" in found.err

@@ -28,19 +28,19 @@ class Refused(AosError):
 
 
 class BadUsage(AosError):
-    """The caller's words cannot be understood: an unknown name, a malformed value. Nothing has changed."""
+    """The caller's words cannot be understood: an unknown name, a malformed value. No change."""
 
     exit_code = 2
 
 
 class Damage(AosError):
-    """Stored bytes disagree with themselves, or replay computed something else than was recorded."""
+    """Stored bytes disagree with themselves, or replay computed other than what was recorded."""
 
     exit_code = 3
 
 
 class Unavailable(AosError):
-    """The world is busy, held by another process, or out of room. The same request may pass later."""
+    """The world is busy, held by another process, or out of room; the same may pass later."""
 
     exit_code = 4
 

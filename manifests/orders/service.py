@@ -221,18 +221,30 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
+class CannotServe(Exception):
+    """Before anything was served."""
+
+
 async def serve(*, books: Path, port: int, temper: Temper) -> None:
     """Serve until SIGTERM or SIGINT; then finish what was begun."""
-    file = BooksFile(books)
+    try:
+        file = BooksFile(books)
+    except OSError as error:
+        raise CannotServe(f"{books}: the books cannot be opened: {error.strerror}") from error
     shop = Shop(file, temper)
     tasks: set[asyncio.Task[None]] = set()
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    server = await loop.create_server(
-        lambda: Connection(shop, tasks), "127.0.0.1", port, backlog=1024
-    )
+    try:
+        server = await loop.create_server(
+            lambda: Connection(shop, tasks), "127.0.0.1", port, backlog=1024
+        )
+    except OSError as error:
+        raise CannotServe(
+            f"127.0.0.1:{port}: {os.strerror(error.errno or 0)} (choose another --port; 0 is any)"
+        ) from error
     host, bound = server.sockets[0].getsockname()[:2]
     sys.stdout.write(f"http://{host}:{bound}\n")
     sys.stdout.flush()
@@ -253,7 +265,12 @@ def main() -> None:
     parser.add_argument("--stall-ms", type=int, default=1500, help="how late")
     options = vars(parser.parse_args())
     books, port = options.pop("books"), options.pop("port")
-    asyncio.run(serve(books=books, port=port, temper=Temper(**options)))
+    if not 0 <= port < 65536:
+        parser.error(f"--port: expected 0 to 65535, found {port}")
+    try:
+        asyncio.run(serve(books=books, port=port, temper=Temper(**options)))
+    except CannotServe as problem:
+        sys.exit(f"service.py: {problem}")
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ def test_the_demo_holds_and_every_command_that_it_shows_can_be_done_by_hand(
     by_hand = aos(*shlex.split(trace)[1:])
     assert by_hand.code == 0
     assert by_hand.out in found.out
+    assert "→ waiting · reserve (attempt 1)" in by_hand.out, "annotations are shown"
     [figures] = re.findall(r"^  (\d+) steps executed again", found.out, re.MULTILINE)
     assert int(figures) > 60
 

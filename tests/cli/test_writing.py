@@ -297,6 +297,14 @@ def test_what_was_acknowledged_is_told_when_the_rest_fails(
     )  # fmt: skip
 
 
+def test_a_closed_stdin_is_told(aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+
+    found = aos("send", "-", world=world)
+
+    assert found == (2, "", "aos: stdin is closed: expected JSON lines on it\n")
+
+
 def test_ten_refusals_are_told_and_the_others_counted(
     aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

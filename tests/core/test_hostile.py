@@ -184,7 +184,8 @@ def world_of(outputs: list[bytes]) -> MemoryWorld:
 
     def buyer(envelope: Envelope) -> Any:
         n = event_of(envelope)["$value"].get("n")
-        return GOOD_OUTPUT if n is None or n < 100 else outputs[n - 100]
+        number = -1 if n is None else n - 100
+        return outputs[number] if 0 <= number < len(outputs) else GOOD_OUTPUT
 
     def audit(envelope: Envelope) -> Any:
         return {"state": envelope["state"] or encode([])}

@@ -224,6 +224,25 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
+def test_a_port_in_use_and_books_that_cannot_be_opened_are_told_in_a_sentence(file: Path) -> None:
+    command = [sys.executable, str(ROOT / "manifests/orders/service.py")]
+    with serving(file) as service:
+        port = service.url.rpartition(":")[2]
+        taken, nowhere = (
+            subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+            for words in (
+                ["--books", f"{file}.other", "--port", port],
+                ["--books", str(file / "none")],
+            )
+        )
+
+    assert (taken.returncode, taken.stdout) == (nowhere.returncode, nowhere.stdout) == (1, "")
+    assert taken.stderr == (
+        f"service.py: 127.0.0.1:{port}: Address already in use (choose another --port; 0 is any)\n"
+    )
+    assert nowhere.stderr.startswith(f"service.py: {file}/none: the books cannot be opened: ")
+
+
 def test_many_at_once_are_each_booked_once(file: Path) -> None:
     with serving(file, *ORDERLY) as service, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: service.charge(f"ord-{n % 50}", f"k-{n % 50}"), range(400)))

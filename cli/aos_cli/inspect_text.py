@@ -203,6 +203,8 @@ def cell(found: Found) -> None:
         ("module", found["module_hash"]),
     ]
     pairs += [("why", _reason(each)) for each in found["reasons"]]
+    if found["fault"] is not None and found["fault"]["engine_text"] is not None:
+        pairs.append(("engine", found["fault"]["engine_text"].strip()))
     fields(pairs)
     if found["state"] is not None:
         _section("state")

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from aos.audit.words import count
 from aos.core.ports import BlobReader
+from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.python import PythonExecutor
@@ -71,8 +72,8 @@ def run(
                     on_status=screen.status,
                 )
             )
-    except KeyboardInterrupt:
-        # Signals are the runner's while the world is open: this one came before or after that.
+    except (KeyboardInterrupt, Stopping):
+        # A signal while the journal was read; or one that came before or after the runner took them.
         note("stopped; everything acknowledged is durable")
         return
     if json:
@@ -205,8 +206,7 @@ def _summary(ended: Ended) -> None:
     line(f"{how} at record {figures.seq:,}: {', '.join(parts)}")
     for effect, waiting in ended.waiting.items():
         line(
-            f"  {waiting:,} wait for {effect}, which nobody here runs "
-            "(add --executors MODULE:ATTRIBUTE)",
+            f"  {waiting:,} wait for {effect}, which {_why_not(effect, ended)}",
             style="yellow",
         )
     refused = list(ended.refused.items())

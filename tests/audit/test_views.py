@@ -158,7 +158,7 @@ def test_a_row_of_a_cell_says_how_it_stands() -> None:
         "declared": None,
         "fault": {
             "kind": "trap", "message": "step: an unreachable instruction is reached",
-            "detail": None, "environmental": False, "record": 18,
+            "detail": None, "environmental": False, "record": 18, "engine_text": None,
         },
         "in_flight": 0, "mailbox": 1, "mail_uncounted": 0, "last_record": 18,
         "last_active_ns": failed["last_active_ns"], "state_size": None,

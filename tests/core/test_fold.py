@@ -174,6 +174,7 @@ def test_the_damage_says_what_cannot_be() -> None:
         (manifest, replace(manifest, serial=1), "manifest serial: expected 0, found 1"),
         (event, replace(event, seq=4), "record 3 calls itself record 4"),
         (event, replace(event, to=(("t/nobody@1", b""),)), "is for t/nobody@1, which the manifest"),
+        (event, replace(event, schema="t/Key@1"), "delivers t/Key@1 to t/buyer@1, which takes no"),
         (step, replace(step, entry=(3, 1)), "takes mail (3, 1), where (3, 0) stands first"),
         (step, replace(step, depth=1), "names record 3 as its cause, 1 events away"),
         (step, replace(step, abandoned=(Hash(bytes(32)),)), "abandons intents and keeps their"),

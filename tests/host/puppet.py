@@ -1,6 +1,6 @@
 """A world on disk whose cells do what their events say, by the puppet module.
 
-host/puppet@1   host/Do@1 {key, out?}: counts its steps; ``out`` is the output of the step
+host/puppet@1   host/Do@1 {key, out?, trap?}: counts its steps; ``out`` is the output of the step
 """
 
 from __future__ import annotations
@@ -23,7 +23,16 @@ def files(
 ) -> dict[str, bytes]:
     word: object = {"record": {"word": {"text": {}}}}
     own = [
-        schema(DO, {"record": {"key": {"text": {}}, "out": {"option": {"bytes": {}}}}}),
+        schema(
+            DO,
+            {
+                "record": {
+                    "key": {"text": {}},
+                    "out": {"option": {"bytes": {}}},
+                    "trap": {"option": {"bool": {}}},
+                }
+            },
+        ),
         schema("host/Key@1", {"text": {}}),
         schema("host/Count@1", {"nat": {}}),
         schema("host/Word@1", word),
@@ -82,3 +91,7 @@ def asks_for(*effects: tuple[str, Any]) -> bytes:
 def do(key: str, out: bytes | None = None, submission_id: str | None = None) -> Item:
     value: Any = {"key": key, "out": out}
     return Item(schema=DO, value=encode(value), submission_id=submission_id)
+
+
+def trap(key: str) -> Item:
+    return Item(schema=DO, value=encode({"key": key, "trap": True}))

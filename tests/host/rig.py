@@ -25,7 +25,7 @@ from aos.host.restore import restore
 from aos.host.stamps import Sources
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
-from aos.store.store import Sealed, Store
+from aos.store.store import NO_NOTES, Sealed, Store
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, derive
 from tests.memory_world import (
@@ -133,13 +133,20 @@ class FaultyStore:
         self.gate = threading.Event()
         self.gate.set()
 
-    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+    def append(
+        self,
+        group: Sequence[Sealed],
+        head: Head,
+        *,
+        expected: Hash,
+        notes: Mapping[int, str] = NO_NOTES,
+    ) -> None:
         self.entered.set()
         assert self.gate.wait(TIMEOUT_S), "the test never opened the gate"
         self.attempts.append(tuple(each.frame.hash for each in group))
         if self.failures:
             raise self.failures.pop(0)
-        self.store.append(group, head, expected=expected)
+        self.store.append(group, head, expected=expected, notes=notes)
         self.groups.append(tuple(each.frame for each in group))
 
     def __getattr__(self, name: str) -> Any:

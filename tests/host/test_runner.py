@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pytest
 
 from aos.core.answers import Admitted, Answer, Refusal
+from aos.core.faults import FaultKind
 from aos.core.records import Receipt, Start, from_bytes
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.client import Item, ask_running, open_writer
@@ -32,7 +33,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
-from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, manifest
+from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, manifest, trap
 
 T = TypeVar("T")
 WAIT_S = 20.0
@@ -254,11 +255,26 @@ def test_the_effects_of_a_failed_instance_are_canceled(world: Path) -> None:  # 
 
 def test_a_fault_is_told_with_the_engines_words(world: Path) -> None:  # H-85
     lines: list[str] = []
-    trap = encode({"fault": {"kind": "puppet", "message": "as asked"}})
-    send(world, do("a", trap))
+    fault = encode({"fault": {"kind": "puppet", "message": "as asked"}})
+    send(world, do("a", fault))
     ended = run(world, until_idle=True, report=lines.append)
     assert ended.stats.figures.faults == 1
     assert any(line.startswith(f"{PUPPET} failed at record ") for line in lines)
+
+
+def test_the_engines_words_are_kept_beside_the_journal(world: Path) -> None:  # H-85
+    send(world, trap("a"))
+    lines: list[str] = []
+    run(world, until_idle=True, report=lines.append)
+    with open_reader(world) as reader:
+        ((seq, cell),) = ((each.fault_seq, each) for each in reader.state.cells.values())
+        assert cell.fault is not None
+        assert cell.fault.kind is FaultKind.TRAP
+        assert seq is not None
+        noted = reader.store.note(seq)
+        assert noted is not None
+        assert "wasm" in noted
+        assert reader.store.note(seq - 1) is None
 
 
 # Clients and manifests beside a running world

@@ -53,7 +53,7 @@ def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
     assert (found.pid, found.host) == (child.pid, socket.gethostname())
     assert str(caught.value) == (
         f"{tmp_path}: the world is written by pid {child.pid} on {found.host} since {found.since} "
-        "(stop that process, or go through its socket)"
+        "(stop that process, or send and apply through it)"
     )
     assert found.since.endswith("Z")
     assert issubclass(WorldIsHeld, Unavailable)

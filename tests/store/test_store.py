@@ -352,6 +352,18 @@ def test_blobs_are_listed_ascending(store: AnyStore) -> None:
     assert list(store.blob_hashes()) == sorted({**blobs, **many})
 
 
+def test_notes_come_with_their_group_and_are_found_by_record(store: AnyStore) -> None:
+    journal = grown(store, 1)
+    journal.event()
+    sealed = journal.seal()
+    seq = sealed.frame.header.last
+    expected = sealed.frame.header.prev
+    store.append([sealed], journal.head(), expected=expected, notes={seq: "an engine says é"})
+
+    assert store.note(seq) == "an engine says é"
+    assert store.note(seq - 1) is None
+
+
 def test_the_host_keeps_values_of_its_own(store: AnyStore) -> None:
     assert store.meta_get("anchor") is None
     store.meta_put("anchor", b"1")

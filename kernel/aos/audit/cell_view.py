@@ -11,6 +11,7 @@ from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.record_view import Document, fault_document
 from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
+from aos.core.faults import Fault
 from aos.core.records import CellId
 from aos.core.state import Cell, EventMail, Mail
 from aos.errors import BadUsage, sentence
@@ -53,7 +54,7 @@ def _cell_row(view: View, cell: Cell) -> Document:
     size = None if state is None else len(state) if isinstance(state, bytes) else state.size
     fault = None
     if cell.fault is not None:
-        fault = {**fault_document(cell.fault), "record": cell.fault_seq}
+        fault = _fault(view, cell, cell.fault)
     return {
         "workflow": cell.id[0],
         "key": view.lens.key(cell.id, hash=cell.workflow_hash),
@@ -148,13 +149,18 @@ def faults(
     return page("faults", found, limit, offset, partial(_fault_row, view))
 
 
+def _fault(view: View, cell: Cell, fault: Fault) -> Document:
+    seq = cell.fault_seq
+    note = None if seq is None else view.journal.note(seq)
+    return {**fault_document(fault), "record": seq, "engine_text": note}
+
+
 def _fault_row(view: View, cell: Cell) -> Document:
     assert cell.fault is not None
     return {
         "workflow": cell.id[0],
         "key": view.lens.key(cell.id, hash=cell.workflow_hash),
-        **fault_document(cell.fault),
-        "record": cell.fault_seq,
+        **_fault(view, cell, cell.fault),
         "mailbox": len(cell.mailbox),
         "mail_uncounted": cell.mail_uncounted,
         "advice": ADVICE[cell.fault.kind],

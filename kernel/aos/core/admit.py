@@ -25,9 +25,9 @@ from aos.core.records import CellId, Event, Manifest, Receipt, Ref, Stamp, Start
 from aos.core.state import OpenIntent, State, Submission
 from aos.errors import Damage
 from aos.manifest.effective import Effective, Executor
-from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
+from aos.values.schema import Schema
 from aos.values.show import describe
 
 NODE: Final = "node"
@@ -132,7 +132,6 @@ def admit_event(
         return _no(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
     try:
         data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)
-        value = schema.from_record(data)
     except ValueProblem as error:
         return _no(Rule.EVENT_IS_INVALID, f"{given.schema}: {error}")
     known_id = _submitted(state, given, stamp, data)
@@ -150,7 +149,7 @@ def admit_event(
             f"{given.schema} has {reached} subscriptions: expected at most {DELIVERIES_MAX}",
         )
     try:
-        targets = route(effective, given.schema, value)
+        targets = route(effective, schema, data)
     except ValueProblem as error:
         return _no(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
     to, overloaded = place(state, targets, Counter())
@@ -215,14 +214,16 @@ def _is_forgotten(state: State, earlier: Submission, stamp: Stamp) -> bool:
     return earlier.at_ns < now - state.effective.limits.dedup_ns
 
 
-def route(effective: Effective, schema: str, value: Value) -> list[CellId]:
-    """The cells that an event goes to, in manifest order.
+def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
+    """The cells that an event goes to, in manifest order. ``data`` is its normal form.
 
     Raises:
         ValueProblem: A key is missing, does not fit or is too long; no target gets the event then.
     """
     targets: list[CellId] = []
-    for each in effective.routes(schema):
+    routes = effective.routes(schema.name)
+    value = schema.from_record(data) if routes else None
+    for each in routes:
         key = each.key(value)
         if len(key) > KEY_BYTES_MAX:
             raise ValueProblem(

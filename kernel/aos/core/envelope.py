@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from aos.core.faults import MESSAGE_BYTES_MAX, Fault, FaultKind, clipped
-from aos.values.cbor import Value, decode_ingress, encode_text_keyed
+from aos.manifest.effective import Workflow
+from aos.values.cbor import Value, decode_ingress, encode_text, encode_text_keyed
 from aos.values.errors import ValueProblem, quoted
 
 NAME_BYTES_MAX: Final = 256
@@ -33,6 +34,14 @@ def input_envelope(
     if ctx is not None:
         envelope["ctx"] = ctx
     return encode_text_keyed(envelope)
+
+
+def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:
+    """The canonical bytes of an event as its receiver takes it: of itself, or in its arm. They were
+    checked when the event was admitted or emitted, so nothing is read here."""
+    if schema == workflow.event.name:
+        return value
+    return b"\xa2\x64$tag" + encode_text(workflow.arms[schema]) + b"\x66$value" + value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from aos.core.continuation import takes
 from aos.core.faults import Fault, FaultKind
 from aos.core.frame import Frame, follow
 from aos.core.identity import idempotency_key, submission_hash
@@ -290,9 +291,11 @@ def _emit(state: State, event: Emitted, cause: Mail, seq: int, index: int) -> No
 
 
 def _spread(
-    state: State, mail: Mail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
+    state: State, mail: EventMail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
 ) -> None:
     for id in to:
+        if not takes(_workflow(state, id, seq), mail.schema):
+            raise Damage(f"record {seq} delivers {mail.schema} to {id[0]}, which takes no such")
         _deliver(state, _cell(state, id, seq), mail)
     for id in overloaded:
         _overload(state, _cell(state, id, seq), seq)

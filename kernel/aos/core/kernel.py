@@ -17,7 +17,7 @@ from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_receipt,
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.fold import fold
 from aos.core.frame import Frame, Tip, is_signed, seal
-from aos.core.identity import ENTROPY_BYTES, submission_hash
+from aos.core.identity import ENTROPY_BYTES
 from aos.core.inputs import (
     SEMANTICS,
     EventInput,
@@ -37,7 +37,6 @@ from aos.core.records import (
     Record,
     Stamp,
     Step,
-    slot_hash,
     to_bytes,
 )
 from aos.core.state import OpenIntent, State
@@ -207,7 +206,7 @@ class Kernel:
                 self._settled.append(Settled(record.intent, record.seq, receipt_digest(record)))
                 self._abandoned.extend(record.abandoned)
             case Event(submission_id=str(name)):
-                payload = submission_hash(record.schema, slot_hash(record.value))
+                payload = self.state.submissions[name].payload
                 self._submissions.append(Submitted(name, record.seq, payload))
             case _:
                 pass

@@ -18,6 +18,7 @@ from aos.core.envelope import (
     Output,
     input_envelope,
     read_output,
+    wrapped,
 )
 from aos.core.faults import Fault, FaultKind
 from aos.core.identity import event_hash, idempotency_key, intent_hash, step_entropy
@@ -25,7 +26,7 @@ from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
 from aos.core.state import Cell, EventMail, Mail, State
 from aos.manifest.effective import Effective, Workflow
-from aos.values.cbor import Value, encode_text_keyed
+from aos.values.cbor import encode_text_keyed
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
 
@@ -106,7 +107,7 @@ def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
 def _call(run: _Run) -> Call:
     workflow, state, (_, key) = run.workflow, run.state, run.cell.id
     schema = workflow.event
-    value = schema.encode(_delivered(run))
+    value = _delivered(run)
     ctx = None
     if workflow.context:
         ctx = encode_text_keyed(
@@ -141,14 +142,12 @@ def _call(run: _Run) -> Call:
     )
 
 
-def _delivered(run: _Run) -> Value:
+def _delivered(run: _Run) -> bytes:
     mail = run.mail
-    if not isinstance(mail, EventMail):
-        return continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
-    value = run.effective.schemas[mail.schema].from_record(slot_bytes(mail.value, run.read))
-    wrapped = run.workflow.wrap(mail.schema, value)
-    assert wrapped is not None, "routes are deliverable: manifest rule"
-    return wrapped
+    if isinstance(mail, EventMail):
+        return wrapped(run.workflow, mail.schema, slot_bytes(mail.value, run.read))
+    value = continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
+    return run.workflow.event.encode(value)
 
 
 def _take(run: _Run, output: Output, ran: Ran) -> Step:
@@ -222,11 +221,10 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
         )
     try:
         data = schema.from_ingress(event.value, max_bytes=run.effective.limits.event_bytes)
-        value = schema.from_record(data)
     except ValueProblem as error:
         raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
     try:
-        targets = route(run.effective, event.schema, value)
+        targets = route(run.effective, schema, data)
     except ValueProblem as error:
         raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
     for workflow, key in targets:

@@ -24,7 +24,7 @@ MODULES_MAX: Final = 64
 
 
 def load_manifest_files(path: Path) -> Loaded:
-    """Read and check the manifest at ``path``: one file, or a folder (air.md, "Files").
+    """Read and check the manifest at ``path``: one file, or a folder (H-60).
 
     Raises:
         BadUsage: There is nothing at ``path``.

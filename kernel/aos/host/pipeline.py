@@ -74,7 +74,8 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultNote:
-    """An instance failed. ``engine_text`` is the engine's own wording, which no record holds."""
+    """An instance failed. ``engine_text`` is the engine's own wording, which no record holds: the
+    store keeps it as a note."""
 
     seq: int
     cell: CellId
@@ -180,7 +181,7 @@ class Pipeline:
         group: list[Unit] = []
         try:
             while group := self._take():
-                self._commit([unit.sealed for unit in group if unit.sealed is not None])
+                self._commit(group)
                 self._durable(group)
                 group = self._release(group)
                 self._released()
@@ -211,15 +212,22 @@ class Pipeline:
             self._room.notify_all()
         return []
 
-    def _commit(self, frames: list[Sealed]) -> None:
+    def _commit(self, group: Sequence[Unit]) -> None:
+        frames = [unit.sealed for unit in group if unit.sealed is not None]
         if not frames:
             return
+        texts = {
+            note.seq: note.engine_text
+            for unit in group
+            for note in unit.faults
+            if note.engine_text is not None
+        }
         head = Head.of(frames[-1].tip).signed(self._key)
         pause_s = RETRY_FIRST_S
         while True:
             was_hurrying = self._is_hurrying
             try:
-                self._store.append(frames, head, expected=self._follows)
+                self._store.append(frames, head, expected=self._follows, notes=texts)
             except NoRoom as problem:
                 if was_hurrying:
                     raise Stopping(

@@ -36,7 +36,8 @@ class Sources:
     random: Callable[[int], bytes] = field(default_factory=_Drawn)
 
     def stamp(self) -> Stamp:
-        return Stamp(self.clock_ns(), self.random(ENTROPY_BYTES))
+        # A machine that has lost its clock may stand before 1970, which is no stamp.
+        return Stamp(max(0, self.clock_ns()), self.random(ENTROPY_BYTES))
 
     def salt(self) -> bytes:
         return self.random(SALT_BYTES)

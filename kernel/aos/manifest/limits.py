@@ -92,7 +92,7 @@ STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
 
 WORLD_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
     {
-        "event_bytes": Range(low=1, high=16 * MIB),
+        "event_bytes": Range(low=4 * KIB, high=16 * MIB),
         "cascade_depth": Range(low=1, high=100_000),
         "cascade_steps": Range(low=1, high=10_000_000),
         "mailbox": Range(low=1, high=10_000_000),

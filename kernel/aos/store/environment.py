@@ -31,7 +31,7 @@ MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
 """Address space to reserve: 1 TiB, or less where a limit of the process forbids it."""
 
 READERS_MAX: Final = 512
-TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
+TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "notes", "meta")
 FORMAT: Final = b"1"
 _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16

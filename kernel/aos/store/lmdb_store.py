@@ -8,6 +8,7 @@ Its tables:
     blobs        content hash                         the bytes
     intents      intent hash                          IntentRow
     submissions  submission id                        SubmissionRow
+    notes        a record's sequence (u64, big end)   words about it, UTF-8
     meta         name                                 what the host put there
 """
 
@@ -24,6 +25,7 @@ from aos.errors import Damage, Unavailable, sentence
 from aos.store.environment import Access, Environment, Txn, acquire, release
 from aos.store.rows import KEY_BYTES_MAX, IntentRow, SubmissionRow, submission_key
 from aos.store.store import (
+    NO_NOTES,
     Sealed,
     check_blobs,
     check_expected,
@@ -93,7 +95,14 @@ class LmdbStore:
     def head(self) -> Head | None:
         return self._read(self._head)
 
-    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+    def append(
+        self,
+        group: Sequence[Sealed],
+        head: Head,
+        *,
+        expected: Hash,
+        notes: Mapping[int, str] = NO_NOTES,
+    ) -> None:
         self._check_writable()
         check_group(group, head, expected)
         frames = [(_key(each.frame.header.first), each.frame.to_bytes()) for each in group]
@@ -101,8 +110,9 @@ class LmdbStore:
         check_blobs(blobs)
         submissions = submission_changes(group)
         opened = sum(len(each.opened) + len(each.settled) for each in group)
-        rows = len(frames) + len(blobs) + len(submissions) + opened
-        needed = sum(len(data) for _, data in frames) + sum(map(len, blobs.values()))
+        texts = [(_key(seq), text.encode(errors="replace")) for seq, text in notes.items()]
+        rows = len(frames) + len(blobs) + len(submissions) + len(texts) + opened
+        needed = sum(len(data) for _, data in (*frames, *texts)) + sum(map(len, blobs.values()))
         tables = self._environment.tables
         with self._environment.write(needed + rows * _ROW_ROOM) as txn:
             check_expected(self._head(txn), head, expected, self.where)
@@ -116,6 +126,8 @@ class LmdbStore:
                 txn.put(intent, row.to_bytes(), db=tables["intents"])
             for submission in submissions.values():
                 txn.put(submission.key, submission.to_bytes(), db=tables["submissions"])
+            for key, text in texts:
+                txn.put(key, text, db=tables["notes"])
             txn.put(_HEAD, head.to_bytes(), db=tables["system"])
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
@@ -241,7 +253,12 @@ class LmdbStore:
     def _submission_row(self, key: bytes, data: bytes) -> SubmissionRow:
         return self._named(f"submission {key!r}", partial(SubmissionRow.from_bytes, key), data)
 
-    # The host's own values
+    # Beside the journal
+
+    def note(self, seq: int) -> str | None:
+        table = self._environment.tables["notes"]
+        data = self._read(lambda txn: txn.get(_key(seq), db=table))
+        return None if data is None else data.decode(errors="replace")
 
     def meta_get(self, name: str) -> bytes | None:
         table = self._environment.tables["meta"]

@@ -108,7 +108,7 @@ class WorldLock:
         return sentence(
             f"the world is written by {who}",
             where=str(self.folder),
-            hint="stop that process, or go through its socket",
+            hint="stop that process, or send and apply through it",
         )
 
 

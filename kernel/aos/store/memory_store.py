@@ -10,6 +10,7 @@ from aos.core.frame import Frame, Head
 from aos.errors import Unavailable
 from aos.store.rows import IntentRow, SubmissionRow
 from aos.store.store import (
+    NO_NOTES,
     Sealed,
     check_blobs,
     check_expected,
@@ -35,6 +36,7 @@ class MemoryStore:
         self._blobs: dict[Hash, bytes] = {}
         self._intents: dict[Hash, IntentRow] = {}
         self._submissions: dict[str, SubmissionRow] = {}
+        self._notes: dict[int, str] = {}
         self._meta: dict[str, bytes] = {}
         self._is_closed = False
 
@@ -42,7 +44,14 @@ class MemoryStore:
         self._check_open()
         return self._head
 
-    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+    def append(
+        self,
+        group: Sequence[Sealed],
+        head: Head,
+        *,
+        expected: Hash,
+        notes: Mapping[int, str] = NO_NOTES,
+    ) -> None:
         self._check_open()
         check_group(group, head, expected)
         for sealed in group:
@@ -56,7 +65,11 @@ class MemoryStore:
                 self._blobs.update(sealed.blobs)
             self._intents.update(intents)
             self._submissions.update(submission_changes(group))
+            self._notes.update(notes)
             self._head = head
+
+    def note(self, seq: int) -> str | None:
+        return self._notes.get(seq)
 
     def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
         head = self.head()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from aos.core.frame import NO_FRAME, Frame, Head, Tip
 from aos.errors import Damage, sentence
@@ -69,6 +70,9 @@ class Sealed(Protocol):
     def submissions(self) -> Sequence[Submitted]: ...
 
 
+NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
+
+
 class Store(Protocol):
     """Frames, blobs and derived rows of one world."""
 
@@ -76,10 +80,18 @@ class Store(Protocol):
         """Return the head, its signature not checked; None before the genesis is durable."""
         ...
 
-    def append(self, group: Sequence[Sealed], head: Head, *, expected: Hash) -> None:
+    def append(
+        self,
+        group: Sequence[Sealed],
+        head: Head,
+        *,
+        expected: Hash,
+        notes: Mapping[int, str] = NO_NOTES,
+    ) -> None:
         """Make ``group`` durable in one transaction, with ``head`` over its last frame.
 
         ``expected`` is the hash of the frame that the group follows, ``NO_FRAME`` at genesis.
+        ``notes`` are words for people about records of the group, by sequence; nothing hashes them.
 
         Raises:
             NoRoom: The file system is full. Nothing has changed; the same call may pass later.
@@ -139,6 +151,10 @@ class Store(Protocol):
 
     def submissions(self) -> Iterator[SubmissionRow]:
         """Yield the rows of all submissions, ascending by the bytes of the id."""
+        ...
+
+    def note(self, seq: int) -> str | None:
+        """Return what was noted of the record with this sequence."""
         ...
 
     def meta_get(self, name: str) -> bytes | None:

@@ -209,8 +209,8 @@ class ChildExecutor:
 
     def _tell_again(self, ending: str) -> None:
         self._report(
-            f"executor {self._name}: its process died ({ending}); it is started again, "
-            f"{len(self._backlog)} tasks are open"
+            f"executor {self._name}: its process died ({ending}); it is started again; "
+            f"open tasks: {len(self._backlog)}"
         )
 
     def _tell_over(self, deaths: int, ending: str) -> None:

@@ -17,6 +17,7 @@ from aos_cli.output import note
 
 BUG = 70
 INTERRUPTED = 130
+WORLD_NAMES = ("--world", "-w")
 
 app = typer.Typer(
     name="aos",
@@ -113,12 +114,15 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
         return BadUsage.exit_code  # it has shown the help already
     context = getattr(error, "ctx", None)
     command = _asked(arguments) if context is None else context.command_path
+    hint = f"see {command} --help"
+    if command == "aos" and arguments[0].partition("=")[0] in WORLD_NAMES:
+        hint = "an option stands after its command: aos inspect world --world DIR; or set AOS_WORLD"
     say(
         BadUsage(
             sentence(
                 text[0].lower() + text[1:],
                 where=command.removeprefix("aos").strip() or None,
-                hint=f"see {command} --help",
+                hint=hint,
             )
         )
     )

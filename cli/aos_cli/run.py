@@ -73,7 +73,7 @@ def run(
                 )
             )
     except (KeyboardInterrupt, Stopping):
-        # A signal while the journal was read; or one that came before or after the runner took them.
+        # A signal while the journal was read, or before or after the runner took signals.
         note("stopped; everything acknowledged is durable")
         return
     if json:
@@ -194,6 +194,12 @@ def _document(ended: Ended) -> dict[str, object]:
         "waiting": dict(ended.waiting),
         "refused": {hash_text(intent): why for intent, why in ended.refused.items()},
     }
+
+
+def _why_not(effect: str, ended: Ended) -> str:
+    if effect in ended.given_up:
+        return "its executor here gave up (it is tried again when the world is run again)"
+    return "nobody here runs (add --executors MODULE:ATTRIBUTE)"
 
 
 def _summary(ended: Ended) -> None:

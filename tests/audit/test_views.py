@@ -254,6 +254,9 @@ def test_intents_are_open_unless_others_are_asked_for() -> None:
     assert intents(view(), status=None)["total"] == 6
     by_effect = intents(view(), status=None, effect="sys/timer.set")
     assert [row["effect"] for row in by_effect["intents"]] == [TIMER]
+    assert intents(view(), status=None, effect="timer.set")["total"] == 1
+    with pytest.raises(BadUsage, match="no effect is called 'chrage': expected one of"):
+        intents(view(), effect="chrage")
     by_key = intents(view(), status=None, workflow="order", key_prefix="ord-2", limit=1)
     assert (by_key["total"], by_key["next_offset"]) == (3, 1)
 

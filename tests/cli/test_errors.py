@@ -7,10 +7,12 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+import aos_cli.entry
 import aos_cli.main
 from aos.audit import world_view
 from tests.cli.shell import Aos
@@ -159,3 +161,23 @@ def test_ctrl_c_ends_a_command_with_130(
     monkeypatch.setattr(world_view, "world", interrupt)
 
     assert aos("inspect", "world", world=template) == (130, "", "aos: interrupted\n")
+
+
+def test_ctrl_c_is_one_line_while_the_program_is_still_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C-1"""
+
+    class Interrupts:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "aos_cli.main":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "aos_cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupts(), *sys.meta_path])
+
+    with pytest.raises(SystemExit) as ended:
+        aos_cli.entry.main()
+
+    assert ended.value.code == aos_cli.entry.INTERRUPTED == aos_cli.main.INTERRUPTED
+    assert capsys.readouterr().err == "aos: interrupted\n"

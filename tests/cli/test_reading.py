@@ -100,7 +100,7 @@ def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
     assert "\nstate\n  1\n" in waits.out
     assert waits.err == "its history: aos trace host/puppet@1 wait\n"
     assert "failed: fault output_malformed at record 12" in failed.out
-    assert ["7", "host/Do@1", '{"key":"bad","out":"/w=="}'] in rows(failed.out)
+    assert ["7", "host/Do@1", '{"key":"bad","out":"/w==","trap":null}'] in rows(failed.out)
     assert list(document)[: len(ROW)] == ROW
     assert document["state"] == 2
     assert [each["kind"] for each in document["reasons"]] == ["idle"]
@@ -166,8 +166,9 @@ def test_inspect_journal(aos: Aos, lived_in: Path) -> None:
 
     assert seqs(newest.out) == [12, 13]
     assert part.out == (
-        '3\tevent\thost/Do@1 {"key":"ada","out":null} → host/puppet@1 ada (submission first)\n'
-        '4\tevent\thost/Do@1 {"key":"bob","out":null} → host/puppet@1 bob\n'
+        '3\tevent\thost/Do@1 {"key":"ada","out":null,"trap":null} → host/puppet@1 ada '
+        "(submission first)\n"
+        '4\tevent\thost/Do@1 {"key":"bob","out":null,"trap":null} → host/puppet@1 bob\n'
     )
     assert seqs(first.out) == [2, 3]
     assert seqs(kinds.out) == [8, 12]

@@ -6,8 +6,10 @@ import io
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 from aos.core.answers import Refusal, Rule
 from aos.errors import Unavailable
 from aos.host.client import Item, Writer, open_writer
+from aos_cli import run
 from tests.cli.shell import ROOT, Aos
 from tests.host import puppet
 
@@ -348,7 +351,46 @@ def test_run_until_idle_says_what_was_done_and_what_waits_for_whom(aos: Aos, wor
     first, *rest = found.err.splitlines()
     assert first == f"running {world} from record 4 (Ctrl-C stops it)"
     assert any("effect host/echo@1 is waiting for an executor" in each for each in rest)
-    assert any(each.startswith("host/puppet@1 failed at record 7: ") for each in rest)
+    assert any(each.startswith("host/puppet@1 b failed at record 7: ") for each in rest)
+
+
+def test_run_says_what_its_executor_gave_up(aos: Aos, world: Path, tmp_path: Path) -> None:
+    """C-25, X-57"""
+    (tmp_path / "ends.py").write_text(
+        "import os\n"
+        "from aos.worker import effect\n"
+        '@effect("host/echo@1")\n'
+        "def ends(params, ctx):\n"
+        "    os._exit(3)\n"
+    )
+    with open_writer(world) as writer:
+        list(writer.send([puppet.do("a", puppet.asks("x"))]))
+
+    found = aos("run", "--until-idle", "--executors", f"{tmp_path}/ends.py:ends", world=world)
+
+    assert found.code == 0
+    assert found.out.splitlines()[1] == (
+        "  1 wait for host/echo@1, which its executor here gave up "
+        "(it is tried again when the world is run again)"
+    )
+
+
+def test_a_run_that_is_stopped_while_it_reads_the_journal_ends_well(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-25"""
+
+    def interrupted(*_: object) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+        return "reading"
+
+    monkeypatch.setattr(run, "_folding", interrupted)
+    monkeypatch.setattr(run, "PLAIN_EVERY_S", 0.0)
+
+    found = aos("run", world=world)
+
+    assert found == (0, "", "reading\nstopped; everything acknowledged is durable\n")
 
 
 def test_run_carries_out_effects_of_python_and_ends_idle(

@@ -259,7 +259,7 @@ def test_a_fault_is_told_with_the_engines_words(world: Path) -> None:  # H-85
     send(world, do("a", fault))
     ended = run(world, until_idle=True, report=lines.append)
     assert ended.stats.figures.faults == 1
-    assert any(line.startswith(f"{PUPPET} failed at record ") for line in lines)
+    assert any(line.startswith(f"{PUPPET} a failed at record ") for line in lines)
 
 
 def test_the_engines_words_are_kept_beside_the_journal(world: Path) -> None:  # H-85

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from aos.audit.diagnosis import open_intent
-from aos.audit.lookup import find_intent, find_workflow
+from aos.audit.lookup import find_effect, find_intent, find_workflow
 from aos.audit.record_view import Document, document
 from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
@@ -40,16 +40,18 @@ def intents(
 
     def is_asked(row: Document) -> bool:
         key = row["key"] if isinstance(row["key"], str) else compact(row["key"])
-        return (
-            (name is None or row["workflow"] == name)
-            and (effect is None or effect in (row["effect"], _short_effect(row["effect"])))
-            and (key_prefix is None or key.startswith(key_prefix))
+        return (name is None or row["workflow"] == name) and (
+            key_prefix is None or key.startswith(key_prefix)
         )
 
     found = _intents_with(view, status)
     if (name, effect, key_prefix) == (None, None, None):
         return page("intents", found, limit, offset, partial(_intent_row, view))
-    rows = [row for row in (_intent_row(view, each) for each in found) if is_asked(row)]
+    rows = [_intent_row(view, each) for each in found]
+    if effect is not None:
+        called = find_effect(view.state, effect, {row["effect"] for row in rows})
+        rows = [row for row in rows if row["effect"] == called]
+    rows = [row for row in rows if is_asked(row)]
     return page("intents", rows, limit, offset, lambda row: row)
 
 
@@ -167,7 +169,3 @@ def intent(view: View, word: str) -> Document:
         "receipt": receipt,
         "reason": reason,
     }
-
-
-def _short_effect(name: str) -> str:
-    return name.partition("@")[0]

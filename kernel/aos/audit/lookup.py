@@ -86,6 +86,21 @@ def find_workflow(state: State, word: str) -> str:
         BadUsage: None or several have it.
     """
     names = workflow_names(state)
+    return _named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
+
+
+def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
+    """An effect by its name as ``find_workflow`` reads one: of the manifest in force, or one that
+    was ``seen`` in the journal.
+
+    Raises:
+        BadUsage: None or several have it.
+    """
+    names = sorted({*(state.manifest.effects if state.manifest else ()), *seen})
+    return _named("effect", word, names, "the manifest in force has none")
+
+
+def _named(what: str, word: str, names: Sequence[str], hint: str) -> str:
     for spell in _SPELLINGS:
         found = [name for name in names if word in spell(name)]
         if len(found) == 1:
@@ -93,15 +108,15 @@ def find_workflow(state: State, word: str) -> str:
         if found:
             raise BadUsage(
                 sentence(
-                    f"{word!r} is the name of several workflows",
+                    f"{word!r} is the name of several {what}s",
                     expected="one of " + ", ".join(found[:_NAMES_SHOWN]),
                 )
             )
     raise BadUsage(
         sentence(
-            f"no workflow is called {word!r}",
+            f"no {what} is called {word!r}",
             expected="one of " + _listed(names) if names else None,
-            hint=None if names else "this world has no manifest yet: aos apply PATH",
+            hint=None if names else hint,
         )
     )
 

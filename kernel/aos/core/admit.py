@@ -387,7 +387,7 @@ def _not_due(state: State, intent: OpenIntent, stamp: Stamp, read: BlobReader) -
 def _outcome(
     state: State, given: ReceiptInput, intent: OpenIntent
 ) -> tuple[str, str | None, str | None]:
-    """(outcome, schema of the payload, its problem): source section 3.5."""
+    """(outcome, schema of the payload, its problem): K-54 and K-55."""
     effective = state.effective
     workflow = effective.workflows[intent.cell[0]]
     cell = state.cells[intent.cell]

@@ -42,7 +42,7 @@ class Rule(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """Why a manifest cannot be applied now (source section 3.7)."""
+    """Why a manifest cannot be applied now (K-70)."""
 
     kind: str  # "instance_is_not_terminal" | "intent_is_open" | "mail_is_queued"
     cell: CellId

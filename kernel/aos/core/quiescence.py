@@ -1,4 +1,4 @@
-"""State -> what stands in the way of a new manifest (source section 3.7; spec/kernel.md)."""
+"""State -> what stands in the way of a new manifest (spec/kernel.md, K-61 and K-70)."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ Mail: TypeAlias = EventMail | ReceiptMail
 
 @dataclass(slots=True, eq=False)
 class Cell:
-    """An instance of a workflow (source section 3.6).
+    """An instance of a workflow (K-60).
 
     ``declared`` is the terminal status that its module last declared, ``fault`` why the kernel
     failed it. A faulted cell keeps the entry that it failed on at the head of its mailbox and what

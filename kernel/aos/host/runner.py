@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import json
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Final, TypeAlias
 
 from aos import __version__
 from aos.core.ports import BlobReader
-from aos.core.records import slot_bytes
+from aos.core.records import CellId, slot_bytes
 from aos.core.state import OpenIntent, State
 from aos.errors import AosError, BadUsage
 from aos.host.blobs import Overlay
@@ -36,11 +37,14 @@ from aos.manifest.effective import Effective
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock
 from aos.store.store import Store
+from aos.values.cbor import decode_record
 from aos.values.digests import Hash
+from aos.values.show import untyped_to_json
 
 STATUS_S: Final = 0.25
 READER_CHECK_S: Final = 60.0
 GC_THRESHOLDS: Final = (50_000, 20, 100)
+KEY_SHOWN: Final = 40
 PUBLISH_SLICE: Final = 1000
 """Tasks that a start publishes before the loop does something else."""
 
@@ -72,13 +76,15 @@ class Started:
 class Ended:
     """How a run ended: idle, or because it was asked to.
 
-    ``waiting`` counts open intents by effect that no executor here runs; ``refused`` has open
-    intents whose receipt from here was refused, and why.
+    ``waiting`` counts open intents by effect that no executor here runs, or that one gave up: the
+    latter effects are ``given_up``. ``refused`` has open intents whose receipt from here was
+    refused, and why.
     """
 
     stats: Stats
     is_idle: bool
     waiting: Mapping[str, int]
+    given_up: frozenset[str]
     refused: Mapping[Hash, str]
 
 
@@ -248,7 +254,8 @@ class _Run:
             text = (
                 note.message if note.engine_text is None else f"{note.message}: {note.engine_text}"
             )
-            self._report(f"{note.cell[0]} failed at record {note.seq}: {note.kind}: {text}")
+            cell = _cell_text(note.cell)
+            self._report(f"{cell} failed at record {note.seq}: {note.kind}: {text}")
         for intent in published.ended:
             self.receipts.ended(intent)
         self._open.update(each.intent for each in published.opened)
@@ -338,8 +345,20 @@ class _Run:
             stats=self.engine.stats(),
             is_idle=self._is_idle,
             waiting=self.pool.waiting_by_effect(),
+            given_up=self.pool.given_up(),
             refused=dict(self.receipts.refused),
         )
+
+
+def _cell_text(cell: CellId) -> str:
+    """``shop/order@1 ord-1``: the key by its own shape, cut, without what a terminal would obey."""
+    workflow, key = cell
+    if not key:
+        return workflow
+    value = untyped_to_json(decode_record(key))
+    is_plain = isinstance(value, str) and value.isprintable()
+    text = str(value) if is_plain else json.dumps(value)
+    return f"{workflow} {text if len(text) <= KEY_SHOWN else text[: KEY_SHOWN - 1] + '…'}"
 
 
 @contextlib.contextmanager

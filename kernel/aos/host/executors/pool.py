@@ -162,6 +162,10 @@ class Pool:
         """How many tasks of each effect nobody here will run."""
         return Counter(task.effect.name for task in self.waiting.values())
 
+    def given_up(self) -> frozenset[str]:
+        """The effects of ``waiting`` that have an executor here, which gave its tasks up."""
+        return frozenset(self._by_effect).intersection(self.waiting_by_effect())
+
     def cancel(self, intents: Sequence[Hash]) -> None:
         for intent in intents:
             self._waiting.pop(intent, None)

@@ -80,7 +80,7 @@ def generator(params: Plain, ctx: EffectContext) -> Iterator[Plain]:
             lambda _, _2, _3: None,
             "cannot be called with (params, ctx): missing a required argument: '_3'",
         ),
-        (lambda _, _2, *, _3: None, "missing a required argument: '_3'"),
+        (lambda _, _2, *, _3: None, "argument: '_3'"),
         (generator, "generator yields: expected a function that returns its result"),
         (charge, "acme/charge@1 is on this function already: expected one @effect"),
         ("charge", "expected a function, found 'charge'"),

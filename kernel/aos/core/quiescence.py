@@ -35,7 +35,7 @@ def blockers(state: State) -> tuple[Blocker, ...]:
     ]
     found += [
         Blocker(
-            kind="mail_is_queued", cell=id, detail=f"{len(state.cells[id].mailbox)} entries to run"
+            kind="mail_is_queued", cell=id, detail=f"mail to run: {len(state.cells[id].mailbox)}"
         )
         for id in state.ring
     ]

@@ -7,7 +7,7 @@ runs the world.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final
@@ -47,16 +47,21 @@ Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="How many a
 Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="How many to pass over.")]
 
 
+def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> None:
+    """Print a document as JSON, or in words."""
+    if json:
+        print_json(found)
+    else:
+        words(found)
+
+
 @app.command("world")
 def world_command(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
     """The world at a glance: its journal, manifest, cells and open effects."""
     with looking_at(world) as view:
         found = world_view.world(view)
     found = {"path": str(world), **found, "process": _process(world)}
-    if json:
-        print_json(found)
-    else:
-        text.world(found)
+    _show(found, text.world, json=json)
 
 
 def _process(world: Path) -> Document | None:
@@ -80,12 +85,7 @@ def manifest_command(
     """The manifest in force, or one definition of it."""
     with looking_at(world) as view:
         found = world_view.manifest(view, name)
-    if json:
-        print_json(found)
-    elif name is not None:
-        text.value(found)
-    else:
-        text.manifest(found)
+    _show(found, text.manifest if name is None else text.value, json=json)
 
 
 @app.command("cells")
@@ -112,10 +112,7 @@ def cells_command(
             limit=limit,
             offset=offset,
         )
-    if json:
-        print_json(found)
-    else:
-        text.cells(found)
+    _show(found, text.cells, json=json)
 
 
 @app.command("cell")
@@ -131,10 +128,7 @@ def cell_command(
     """One cell: its state, what it waits for, and what is in its mailbox."""
     with looking_at(world) as view:
         found = cell_view.cell(view, workflow, key)
-    if json:
-        print_json(found)
-    else:
-        text.cell(found)
+    _show(found, text.cell, json=json)
 
 
 @app.command("intents")
@@ -163,10 +157,7 @@ def intents_command(
             limit=limit,
             offset=offset,
         )
-    if json:
-        print_json(found)
-    else:
-        text.intents(found)
+    _show(found, text.intents, json=json)
 
 
 @app.command("intent")
@@ -181,10 +172,7 @@ def intent_command(
     """One intent: what was asked for, and how it ended."""
     with looking_at(world) as view:
         found = intent_view.intent(view, intent)
-    if json:
-        print_json(found)
-    else:
-        text.intent(found)
+    _show(found, text.intent, json=json)
 
 
 @app.command("faults")
@@ -202,10 +190,7 @@ def faults_command(
     """The instances that the kernel failed, why, and what mends it."""
     with looking_at(world) as view:
         found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
-    if json:
-        print_json(found)
-    else:
-        text.faults(found)
+    _show(found, text.faults, json=json)
 
 
 @app.command("record")
@@ -218,10 +203,7 @@ def record_command(
     """One record of the journal, whole."""
     with looking_at(world) as view:
         found = journal_view.record(view, seq)
-    if json:
-        print_json(found)
-    else:
-        text.value(found)
+    _show(found, text.value, json=json)
 
 
 @app.command("journal")

@@ -22,7 +22,6 @@ from aos.values.cbor import (
     decode_ingress,
     decode_record,
     encode,
-    encode_text_keyed,
     is_within,
 )
 from aos.values.errors import MalformedCbor
@@ -48,7 +47,6 @@ def nested(levels: int) -> Value:
 def test_encode_agrees_with_the_naive_encoder(value: Any) -> None:
     """V-10"""
     assert encode(value) == naive.encode(value)
-    assert encode_text_keyed(value) == naive.encode(value)
 
 
 @pytest.mark.parametrize("n", EDGES)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from aos.audit.findings import Kind
-from aos.core.admit import NODE, TIMER
+from aos.core.authority import is_misnamed, may_sign
 from aos.core.frame import is_signed
 from aos.core.identity import intent_hash
 from aos.core.inputs import SEMANTICS, GenesisInput, ManifestInput, receipt_message, world_id
@@ -32,7 +32,9 @@ from aos.core.records import (
     slot_hash,
 )
 from aos.errors import Damage, sentence
+from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective, Executor, Workflow
+from aos.manifest.names import NODE
 from aos.values.cbor import INGRESS_BYTES_MAX
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
@@ -162,7 +164,7 @@ class Contents:
         if self.genesis is None:
             return
         for each in (effective.executors or {}).values():
-            if (each.name == NODE) != (each.public_key == self.genesis.world_key):
+            if is_misnamed(each, self.genesis.world_key):
                 self.add(
                     Kind.MANIFEST_INVALID,
                     sentence(
@@ -274,18 +276,14 @@ class Contents:
         """Whether this key could sign for this effect when it was asked for, and is not revoked."""
         if self._effective is None or self.genesis is None or opened is None:
             return
-        executors = opened.executors
-        if executors is None:
-            may = record.executor == NODE and record.key_id == self.genesis.world_key
-        else:
-            named = executors.get(record.executor)
-            may = (
-                named is not None
-                and record.effect in named.effects
-                and record.key_id == named.public_key
-            )
-        in_force = (self._executors() or {}).values()
-        if not may or any(record.key_id in each.revoked_keys for each in in_force):
+        if not may_sign(
+            opened.executors,
+            self._executors(),
+            executor=record.executor,
+            effect=record.effect,
+            key_id=record.key_id,
+            world_key=self.genesis.world_key,
+        ):
             self.add(
                 Kind.AUTHORITY_MISSING,
                 f"executor {record.executor} with key {_key(record.key_id)} may not sign for "

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.words import compact, count, short, span_text, time_text
-from aos.core.admit import NODE, TIMER
 from aos.core.faults import FaultKind
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
 from aos.core.state import Cell, OpenIntent, State
 from aos.errors import Damage
+from aos.manifest.builtins import TIMER
+from aos.manifest.names import NODE
 from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Final, TypeGuard
 
 from aos.core.answers import Duplicate, Refusal, Rule
-from aos.core.continuation import REJECTED, read_payload, settled_arm, takes
+from aos.core.authority import is_misnamed, may_sign
+from aos.core.continuation import read_payload, settled_arm, takes
 from aos.core.faults import clipped
 from aos.core.frame import is_signed
 from aos.core.identity import submission_hash
@@ -24,17 +25,15 @@ from aos.core.quiescence import blockers
 from aos.core.records import CellId, Event, Manifest, Receipt, Ref, Stamp, Start, slot, slot_bytes
 from aos.core.state import OpenIntent, State, Submission
 from aos.errors import Damage
+from aos.manifest.builtins import REJECTED, TIMER
 from aos.manifest.effective import Effective, Executor
+from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.schema import Schema
 from aos.values.show import describe
 
-NODE: Final = "node"
-"""The executor that signs with the world's own key."""
-
 SUBMISSION_ID_BYTES_MAX: Final = 256
-TIMER: Final = "sys/timer.set@1"
 TIME_MAX: Final = 2**63 - 1
 ATTEMPT_MAX: Final = 2**32 - 1
 _NAMES_SAID: Final = 8
@@ -110,7 +109,7 @@ def admit_manifest(
 def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
     """What is wrong where the world's own key and the name ``node`` do not stand together."""
     for each in executors.values():
-        if (each.name == NODE) != (each.public_key == world_key):
+        if is_misnamed(each, world_key):
             return (
                 f"{NODE} must have this world's own key and nobody else may, expected ed25519:"
                 f"{world_key.hex()}, found {each.name} with ed25519:{each.public_key.hex()}"
@@ -345,15 +344,14 @@ def _is_nat(value: object, most: int) -> TypeGuard[int]:
 
 def _authority(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal | None:
     """Whether this key could sign for this effect when the intent was opened, and did."""
-    executors = intent.executors
-    if executors is None:
-        may = given.executor == NODE and given.key_id == state.world_key
-    else:
-        named = executors.get(given.executor)
-        may = (
-            named is not None and given.effect in named.effects and given.key_id == named.public_key
-        )
-    if not may or _is_revoked(state, given.key_id):
+    if not may_sign(
+        intent.executors,
+        state.effective.executors,
+        executor=given.executor,
+        effect=given.effect,
+        key_id=given.key_id,
+        world_key=state.world_key,
+    ):
         return _no(
             Rule.RECEIPT_EXECUTOR_MAY_NOT_SIGN,
             f"executor {quoted(given.executor)} with key ed25519:{given.key_id[:32].hex()} may not "
@@ -366,11 +364,6 @@ def _authority(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal
             f"the signature is not {given.executor}'s over this receipt",
         )
     return None
-
-
-def _is_revoked(state: State, key: bytes) -> bool:
-    executors = state.effective.executors or {}
-    return any(key in each.revoked_keys for each in executors.values())
 
 
 def _not_due(state: State, intent: OpenIntent, stamp: Stamp, read: BlobReader) -> Refusal | None:

@@ -11,20 +11,11 @@ from typing import Final
 from aos.core.ports import BlobReader
 from aos.core.records import Receipt, slot_bytes
 from aos.core.state import OpenIntent
+from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
-
-ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"
-REJECTED: Final = "sys/EffectReceiptRejected@1"
-ERROR: Final = "sys/EffectError@1"
-LEGACY: Final = {
-    "sys/timer.set@1": "sys/TimerFired@1",
-    "sys/blob.put@1": "sys/BlobPutResult@1",
-    "sys/blob.get@1": "sys/BlobGetResult@1",
-}
-"""Arms of AIR v2 for one effect each, used when a workflow's event has no envelope arm."""
 
 PAYLOAD_INVALID: Final = "receipt_payload_invalid"
 NO_ARM: Final = "receipt_status_has_no_arm"
@@ -69,7 +60,7 @@ def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | No
     """The continuation schema that ``workflow`` takes for this effect; None if it takes none."""
     if takes(workflow, ENVELOPE):
         return ENVELOPE
-    legacy = LEGACY.get(intent.effect.name)
+    legacy = LEGACY_ARMS.get(intent.effect.name)
     return legacy if legacy and status == "ok" and takes(workflow, legacy) else None
 
 

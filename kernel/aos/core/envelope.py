@@ -14,7 +14,7 @@ from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from aos.core.faults import MESSAGE_BYTES_MAX, Fault, FaultKind, clipped
 from aos.manifest.effective import Workflow
-from aos.values.cbor import Value, decode_ingress, encode_text, encode_text_keyed
+from aos.values.cbor import Value, decode_ingress, encode, encode_text
 from aos.values.errors import ValueProblem, quoted
 
 NAME_BYTES_MAX: Final = 256
@@ -33,7 +33,7 @@ def input_envelope(
     envelope: dict[str | int, Value] = {"version": 1, "state": state, "event": event}
     if ctx is not None:
         envelope["ctx"] = ctx
-    return encode_text_keyed(envelope)
+    return encode(envelope)
 
 
 def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:

@@ -22,7 +22,7 @@ from nacl.signing import SigningKey
 from aos.core.merkle import Tree
 from aos.core.merkle import root as merkle_root
 from aos.errors import Damage
-from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash, derive, digest
 from aos.values.errors import ValueProblem
 
@@ -71,7 +71,7 @@ class Frame:
     records: tuple[bytes, ...]
 
     def to_bytes(self) -> bytes:
-        return encode_text_keyed(
+        return encode(
             {"header": self.header.value(), "records": list(self.records), "salt": self.salt}
         )
 
@@ -225,7 +225,7 @@ class Head:
         )
 
     def message(self) -> bytes:
-        return encode_text_keyed(["aos/head/1", *self._parts()])
+        return encode(["aos/head/1", *self._parts()])
 
     def _parts(self) -> list[Value]:
         return [self.world, self.seq, self.frame, self.log_root, self.frames]
@@ -240,7 +240,7 @@ class Head:
         return is_signed(self.message(), self.signature, public_key)
 
     def to_bytes(self) -> bytes:
-        return encode_text_keyed([*self._parts(), self.signature])
+        return encode([*self._parts(), self.signature])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Head:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from aos.core.records import CellId, Stamp
-from aos.values.cbor import encode_text_keyed
+from aos.values.cbor import encode
 from aos.values.digests import Hash, derive, digest, hash_text
 
 ENTROPY_BYTES: Final = 64
@@ -52,5 +52,5 @@ def event_hash(schema: str, value: bytes) -> Hash:
 def step_entropy(stamp: Stamp, cell: CellId, seq: int) -> bytes:
     """64 bytes that differ for every delivery and never change again. Public, never a secret."""
     workflow, key = cell
-    material = encode_text_keyed([stamp.entropy, workflow, key, seq])
+    material = encode([stamp.entropy, workflow, key, seq])
     return derive("aos/entropy/1", material, ENTROPY_BYTES)

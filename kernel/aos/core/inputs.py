@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aos.core.records import Principal
-from aos.values.cbor import Value, encode_text_keyed
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, digest
 
 STATUSES: Final = ("ok", "error", "timeout", "canceled")
@@ -29,7 +29,7 @@ class GenesisInput:
     def message(nonce: bytes, world_key: bytes, operators: tuple[Principal, ...]) -> bytes:
         """What the world key signs."""
         named: list[Value] = [[each.name, each.key] for each in operators]
-        return encode_text_keyed(["aos/genesis/1", nonce, world_key, named, SEMANTICS])
+        return encode(["aos/genesis/1", nonce, world_key, named, SEMANTICS])
 
 
 def world_id(nonce: bytes, world_key: bytes) -> Hash:
@@ -59,7 +59,7 @@ class ManifestInput:
     @staticmethod
     def message(world: Hash, serial: int, document: Hash) -> bytes:
         """What the operator signs."""
-        return encode_text_keyed(["aos/apply/1", world, serial, document])
+        return encode(["aos/apply/1", world, serial, document])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def receipt_message(
     }
     if cost_cents is not None:
         body["cost_cents"] = cost_cents
-    return encode_text_keyed(["aos/receipt/1", body])
+    return encode(["aos/receipt/1", body])
 
 
 Input: TypeAlias = GenesisInput | StartInput | ManifestInput | EventInput | ReceiptInput

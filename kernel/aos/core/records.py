@@ -19,11 +19,11 @@ from aos.errors import Damage
 from aos.values.cbor import (
     Value,
     decode_record,
+    encode,
     encode_bytes,
     encode_integer,
     encode_key,
     encode_text,
-    encode_text_keyed,
     head,
 )
 from aos.values.codec import SCALAR_CODECS
@@ -449,7 +449,7 @@ def _write_fault(fault: Fault) -> bytes:
     value: dict[str | int, Value] = {"kind": fault.kind.value, "message": fault.message}
     if fault.detail is not None:
         value["detail"] = fault.detail
-    return encode_text_keyed(value)
+    return encode(value)
 
 
 def _read_fault(value: Value) -> Fault:
@@ -530,7 +530,7 @@ _CELL = _Type(_write_cell, _read_cell, _quick_cell)
 _ENTRY = _Type(_write_entry, _read_entry, _quick_entry)
 _FAULT = _Type(_write_fault, _read_fault, _carefully)
 _KEY = _Type(_write_key, _read_key, _quick_key)
-_HOST = _Type(lambda host: encode_text_keyed(dict(host)), _read_host, _carefully)
+_HOST = _Type(lambda host: encode(dict(host)), _read_host, _carefully)
 
 # Fields whose name ends in "?" are options: left out when None or empty.
 _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {

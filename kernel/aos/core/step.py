@@ -26,7 +26,7 @@ from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
 from aos.core.state import Cell, EventMail, Mail, State
 from aos.manifest.effective import Effective, Workflow
-from aos.values.cbor import encode_text_keyed
+from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
 
@@ -110,7 +110,7 @@ def _call(run: _Run) -> Call:
     value = _delivered(run)
     ctx = None
     if workflow.context:
-        ctx = encode_text_keyed(
+        ctx = encode(
             {
                 "now_ns": run.mail.root.stamp.ns,
                 "logical_now_ns": state.clock_ns,

@@ -16,7 +16,7 @@ from aos.core.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
 from aos.core.inputs import EventInput
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
-from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 
 VERSION: Final = 1
@@ -63,7 +63,7 @@ def pack(fields: Mapping[str, Value]) -> bytes:
     """One message. ``OverflowError`` when it is longer than the other side takes."""
     message: dict[str | int, Value] = {"v": VERSION}
     message.update(fields)
-    body = encode_text_keyed(message)
+    body = encode(message)
     if len(body) > MESSAGE_BYTES_MAX:
         raise OverflowError(f"a message of {len(body)} bytes")
     return len(body).to_bytes(LENGTH_BYTES, "big") + body

@@ -12,7 +12,8 @@ from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.inputs import ReceiptInput, receipt_message
 from aos.errors import AosError
 from aos.host.engine import Engine
-from aos.host.executors.task import NODE, Outcome
+from aos.host.executors.task import Outcome
+from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash
 
 BATCH_MAX: Final = 256

@@ -186,6 +186,7 @@ UNSUPPORTED_EFFECTS: Final = frozenset(
 )
 """Known by name and refused as not supported by this version."""
 
+TIMER: Final = "sys/timer.set@1"
 CONTEXT: Final = "sys/WorkflowContext@1"
 ERROR: Final = "sys/EffectError@1"
 ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"
@@ -196,7 +197,7 @@ HTTP_PARAMS: Final = "sys/HttpRequestParams@1"
 
 LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "sys/timer.set@1": "sys/TimerFired@1",
+        TIMER: "sys/TimerFired@1",
         "sys/blob.put@1": "sys/BlobPutResult@1",
         "sys/blob.get@1": "sys/BlobGetResult@1",
     }

@@ -54,10 +54,6 @@ def encode(value: Value) -> bytes:
     return _encode(value, RECORD_DEPTH_MAX)
 
 
-encode_text_keyed = encode
-"""For values whose maps have text keys only. One encoder serves both: cbor2's was no faster."""
-
-
 def head(major: int, n: int) -> bytes:
     """The shortest head; ``major`` is the major type already shifted (0x40 for bytes)."""
     if n < 24:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from aos.values.cbor import encode_text_keyed
+from aos.values.cbor import encode
 
 CODE_CHARS_MAX: Final = 128
 MESSAGE_BYTES_MAX: Final = 4096
@@ -50,7 +50,7 @@ class Failure:
 
     def payload(self) -> bytes:
         """Canonical CBOR of ``sys/EffectError@1``; a long message is cut."""
-        return encode_text_keyed(
+        return encode(
             {
                 "code": bounded(self.code, 4 * CODE_CHARS_MAX),
                 "message": bounded(self.message, MESSAGE_BYTES_MAX),

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
 from aos.errors import AosError
-from aos.values.cbor import Value, decode_record, encode_text_keyed
+from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 
 PROTOCOL: Final = 1
@@ -40,7 +40,7 @@ def frame(message: Message) -> bytes:
     Raises:
         WireProblem: It is larger than a frame may be.
     """
-    body = encode_text_keyed(cast("Value", message))
+    body = encode(cast("Value", message))
     if len(body) > FRAME_BYTES_MAX:
         raise WireProblem(f"a message has {len(body)} bytes: expected at most {FRAME_BYTES_MAX}")
     return _HEAD.pack(len(body)) + body

@@ -14,7 +14,7 @@ from aos.host.executors.settling import REFUSED, Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
-from aos.values.cbor import Value, decode_record, encode, encode_text_keyed
+from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.worker.failure import CANCELED, Failure
@@ -137,7 +137,7 @@ class BlobExecutor:
         return {"blob_ref": ref, "size": len(data), "bytes": data}
 
     def _payload(self, value: Value) -> bytes:
-        payload = encode_text_keyed(value)
+        payload = encode(value)
         if len(payload) > self._payload_bytes_max:
             raise _Failed(
                 BLOB_TOO_LARGE,

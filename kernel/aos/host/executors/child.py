@@ -11,8 +11,9 @@ from aos.core.inputs import STATUSES
 from aos.host.executors.backlog import Backlog, Work
 from aos.host.executors.life import Life, NotReady, Ready
 from aos.host.executors.settling import REFUSED, Settling
-from aos.host.executors.task import NODE, Outcome, Report, Settle, Stats, Task
+from aos.host.executors.task import Outcome, Report, Settle, Stats, Task
 from aos.manifest.effective import Effective
+from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.failure import Failure
 from aos.worker.wire import Message, WireProblem

@@ -11,7 +11,6 @@ from typing import Final
 
 from aos.errors import BadUsage, sentence
 from aos.host.executors.task import (
-    NODE,
     Executor,
     Report,
     Settle,
@@ -21,7 +20,7 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.manifest.effective import Effect, Effective
-from aos.manifest.names import is_system
+from aos.manifest.names import NODE, is_system
 from aos.values.digests import Hash
 
 TYPO: Final = 0.9

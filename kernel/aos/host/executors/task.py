@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from aos.manifest.effective import Effect, Effective
+from aos.manifest.names import NODE
 from aos.values.digests import Hash
-
-NODE: Final = "node"
-"""The executor in whose name the host signs an outcome that comes without a signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

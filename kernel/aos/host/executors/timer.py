@@ -18,12 +18,12 @@ import cbor2
 
 from aos.host.executors.settling import REFUSED, Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
+from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
-from aos.values.cbor import encode_text_keyed
+from aos.values.cbor import encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, Failure
 
-TIMER: Final = "sys/timer.set@1"
 RECHECK_S: Final = 1.0
 NS_PER_S: Final = 1_000_000_000
 BURST: Final = 256
@@ -118,7 +118,7 @@ class TimerExecutor:
             armed = self._armed.pop(intent, None)
             if armed is not None:
                 task, key = armed
-                payload = encode_text_keyed({"delivered_at_ns": now, "key": key})
+                payload = encode({"delivered_at_ns": now, "key": key})
                 self._settle(task, "ok", payload, now, key)
         self._arm()
 

@@ -20,10 +20,32 @@ from nacl.signing import SigningKey
 from aos.core.answers import Admitted, Answer
 from aos.core.faults import Fault, FaultKind
 from aos.core.frame import Frame
-from aos.core.inputs import EventInput, GenesisInput, ManifestInput, ReceiptInput
+from aos.core.inputs import (
+    AttemptInput,
+    ControlInput,
+    EventInput,
+    GenesisInput,
+    ManifestInput,
+    ReceiptInput,
+    StreamInput,
+    batch_message,
+    receipt_leaf,
+)
 from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.merkle import proof
+from aos.core.merkle import root as merkle_root
 from aos.core.ports import Call, Ran
-from aos.core.records import Faulted, Principal, Record, Stamp, Step, from_bytes, slot_bytes
+from aos.core.records import (
+    Batch,
+    CellId,
+    Faulted,
+    Principal,
+    Record,
+    Stamp,
+    Step,
+    from_bytes,
+    slot_bytes,
+)
 from aos.core.state import Cell, OpenIntent, State
 from aos.errors import Damage
 from aos.manifest.effective import Effective
@@ -283,6 +305,76 @@ class MemoryWorld:
     def fail(self, intent: OpenIntent, code: str, *, status: str = "error") -> Answer:
         error: Value = {"code": code, "message": "on purpose", "retryable": False}
         return self.settle(intent, error, status=status)
+
+    def batch(self, receipts: Sequence[ReceiptInput]) -> list[ReceiptInput]:
+        """The same receipts of the world's key, signed together."""
+        leaves = [receipt_leaf(each.message(self.state.world)) for each in receipts]
+        message = batch_message(
+            world=self.state.world,
+            executor="node",
+            key_id=bytes(WORLD_KEY.verify_key),
+            root=merkle_root(leaves),
+            size=len(leaves),
+        )
+        signature = WORLD_KEY.sign(message).signature
+        return [
+            replace(
+                each,
+                signature=signature,
+                batch=Batch(index=i, size=len(leaves), path=tuple(proof(leaves, i))),
+            )
+            for i, each in enumerate(receipts)
+        ]
+
+    def frame_of(self, intent: OpenIntent, number: int, **fields: Any) -> StreamInput:
+        """A stream frame that the world's key signs."""
+        given = StreamInput(
+            **{
+                "intent": intent.intent,
+                "effect": intent.effect.name,
+                "attempt": 1,
+                "frame_seq": number,
+                "frame_kind": "progress",
+                "payload": encode(number),
+                "executor": "node",
+                "key_id": bytes(WORLD_KEY.verify_key),
+                "signature": b"",
+                **fields,
+            }
+        )
+        return replace(
+            given, signature=WORLD_KEY.sign(given.signed_message(self.state.world)).signature
+        )
+
+    def stream(self, intent: OpenIntent, number: int, **fields: Any) -> Answer:
+        return self.kernel.admit(self.frame_of(intent, number, **fields), self.stamp())
+
+    def attempt(self, intent: OpenIntent, number: int, phase: str = "begun") -> Answer:
+        given = AttemptInput(intent=intent.intent, attempt=number, phase=phase)
+        return self.kernel.admit(given, self.stamp())
+
+    def control(
+        self,
+        action: str,
+        *,
+        cell: CellId | None = None,
+        intent: Hash | None = None,
+        value: Hash | None = None,
+        forge: Mapping[str, Any] | None = None,
+    ) -> Answer:
+        """The operator's command; ``forge`` replaces fields after signing."""
+        unsigned = ControlInput(
+            action=action,
+            principal=OPERATOR.name,
+            serial=self.state.controls,
+            signature=b"",
+            cell=cell,
+            intent=intent,
+            value=value,
+        )
+        signature = OPERATOR_KEY.sign(unsigned.message(self.state.world)).signature
+        given = replace(unsigned, **{"signature": signature, **(forge or {})})
+        return self.kernel.admit(given, self.stamp())
 
     def run(self, most: int = 100_000) -> list[Record]:
         """Step until nobody is ready, then seal; return the records of the frame."""

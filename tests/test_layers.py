@@ -13,7 +13,7 @@ PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "cbor2", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "itertools", "json", "math",
+    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "ipaddress", "itertools", "json", "math",
     "operator", "re", "string", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
 

@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 
 from aos.core.faults import Fault, FaultKind
 from aos.core.records import (
+    Attempt,
+    Batch,
+    Control,
     Emitted,
     Event,
     Faulted,
     Genesis,
     Intent,
+    KernelReceipt,
     Manifest,
     Principal,
     Receipt,
@@ -21,6 +25,7 @@ from aos.core.records import (
     Stamp,
     Start,
     Step,
+    Stream,
 )
 from aos.values.digests import Hash, content_hash
 
@@ -106,6 +111,51 @@ FULL: Final[tuple[Record, ...]] = (
         outcome="rejected",
         problem="$: no arm",
         abandoned=(B,),
+        batch=Batch(index=1, size=3, path=(A, B)),
+    ),
+    KernelReceipt(
+        seq=8,
+        intent=A,
+        cell=CELL,
+        effect="sys/timer.set@1",
+        status="canceled",
+        payload=REF,
+        payload_schema="sys/EffectError@1",
+        root=4,
+        depth=1,
+        by=B,
+        outcome="faulted",
+        problem="no arm",
+        abandoned=(B,),
+    ),
+    Stream(
+        seq=9,
+        stamp=STAMP,
+        intent=A,
+        cell=CELL,
+        effect="t/charge@1",
+        attempt=2,
+        frame_seq=7,
+        frame_kind="token",
+        payload=b"\x01",
+        payload_ref=B,
+        executor="shop",
+        key_id=bytes(32),
+        signature=bytes(64),
+    ),
+    Attempt(
+        seq=10, stamp=STAMP, intent=A, cell=CELL, attempt=2, phase="begun", problem="it timed out"
+    ),
+    Control(
+        seq=11,
+        stamp=STAMP,
+        action="retry",
+        cell=CELL,
+        intent=A,
+        value=B,
+        principal="ann",
+        serial=0,
+        signature=b"\x02" * 64,
     ),
 )
 """One of each kind, every option present."""
@@ -168,6 +218,48 @@ EMPTY: Final[tuple[Record, ...]] = (
         problem=None,
         abandoned=(),
     ),
+    KernelReceipt(
+        seq=1,
+        intent=A,
+        cell=("", b""),
+        effect="",
+        status="",
+        payload=b"",
+        payload_schema=None,
+        root=0,
+        depth=0,
+        by=None,
+        outcome="",
+        problem=None,
+        abandoned=(),
+    ),
+    Stream(
+        seq=1,
+        stamp=STAMP,
+        intent=A,
+        cell=("", b""),
+        effect="",
+        attempt=0,
+        frame_seq=0,
+        frame_kind="",
+        payload=b"",
+        payload_ref=None,
+        executor="",
+        key_id=b"",
+        signature=b"",
+    ),
+    Attempt(seq=1, stamp=STAMP, intent=A, cell=("", b""), attempt=0, phase="", problem=None),
+    Control(
+        seq=1,
+        stamp=STAMP,
+        action="",
+        cell=None,
+        intent=None,
+        value=None,
+        principal="",
+        serial=0,
+        signature=b"",
+    ),
 )  # fmt: skip
 """One of each kind, every option absent."""
 
@@ -229,7 +321,27 @@ receipts = st.builds(
     status=texts, payload=slots, payload_schema=maybe(texts), started_ns=nats, finished_ns=nats,
     cost_cents=maybe(nats), executor=texts, key_id=blobs, signature=blobs, outcome=texts,
     problem=maybe(texts), abandoned=some(hashes),
+    batch=maybe(st.builds(Batch, index=nats, size=nats, path=some(hashes))),
+)  # fmt: skip
+kernel_receipts = st.builds(
+    KernelReceipt, seq=nats, intent=hashes, cell=cells, effect=texts, status=texts, payload=slots,
+    payload_schema=maybe(texts), root=nats, depth=nats, by=maybe(hashes), outcome=texts,
+    problem=maybe(texts), abandoned=some(hashes),
+)  # fmt: skip
+streams = st.builds(
+    Stream, seq=nats, stamp=stamps, intent=hashes, cell=cells, effect=texts, attempt=nats,
+    frame_seq=nats, frame_kind=texts, payload=slots, payload_ref=maybe(hashes), executor=texts,
+    key_id=blobs, signature=blobs,
+)  # fmt: skip
+attempts = st.builds(
+    Attempt, seq=nats, stamp=stamps, intent=hashes, cell=cells, attempt=nats, phase=texts,
+    problem=maybe(texts),
+)  # fmt: skip
+controls = st.builds(
+    Control, seq=nats, stamp=stamps, action=texts, cell=maybe(cells), intent=maybe(hashes),
+    value=maybe(hashes), principal=texts, serial=nats, signature=blobs,
 )  # fmt: skip
 records: Final[st.SearchStrategy[Record]] = st.one_of(
-    genesis, starts, manifests, events, steps, faulted, receipts
-)
+    genesis, starts, manifests, events, steps, faulted, receipts, kernel_receipts, streams,
+    attempts, controls,
+)  # fmt: skip

@@ -13,7 +13,7 @@ from aos.core.fold import fold_frame
 from aos.core.frame import Tip
 from aos.core.kernel import Kernel
 from aos.core.records import Faulted, Ref, Step
-from aos.core.state import EventMail, Mail, OpenIntent, State
+from aos.core.state import EventMail, Mail, OpenIntent, ReceiptMail, State
 from aos.values.cbor import Value, decode_record, encode
 from tests.core.test_effects import BUYER, PAY, TIMER, buyers, nodes, order
 from tests.memory_world import (
@@ -83,7 +83,8 @@ def waiting(mail: Mail) -> list[object]:
     root = (mail.root.seq, mail.root.stamp, mail.root.steps)
     if isinstance(mail, EventMail):
         return [mail.entry, root, mail.depth, mail.schema, mail.value]
-    return [mail.entry, root, mail.depth, shown(mail.intent), mail.receipt]
+    held = mail.receipt if isinstance(mail, ReceiptMail) else mail.frame
+    return [mail.entry, root, mail.depth, shown(mail.intent), held]
 
 
 def folded(world: MemoryWorld) -> State:

@@ -43,8 +43,19 @@ FORMATS = {
     "receipt": (
         """seq stamp intent cell effect attempt status payload started_ns finished_ns executor
         key_id signature outcome""",
-        "payload_schema cost_cents problem abandoned",
+        "payload_schema cost_cents problem abandoned batch",
     ),
+    "kernel_receipt": (
+        "seq intent cell effect status payload root depth outcome",
+        "payload_schema by problem abandoned",
+    ),
+    "stream": (
+        """seq stamp intent cell effect attempt frame_seq frame_kind payload executor key_id
+        signature""",
+        "payload_ref",
+    ),
+    "attempt": ("seq stamp intent cell attempt phase", "problem"),
+    "control": ("seq stamp action principal serial signature", "cell intent value"),
 }
 
 
@@ -149,7 +160,7 @@ def test_a_missing_field_is_damage(record: Record) -> None:
             is_option = (
                 key in options
                 if path == () or path[0] in ("intents", "fault")
-                else key in ("to", "overloaded")
+                else key in ("to", "overloaded", "path")
             )
             after = outcome(without)
             assert (after is not None) == is_option, (path, key)

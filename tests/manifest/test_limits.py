@@ -11,7 +11,16 @@ def test_a_document_has_every_field_and_reads_back() -> None:
     for limits in (StepLimits(fuel=5), WorldLimits(mailbox=6)):
         assert type(limits).from_document(limits.to_document()) == limits
     assert StepLimits().to_document().keys() == STEP_RANGES.keys()
-    assert WorldLimits().to_document().keys() == WORLD_RANGES.keys()
+    assert WorldLimits().to_document().keys() == WORLD_RANGES.keys() - WorldLimits.LATER
+
+
+def test_a_limit_that_came_later_stands_in_a_document_only_where_it_differs() -> None:
+    """M-41: a document of an older release keeps its bytes."""
+    slower = WorldLimits(stream_rate=7)
+    assert slower.to_document() == {**WorldLimits().to_document(), "stream_rate": 7}
+    assert WorldLimits.from_document(slower.to_document()) == slower
+    with pytest.raises(ValueError, match="stream_rate has its default"):
+        WorldLimits.from_document({**WorldLimits().to_document(), "stream_rate": 100})
 
 
 @pytest.mark.parametrize("odd", [{}, {"fuel": 1}, {**StepLimits().to_document(), "more": 1}])

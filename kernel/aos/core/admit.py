@@ -11,21 +11,22 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, TypeGuard
+from typing import Final
 
 from aos.core.answers import Duplicate, Refusal, Rule
-from aos.core.authority import is_misnamed, may_sign
-from aos.core.continuation import read_payload, settled_arm, takes
+from aos.core.authority import back_from_revocation, is_misnamed
 from aos.core.faults import clipped
 from aos.core.frame import is_signed
 from aos.core.identity import submission_hash
-from aos.core.inputs import STATUSES, EventInput, ManifestInput, ReceiptInput, StartInput
-from aos.core.ports import BlobReader
+from aos.core.inputs import (
+    EventInput,
+    ManifestInput,
+    StartInput,
+)
 from aos.core.quiescence import blockers
-from aos.core.records import CellId, Event, Manifest, Receipt, Ref, Stamp, Start, slot, slot_bytes
-from aos.core.state import OpenIntent, State, Submission
+from aos.core.records import CellId, Event, Manifest, Ref, Stamp, Start, slot
+from aos.core.state import State, Submission
 from aos.errors import Damage
-from aos.manifest.builtins import REJECTED, TIMER
 from aos.manifest.effective import Effective, Executor
 from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash
@@ -57,13 +58,13 @@ def admit_manifest(
     """Put a manifest in force: signed by an operator, at quiescence, once."""
     key = next((each.key for each in state.operators if each.name == given.principal), None)
     if key is None:
-        return _no(
+        return refusal(
             Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN,
             f"{quoted(given.principal)} is not an operator of this world: expected "
             + " or ".join(each.name for each in state.operators),
         )
     if given.serial != state.serial:
-        return _no(
+        return refusal(
             Rule.MANIFEST_SERIAL_IS_WRONG,
             f"manifest serial: expected {state.serial}, found {describe(given.serial)} "
             "(another manifest was applied meanwhile: look at it and apply again)",
@@ -72,20 +73,22 @@ def admit_manifest(
     if not is_signed(
         ManifestInput.message(state.world, state.serial, document), given.signature, key
     ):
-        return _no(
+        return refusal(
             Rule.MANIFEST_SIGNATURE_IS_WRONG,
             f"the signature is not {given.principal}'s over this manifest with serial "
             f"{state.serial}",
         )
     if state.manifest is not None and state.manifest.hash == document:
-        return _no(Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do")
+        return refusal(
+            Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
+        )
     try:
         effective = Effective.from_document(given.document)
     except Damage as error:
-        return _no(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
-    problem = _misnamed(effective.executors or {}, state.world_key)
+        return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
+    problem = _misnamed(effective.executors or {}, state.world_key) or _revoked(effective, state)
     if problem is not None:
-        return _no(Rule.MANIFEST_IS_INVALID, f"executors: {problem}")
+        return refusal(Rule.MANIFEST_IS_INVALID, f"executors: {problem}")
     standing = blockers(state)
     if standing:
         return Refusal(
@@ -117,40 +120,51 @@ def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None
     return None
 
 
+def _revoked(effective: Effective, state: State) -> str | None:
+    """What is wrong where a manifest takes a key back that an earlier one revoked (K-106)."""
+    back = back_from_revocation(effective.executors, state.revoked)
+    if back is None:
+        return None
+    name, key = back
+    return (
+        f"{name} has ed25519:{key.hex()}, which an earlier manifest revoked: expected another key"
+    )
+
+
 def admit_event(
     state: State, given: EventInput, stamp: Stamp, blobs: Blobs
 ) -> Event | Duplicate | Refusal:
     """Validate, deduplicate and route one event. One that no route takes is admitted, too."""
     effective = state.manifest
     if effective is None:
-        return _no(
+        return refusal(
             Rule.WORLD_HAS_NO_MANIFEST, "this world has no manifest yet (apply one: aos apply PATH)"
         )
     schema = effective.schemas.get(given.schema)
     if schema is None or given.schema.startswith("sys/"):
-        return _no(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
+        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
     try:
         data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)
     except ValueProblem as error:
-        return _no(Rule.EVENT_IS_INVALID, f"{given.schema}: {error}")
+        return refusal(Rule.EVENT_IS_INVALID, f"{given.schema}: {error}")
     known_id = _submitted(state, given, stamp, data)
     if known_id is not None:
         return known_id
     if len(state.intents) >= effective.limits.open_intents:
-        return _no(
+        return refusal(
             Rule.WORLD_IS_BUSY,
             f"{len(state.intents)} intents are open, the world's limit (send it again later)",
         )
     reached = len(effective.routes(given.schema))
     if reached > DELIVERIES_MAX:
-        return _no(
+        return refusal(
             Rule.EVENT_REACHES_TOO_MANY,
             f"{given.schema} has {reached} subscriptions: expected at most {DELIVERIES_MAX}",
         )
     try:
         targets = route(effective, schema, data)
     except ValueProblem as error:
-        return _no(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
+        return refusal(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
     to, overloaded = place(state, targets, Counter())
     return Event(
         seq=state.next_seq,
@@ -183,7 +197,7 @@ def _submitted(
     size = _utf8_size(given.submission_id)
     if size is None or not 0 < size <= SUBMISSION_ID_BYTES_MAX:
         found = "text that is not Unicode" if size is None else str(size)
-        return _no(
+        return refusal(
             Rule.SUBMISSION_ID_IS_INVALID,
             f"submission_id: expected 1 to {SUBMISSION_ID_BYTES_MAX} bytes of UTF-8, found {found}",
         )
@@ -192,7 +206,7 @@ def _submitted(
         return None
     if earlier.payload == submission_hash(given.schema, content_hash(data)):
         return Duplicate(seq=earlier.seq)
-    return _no(
+    return refusal(
         Rule.SUBMISSION_ID_IS_TAKEN,
         f"submission_id {quoted(given.submission_id)} is record {earlier.seq}, which is another "
         "event (an id names one event: choose a new one)",
@@ -257,147 +271,6 @@ def place(
     return tuple(to), tuple(overloaded)
 
 
-def admit_receipt(
-    state: State, given: ReceiptInput, stamp: Stamp, blobs: Blobs, read: BlobReader
-) -> Receipt | Refusal:
-    """Settle an open intent. Whatever is wrong with the receipt itself changes nothing."""
-    is_abandoned = given.intent in state.abandoned
-    intent = state.abandoned.get(given.intent) or state.intents.get(given.intent)
-    if intent is None:
-        return _no(
-            Rule.RECEIPT_INTENT_IS_UNKNOWN,
-            f"no intent blake3:{given.intent[:32].hex()} is open here",
-        )
-    refusal = _shape(state, given, intent) or _authority(state, given, intent)
-    if refusal is None and intent.effect.name == TIMER and given.status == "ok":
-        refusal = _not_due(state, intent, stamp, read)
-    if refusal is not None:
-        return refusal
-    outcome, schema, problem = "abandoned", None, None
-    abandoned: tuple[Hash, ...] = ()
-    if not is_abandoned:
-        outcome, schema, problem = _outcome(state, given, intent)
-        if outcome == "faulted":
-            abandoned = tuple(
-                each for each in state.cells[intent.cell].inflight if each != given.intent
-            )
-    return Receipt(
-        seq=state.next_seq,
-        stamp=stamp,
-        intent=given.intent,
-        cell=intent.cell,
-        effect=given.effect,
-        attempt=given.attempt,
-        status=given.status,
-        payload=slot(given.payload, blobs),
-        payload_schema=schema,
-        started_ns=given.started_ns,
-        finished_ns=given.finished_ns,
-        cost_cents=given.cost_cents,
-        executor=given.executor,
-        key_id=given.key_id,
-        signature=given.signature,
-        outcome=outcome,
-        problem=problem,
-        abandoned=abandoned,
-    )
-
-
-def _shape(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal | None:
-    if given.effect != intent.effect.name:
-        return _no(
-            Rule.RECEIPT_EFFECT_DIFFERS,
-            f"expected {intent.effect.name}, found {quoted(given.effect)}",
-        )
-    if given.status not in STATUSES:
-        return _no(
-            Rule.RECEIPT_STATUS_IS_UNKNOWN,
-            f"expected {' or '.join(STATUSES)}, found {quoted(given.status)}",
-        )
-    if not (_is_nat(given.attempt, ATTEMPT_MAX) and given.attempt):
-        return _no(
-            Rule.RECEIPT_ATTEMPT_IS_OLD,
-            f"expected an attempt of 1 to {ATTEMPT_MAX}, found {describe(given.attempt)}",
-        )
-    most = state.effective.limits.event_bytes
-    if len(given.payload) > most:
-        return _no(
-            Rule.RECEIPT_IS_TOO_LARGE,
-            f"expected at most {most} bytes of payload, found {len(given.payload)}",
-        )
-    cost = 0 if given.cost_cents is None else given.cost_cents
-    numbers = (given.started_ns, given.finished_ns, cost)
-    if not all(_is_nat(each, TIME_MAX) for each in numbers) or given.started_ns > given.finished_ns:
-        return _no(
-            Rule.RECEIPT_TIMES_ARE_INVALID,
-            "expected 0 <= started_ns <= finished_ns < 2^63 and a cost from 0, found "
-            f"{describe(given.started_ns)}, {describe(given.finished_ns)} and "
-            f"{describe(given.cost_cents)}",
-        )
-    return None
-
-
-def _is_nat(value: object, most: int) -> TypeGuard[int]:
-    # A bool is an int to Python; in the journal it is not.
-    return type(value) is int and 0 <= value <= most
-
-
-def _authority(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal | None:
-    """Whether this key could sign for this effect when the intent was opened, and did."""
-    if not may_sign(
-        intent.executors,
-        state.effective.executors,
-        executor=given.executor,
-        effect=given.effect,
-        key_id=given.key_id,
-        world_key=state.world_key,
-    ):
-        return _no(
-            Rule.RECEIPT_EXECUTOR_MAY_NOT_SIGN,
-            f"executor {quoted(given.executor)} with key ed25519:{given.key_id[:32].hex()} may not "
-            f"sign for {given.effect}: it could not when the effect was asked for, or its key is "
-            "revoked",
-        )
-    if not is_signed(given.message(state.world), given.signature, given.key_id):
-        return _no(
-            Rule.RECEIPT_SIGNATURE_IS_WRONG,
-            f"the signature is not {given.executor}'s over this receipt",
-        )
-    return None
-
-
-def _not_due(state: State, intent: OpenIntent, stamp: Stamp, read: BlobReader) -> Refusal | None:
-    params = intent.effect.params.from_record(slot_bytes(intent.params, read))
-    assert isinstance(params, dict)
-    due = params["deliver_at_ns"]
-    assert isinstance(due, int)
-    now = max(state.clock_ns, stamp.ns)
-    if now >= due:
-        return None
-    return _no(Rule.TIMER_IS_NOT_DUE, f"due at {due} ns, {due - now} ns after the journal's clock")
-
-
-def _outcome(
-    state: State, given: ReceiptInput, intent: OpenIntent
-) -> tuple[str, str | None, str | None]:
-    """(outcome, schema of the payload, its problem): K-54 and K-55."""
-    effective = state.effective
-    workflow = effective.workflows[intent.cell[0]]
-    cell = state.cells[intent.cell]
-    schema, problem = None, None
-    payload = read_payload(effective, intent, given.status, given.payload)
-    if isinstance(payload, str):
-        problem = clipped(payload)
-    else:
-        schema = payload.schema
-        if settled_arm(workflow, intent, given.status) is None:
-            problem = f"{workflow.name} has no arm for a receipt with status {given.status}"
-    if problem is not None and not takes(workflow, REJECTED):
-        return "faulted", schema, problem
-    if cell.fault is None and len(cell.mailbox) >= effective.limits.mailbox:
-        return "overloaded", schema, problem
-    return ("delivered" if problem is None else "rejected"), schema, problem
-
-
-def _no(rule: Rule, message: str) -> Refusal:
+def refusal(rule: Rule, message: str) -> Refusal:
+    """A refusal whose message fits an answer."""
     return Refusal(rule=rule, message=clipped(message))

@@ -32,6 +32,27 @@ class Rule(enum.Enum):
     RECEIPT_SIGNATURE_IS_WRONG = "receipt_signature_is_wrong"
     TIMER_IS_NOT_DUE = "timer_is_not_due"
 
+    STREAM_FRAME_IS_OLD = "stream_frame_is_old"
+    STREAM_FRAME_IS_INVALID = "stream_frame_is_invalid"
+    STREAM_FRAME_IS_TOO_LARGE = "stream_frame_is_too_large"
+    STREAM_IS_TOO_FAST = "stream_is_too_fast"
+    STREAM_IS_TOO_LONG = "stream_is_too_long"
+    STREAM_HAS_NO_TAKER = "stream_has_no_taker"
+
+    ATTEMPT_IS_OLD = "attempt_is_old"
+    ATTEMPT_IS_INVALID = "attempt_is_invalid"
+
+    CONTROL_PRINCIPAL_IS_UNKNOWN = "control_principal_is_unknown"
+    CONTROL_SERIAL_IS_WRONG = "control_serial_is_wrong"
+    CONTROL_SIGNATURE_IS_WRONG = "control_signature_is_wrong"
+    CONTROL_IS_INVALID = "control_is_invalid"
+    CELL_HAS_NOT_FAILED = "cell_has_not_failed"
+    CELL_HAS_NOTHING_TO_SKIP = "cell_has_nothing_to_skip"
+    CELL_DOES_NOT_FIT = "cell_does_not_fit"
+    INTENT_IS_NOT_OPEN = "intent_is_not_open"
+    VALUE_IS_IN_USE = "value_is_in_use"
+    VALUE_IS_UNKNOWN = "value_is_unknown"
+
     MANIFEST_PRINCIPAL_IS_UNKNOWN = "manifest_principal_is_unknown"
     MANIFEST_SIGNATURE_IS_WRONG = "manifest_signature_is_wrong"
     MANIFEST_SERIAL_IS_WRONG = "manifest_serial_is_wrong"
@@ -51,10 +72,14 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """The input is record ``seq``. It counts once its frame is durable."""
+    """The input is record ``seq``. It counts once its frame is durable.
+
+    ``to`` are the cells that an event reached, ``outcome`` what became of a receipt.
+    """
 
     seq: int
     to: tuple[CellId, ...] = ()
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ Admission refuses what breaks these rules; verify looks for it in a journal that
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from aos.manifest.effective import Executor
@@ -17,7 +18,7 @@ Executors: TypeAlias = Mapping[str, Executor] | None
 
 def may_sign(
     opened_under: Executors,
-    in_force: Executors,
+    revoked: AbstractSet[bytes],
     *,
     executor: str,
     effect: str,
@@ -25,13 +26,29 @@ def may_sign(
     world_key: bytes,
 ) -> bool:
     """Whether ``executor`` could sign for ``effect`` with this key when the intent was opened, and
-    the key is not revoked by the manifest in force now."""
+    no manifest since has revoked the key."""
     if opened_under is None:
         could = executor == NODE and key_id == world_key
     else:
         named = opened_under.get(executor)
         could = named is not None and effect in named.effects and key_id == named.public_key
-    return could and not any(key_id in each.revoked_keys for each in (in_force or {}).values())
+    return could and key_id not in revoked
+
+
+def revoked_by(executors: Executors) -> frozenset[bytes]:
+    """The keys that a manifest revokes: for good (K-106)."""
+    return frozenset(key for each in (executors or {}).values() for key in each.revoked_keys)
+
+
+def back_from_revocation(
+    executors: Executors, revoked: AbstractSet[bytes]
+) -> tuple[str, bytes] | None:
+    """An executor that a manifest gives a key, in force or retired, which was revoked before."""
+    for each in (executors or {}).values():
+        for key in (each.public_key, *sorted(each.retired_keys)):
+            if key in revoked:
+                return each.name, key
+    return None
 
 
 def is_misnamed(executor: Executor, world_key: bytes) -> bool:

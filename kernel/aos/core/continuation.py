@@ -6,12 +6,12 @@ The origin cell is the one that the intent recorded; ``routing.subscriptions`` h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from aos.core.ports import BlobReader
-from aos.core.records import Receipt, slot_bytes
+from aos.core.records import KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state import OpenIntent
-from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED
+from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
@@ -64,8 +64,15 @@ def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | No
     return legacy if legacy and status == "ok" and takes(workflow, legacy) else None
 
 
+_Settled: TypeAlias = Receipt | KernelReceipt
+
+
 def continuation(
-    effective: Effective, workflow: Workflow, intent: OpenIntent, receipt: Receipt, read: BlobReader
+    effective: Effective,
+    workflow: Workflow,
+    intent: OpenIntent,
+    receipt: _Settled,
+    read: BlobReader,
 ) -> Value:
     """Build what the workflow is called with, wrapped in its arm. The receipt was admitted as
     ``delivered`` or ``rejected``, so that its arm exists."""
@@ -83,6 +90,22 @@ def continuation(
         else:
             value = _legacy(intent, receipt, settled, read)
     wrapped = workflow.wrap(schema, value)
+    assert wrapped is not None
+    return wrapped
+
+
+def stream_frame(workflow: Workflow, intent: OpenIntent, frame: Stream, read: BlobReader) -> Value:
+    """Build what the workflow is called with for a stream frame, wrapped in its arm."""
+    value: dict[str | int, Value] = {
+        **_identity(intent),
+        "emitted_at_seq": intent.seq,
+        "seq": frame.frame_seq,
+        "kind": frame.frame_kind,
+        "payload": slot_bytes(frame.payload, read),
+        "payload_ref": None if frame.payload_ref is None else hash_text(frame.payload_ref),
+        "signature": frame.signature,
+    }
+    wrapped = workflow.wrap(STREAM, value)
     assert wrapped is not None
     return wrapped
 
@@ -106,7 +129,7 @@ def _identity(intent: OpenIntent) -> dict[str | int, Value]:
     }
 
 
-def _envelope(intent: OpenIntent, receipt: Receipt, payload: Payload) -> dict[str | int, Value]:
+def _envelope(intent: OpenIntent, receipt: _Settled, payload: Payload) -> dict[str | int, Value]:
     return {
         **_identity(intent),
         "receipt_payload": payload.data,
@@ -118,7 +141,7 @@ def _envelope(intent: OpenIntent, receipt: Receipt, payload: Payload) -> dict[st
     }
 
 
-def _rejected(intent: OpenIntent, receipt: Receipt, payload: bytes) -> dict[str | int, Value]:
+def _rejected(intent: OpenIntent, receipt: _Settled, payload: bytes) -> dict[str | int, Value]:
     return {
         **_identity(intent),
         "status": receipt.status,
@@ -131,7 +154,7 @@ def _rejected(intent: OpenIntent, receipt: Receipt, payload: bytes) -> dict[str 
 
 
 def _legacy(
-    intent: OpenIntent, receipt: Receipt, payload: Payload, read: BlobReader
+    intent: OpenIntent, receipt: _Settled, payload: Payload, read: BlobReader
 ) -> dict[str | int, Value]:
     requested = intent.effect.params
     return {

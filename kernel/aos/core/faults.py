@@ -49,6 +49,7 @@ class FaultKind(enum.Enum):
 
 
 ENVIRONMENTAL = frozenset({FaultKind.STACK, FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
+FROM_OUTSIDE = frozenset({FaultKind.RECEIPT_INVALID, FaultKind.OVERLOADED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,11 @@ class Fault:
     kind: FaultKind
     message: str
     detail: bytes | None = None
+
+    @property
+    def by_entry(self) -> bool:
+        """Whether running an entry failed the instance: it still stands first in the mailbox."""
+        return self.kind not in FROM_OUTSIDE
 
     @property
     def environmental(self) -> bool:

@@ -7,36 +7,56 @@ checks that the record can follow this state. That it had to come out so, ``Kern
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
+from aos.core.authority import revoked_by
 from aos.core.continuation import takes
 from aos.core.faults import Fault, FaultKind
 from aos.core.frame import Frame, follow
 from aos.core.identity import idempotency_key, submission_hash
-from aos.core.inputs import SEMANTICS, world_id
+from aos.core.inputs import BEGUN, LOST, SEMANTICS, SKIP, world_id
 from aos.core.ports import BlobReader
 from aos.core.records import (
+    Attempt,
     CellId,
+    Control,
     Emitted,
     Event,
     Faulted,
     Genesis,
     Intent,
+    KernelReceipt,
     Manifest,
     Receipt,
     Record,
     Stamp,
     Start,
     Step,
+    Stream,
     from_bytes,
     slot_hash,
 )
-from aos.core.state import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, State, Submission
+from aos.core.state import (
+    Cell,
+    Debt,
+    EventMail,
+    Mail,
+    OpenIntent,
+    Owed,
+    ReceiptMail,
+    Root,
+    State,
+    StreamMail,
+    StreamState,
+    Submission,
+)
 from aos.errors import Damage
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash, hash_text
 
 TERMINAL = ("completed", "failed")
+SECOND_NS = 10**9
 
 
 def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
@@ -75,6 +95,14 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
             _fold_receipt(state, record)
         case Event():
             _fold_event(state, record)
+        case KernelReceipt():
+            _fold_kernel_receipt(state, record)
+        case Stream():
+            _fold_stream(state, record)
+        case Attempt():
+            _fold_attempt(state, record)
+        case Control():
+            _fold_control(state, record)
         case Faulted():
             _fold_fault(state, record)
         case Manifest():
@@ -113,6 +141,9 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
     state.manifest = Effective.from_document(read(record.document.hash))
     state.manifest_seq = record.seq
     state.serial += 1
+    state.revoked |= revoked_by(state.manifest.executors)
+    state.pinned.add(record.document.hash)
+    state.pinned.update(module.hash for module in state.manifest.modules.values())
 
 
 def _fold_event(state: State, record: Event) -> None:
@@ -153,6 +184,8 @@ def _fold_step(state: State, record: Step) -> None:
     cell.declared = record.status if record.status in TERMINAL else None
     for index, intent in enumerate(record.intents):
         _open(state, cell, record, index, intent)
+        if intent.effect in KERNEL_EFFECTS:
+            state.owed.append(Owed(intent.intent, Debt.ANSWER, mail.root, mail.depth))
     for index, event in enumerate(record.events):
         _emit(state, event, mail, record.seq, index)
     if record.state is None:
@@ -183,16 +216,39 @@ def _fold_receipt(state: State, record: Receipt) -> None:
         if late is None or late.cell != record.cell:
             raise Damage(f"record {record.seq} settles an intent that was not abandoned")
         return
+    _settle(state, record, Root(record.seq, record.stamp), depth=0)
+
+
+def _fold_kernel_receipt(state: State, record: KernelReceipt) -> None:
+    owed = state.owed[0] if state.owed else None
+    if owed is None:
+        raise Damage(f"record {record.seq} settles an intent, where the core owes no receipt")
+    if (owed.root.seq, owed.depth) != (record.root, record.depth):
+        raise Damage(
+            f"record {record.seq} names record {record.root} as its cause, {record.depth} events "
+            f"away, where that is record {owed.root.seq}, {owed.depth} away"
+        )
+    if record.by is None and record.intent == owed.intent:
+        state.owed.popleft()
+    elif record.by == owed.intent and owed.why is Debt.ANSWER:
+        owed.canceled += 1
+    else:
+        raise Damage(f"record {record.seq} settles another intent than the one that is owed first")
+    _settle(state, record, owed.root, depth=owed.depth)
+
+
+def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth: int) -> None:
+    """End an open intent and do what the record says came of it."""
     intent = state.intents.pop(record.intent, None)
     if intent is None or intent.cell != record.cell:
         raise Damage(f"record {record.seq} settles an intent that is not open for {record.cell[0]}")
+    _forget_work(state, record.intent)
     cell = state.cells[record.cell]
     del cell.inflight[record.intent]
     match record.outcome:
         case "delivered" | "rejected":
-            root = Root(record.seq, record.stamp)
             mail = ReceiptMail(
-                entry=(record.seq, 0), root=root, depth=0, intent=intent, receipt=record
+                entry=(record.seq, 0), root=root, depth=depth, intent=intent, receipt=record
             )
             _deliver(state, cell, mail)
         case "faulted":
@@ -205,9 +261,102 @@ def _fold_receipt(state: State, record: Receipt) -> None:
             raise Damage(f"record {record.seq}: receipt outcome {record.outcome!r} is unknown")
 
 
+def _forget_work(state: State, intent: Hash) -> None:
+    """What is known of the execution of an intent that is open no longer, and owed for it."""
+    state.attempts.pop(intent, None)
+    state.streams.pop(intent, None)
+    if state.owed:
+        state.owed = deque(owed for owed in state.owed if owed.intent != intent)
+
+
+def _fold_stream(state: State, record: Stream) -> None:
+    _advance_clock(state, record.stamp)
+    intent = _open_for(state, record)
+    stream = state.streams.setdefault(record.intent, StreamState())
+    if record.frame_seq <= stream.last:
+        raise Damage(f"record {record.seq} is a stream frame that came before")
+    if state.clock_ns - stream.since_ns >= SECOND_NS:
+        stream.since_ns, stream.recent = state.clock_ns, 0
+    stream.last = record.frame_seq
+    stream.frames += 1
+    stream.recent += 1
+    root = Root(record.seq, record.stamp)
+    mail = StreamMail(entry=(record.seq, 0), root=root, depth=0, intent=intent, frame=record)
+    _deliver(state, state.cells[record.cell], mail)
+
+
+def _open_for(state: State, record: Stream | Attempt) -> OpenIntent:
+    intent = state.intents.get(record.intent)
+    if intent is None or intent.cell != record.cell:
+        raise Damage(
+            f"record {record.seq} is about an intent that is not open for {record.cell[0]}"
+        )
+    return intent
+
+
+def _fold_attempt(state: State, record: Attempt) -> None:
+    _advance_clock(state, record.stamp)
+    intent = _open_for(state, record)
+    last = state.attempt(intent)
+    if record.phase == BEGUN and record.attempt > last:
+        state.attempts[record.intent] = record.attempt
+    elif record.phase == LOST and record.attempt == last:
+        root = Root(record.seq, record.stamp)
+        state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
+    else:
+        raise Damage(
+            f"record {record.seq}: attempt {record.attempt} {record.phase} cannot follow attempt "
+            f"{last}"
+        )
+
+
+def _fold_control(state: State, record: Control) -> None:
+    if record.serial != state.controls:
+        raise Damage(
+            f"record {record.seq}: control serial: expected {state.controls}, found {record.serial}"
+        )
+    _advance_clock(state, record.stamp)
+    state.controls += 1
+    match record:
+        case Control(action="retry" | "skip", cell=tuple(id)):
+            _go_on(state, id, record)
+        case Control(action="cancel", intent=bytes(intent)):
+            if intent not in state.intents:
+                raise Damage(f"record {record.seq} cancels an intent that is not open")
+            root = Root(record.seq, record.stamp)
+            state.owed.append(Owed(intent, Debt.CANCEL, root, 0, f"{record.principal} canceled it"))
+        case Control(action="erase", value=bytes()):
+            pass
+        case _:
+            raise Damage(f"record {record.seq} is a command that is none: {record.action!r:.40}")
+
+
+def _go_on(state: State, id: CellId, record: Control) -> None:
+    """Take a fault back: the entry that failed runs first, unless it is skipped (K-101)."""
+    cell = state.cells.get(id)
+    if cell is None or cell.fault is None:
+        raise Damage(f"record {record.seq} retries {id[0]}, which no fault has failed")
+    if record.action == SKIP:
+        if not cell.fault.by_entry:
+            raise Damage(f"record {record.seq} skips an entry, and none has failed {id[0]}")
+        cell.mailbox.popleft()
+    cell.fault = None
+    cell.fault_seq = None
+    cell.mail_uncounted = 0
+    cell.last_active_ns = state.clock_ns
+    for mail in cell.mailbox:
+        mail.root.steps = 0
+    if cell.mailbox:
+        _make_ready(state, cell)
+    elif cell.is_gone:
+        del state.cells[id]
+
+
 def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
     """Take the ring's head, which must be the recorded cell with the recorded entry first, and
     count the step for the input that caused it."""
+    if state.owed:
+        raise Damage(f"record {record.seq} runs {record.cell[0]} before the core made its receipts")
     head = state.ring.popleft() if state.ring else None
     if head != record.cell:
         raise Damage(
@@ -353,6 +502,7 @@ def _abandon(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> N
         raise Damage(f"record {seq} abandons other intents than those in flight of {cell.id[0]}")
     for intent in intents:
         state.abandoned[intent] = state.intents.pop(intent)
+        _forget_work(state, intent)
     cell.inflight.clear()
     while len(state.abandoned) > state.effective.limits.abandoned_intents:
         state.abandoned.popitem(last=False)

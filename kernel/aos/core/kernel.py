@@ -13,35 +13,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_receipt, admit_start
+from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_start
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.control import admit_control
 from aos.core.fold import fold
 from aos.core.frame import Frame, Tip, is_signed, seal
 from aos.core.identity import ENTROPY_BYTES
 from aos.core.inputs import (
     SEMANTICS,
+    AttemptInput,
+    ControlInput,
     EventInput,
     GenesisInput,
     Input,
     ManifestInput,
     ReceiptInput,
     StartInput,
+    StreamInput,
     world_id,
 )
-from aos.core.ports import BlobReader, Runner
+from aos.core.owed import decide_owed
+from aos.core.ports import BlobReader, Runner, Verify
 from aos.core.records import (
+    Control,
     Event,
     Faulted,
     Genesis,
+    KernelReceipt,
     Receipt,
     Record,
     Stamp,
     Step,
     to_bytes,
 )
+from aos.core.settle import admit_attempt, admit_receipt, admit_stream
 from aos.core.state import OpenIntent, State
 from aos.core.step import decide_step
 from aos.errors import Refused
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, digest
 
 
@@ -68,8 +77,10 @@ class Sealed:
     """A frame, and everything that must become durable or known with it.
 
     ``opened`` are all intents that its steps opened, ``to_publish`` those of them that are still
-    open at its end: executors get them once the frame is durable, and not before. ``abandoned`` are
-    intents that executors may drop.
+    open at its end and that executors run: they get them once the frame is durable, and not
+    before. ``abandoned`` and ``canceled`` are intents that executors may drop: nobody waits for the
+    former, the core itself settled the latter. ``erased`` are values whose bytes go when the frame
+    comes.
     """
 
     frame: Frame
@@ -79,15 +90,23 @@ class Sealed:
     settled: tuple[Settled, ...]
     abandoned: tuple[Hash, ...]
     submissions: tuple[Submitted, ...]
+    canceled: tuple[Hash, ...] = ()
+    erased: tuple[Hash, ...] = ()
 
     @property
     def to_publish(self) -> tuple[OpenIntent, ...]:
         over = {*self.abandoned, *(each.intent for each in self.settled)}
-        return tuple(each for each in self.opened if each.intent not in over)
+        return tuple(
+            each
+            for each in self.opened
+            if each.intent not in over and each.effect.name not in KERNEL_EFFECTS
+        )
 
 
-def receipt_digest(given: ReceiptInput | Receipt) -> Hash:
+def receipt_digest(given: ReceiptInput | Receipt | KernelReceipt) -> Hash:
     """What two receipts for one intent must share to be the same: the signature and its key."""
+    if isinstance(given, KernelReceipt):
+        return digest("aos/receipt-id/1", given.intent, b"", b"")
     return digest("aos/receipt-id/1", given.intent, given.key_id, given.signature)
 
 
@@ -123,17 +142,28 @@ class Kernel:
     """Owns one world's state. Not thread-safe: one thread calls it.
 
     ``read`` must find every blob of every frame that this kernel sealed or folded, durable or not.
+    ``verify`` is ``is_signed`` or what remembers its answers.
     """
 
-    def __init__(self, state: State, *, runner: Runner | None, read: BlobReader) -> None:
+    def __init__(
+        self,
+        state: State,
+        *,
+        runner: Runner | None,
+        read: BlobReader,
+        verify: Verify = is_signed,
+    ) -> None:
         self.state = state
         self._runner = runner
         self._host_read = read
+        self._verify = verify
         self._records: list[bytes] = []
         self._blobs: dict[Hash, bytes] = {}
         self._opened: list[OpenIntent] = []
         self._settled: list[Settled] = []
         self._abandoned: list[Hash] = []
+        self._canceled: list[Hash] = []
+        self._erased: list[Hash] = []
         self._submissions: list[Submitted] = []
         self.pending_bytes = 0
         self.last_engine_text: str | None = None
@@ -157,7 +187,15 @@ class Kernel:
             case EventInput():
                 decided = admit_event(self.state, given, stamp, blobs)
             case ReceiptInput():
-                decided = admit_receipt(self.state, given, stamp, blobs, self.read)
+                decided = admit_receipt(
+                    self.state, given, stamp, blobs, self.read, verify=self._verify
+                )
+            case StreamInput():
+                decided = admit_stream(self.state, given, stamp, blobs, verify=self._verify)
+            case AttemptInput():
+                decided = admit_attempt(self.state, given, stamp)
+            case ControlInput():
+                decided = admit_control(self.state, given, stamp, self.read)
             case ManifestInput():
                 decided = admit_manifest(self.state, given, stamp, blobs)
             case StartInput():
@@ -167,14 +205,31 @@ class Kernel:
         if isinstance(decided, Duplicate | Refusal):
             return decided
         self.append(decided, blobs)
-        return Admitted(seq=decided.seq, to=decided.to if isinstance(decided, Event) else ())
+        match decided:
+            case Event(to=to):
+                return Admitted(seq=decided.seq, to=to)
+            case Receipt(outcome=came):
+                return Admitted(seq=decided.seq, outcome=came)
+            case _:
+                return Admitted(seq=decided.seq)
 
-    def step(self) -> Step | Faulted | None:
-        """Run the ring's head once; None when nobody is ready.
+    @property
+    def has_work(self) -> bool:
+        """Whether ``step`` has something to do. What the core owes needs no runner."""
+        state = self.state
+        return bool(state.owed) or (self._runner is not None and bool(state.ring))
+
+    def step(self) -> Step | Faulted | KernelReceipt | None:
+        """Make the first receipt that the core owes, or else run the ring's head once; None when
+        there is neither.
 
         Raises:
             Damage: A blob that the step needs is missing or altered. Nothing has changed.
         """
+        if self.state.owed:
+            receipt, blobs = decide_owed(self.state, self.read)
+            self.append(receipt, blobs)
+            return receipt
         if not self.state.ring:
             return None
         assert self._runner is not None, "this kernel only admits"
@@ -192,6 +247,9 @@ class Kernel:
         # First of all: what cannot be written must not be folded either.
         data = to_bytes(record)
         self._blobs.update(blobs)
+        if self._erased and blobs:
+            # What comes again after it was erased stays.
+            self._erased = [each for each in self._erased if each not in blobs]
         fold(self.state, record, self.read)
         self._records.append(data)
         self.pending_bytes += len(data)
@@ -202,9 +260,14 @@ class Kernel:
             case Step():
                 self._opened.extend(self.state.intents[each.intent] for each in record.intents)
                 self._abandoned.extend(record.abandoned)
-            case Receipt():
+            case Receipt() | KernelReceipt():
                 self._settled.append(Settled(record.intent, record.seq, receipt_digest(record)))
                 self._abandoned.extend(record.abandoned)
+                if isinstance(record, KernelReceipt) and record.effect not in KERNEL_EFFECTS:
+                    self._canceled.append(record.intent)
+            case Control(action="erase", value=bytes(value)):
+                self._blobs.pop(Hash(value), None)
+                self._erased.append(Hash(value))
             case Event(submission_id=str(name)):
                 payload = self.state.submissions[name].payload
                 self._submissions.append(Submitted(name, record.seq, payload))
@@ -225,6 +288,8 @@ class Kernel:
             settled=tuple(self._settled),
             abandoned=tuple(self._abandoned),
             submissions=tuple(self._submissions),
+            canceled=tuple(self._canceled),
+            erased=tuple(self._erased),
         )
         self._records = []
         self._blobs = {}
@@ -232,6 +297,8 @@ class Kernel:
         self._settled = []
         self._abandoned = []
         self._submissions = []
+        self._canceled = []
+        self._erased = []
         self.pending_bytes = 0
         return sealed
 

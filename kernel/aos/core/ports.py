@@ -42,6 +42,13 @@ class Runner(Protocol):
     def run(self, call: Call) -> Ran: ...
 
 
+class Verify(Protocol):
+    """Whether ``signature`` is the key's over ``message``: ``frame.is_signed``, or what remembers
+    its answers."""
+
+    def __call__(self, message: bytes, signature: bytes, public_key: bytes, /) -> bool: ...
+
+
 class BlobReader(Protocol):
     def __call__(self, hash: Hash, /) -> bytes:
         """Return the blob with this content hash.

@@ -208,13 +208,24 @@ class Faulted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The place of a receipt among those that were signed at once: leaf ``index`` of ``size``, and
+    the way up to the root under the signature (J-40)."""
+
+    index: int
+    size: int
+    path: tuple[Hash, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """An executor settled an intent.
 
     ``payload`` is exactly what was signed. ``outcome`` says what became of it: ``delivered`` to the
     origin cell, ``rejected`` (its payload did not fit, the cell was told), ``faulted`` (it did not
     fit and the instance failed), ``abandoned`` (nobody waits for it any more) or ``overloaded``
-    (the mailbox was full, the instance failed). ``problem`` is the misfit of the payload.
+    (the mailbox was full, the instance failed). ``problem`` is the misfit of the payload. With a
+    ``batch``, ``signature`` is over the root of a tree of receipts.
     """
 
     KIND: ClassVar = "receipt"
@@ -236,10 +247,108 @@ class Receipt:
     outcome: str
     problem: str | None
     abandoned: tuple[Hash, ...]
+    batch: Batch | None = None
 
 
-Record: TypeAlias = Genesis | Start | Manifest | Event | Step | Faulted | Receipt
-INPUTS: Final = (Genesis, Start, Manifest, Event, Receipt)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReceipt:
+    """The core itself settled an intent: it answered its own effect, or ended another's as
+    ``canceled`` or lost (K-80 to K-86). Nobody signs it: replay computes it again.
+
+    ``root`` and ``depth`` are those of the step that asked, or the command that did; ``by`` is the
+    intent whose answer ended this one. ``outcome``, ``problem`` and ``abandoned`` are a receipt's.
+    """
+
+    KIND: ClassVar = "kernel_receipt"
+    cost_cents: ClassVar[None] = None
+    signature: ClassVar[bytes] = b""
+    seq: int
+    intent: Hash
+    cell: CellId
+    effect: str
+    status: str
+    payload: Slot
+    payload_schema: str | None
+    root: int
+    depth: int
+    by: Hash | None
+    outcome: str
+    problem: str | None
+    abandoned: tuple[Hash, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An executor told how far an open intent is; the origin cell gets it (K-90 to K-94).
+
+    ``frame_seq`` ascends within the intent; ``payload`` is exactly what was signed.
+    """
+
+    KIND: ClassVar = "stream"
+    seq: int
+    stamp: Stamp
+    intent: Hash
+    cell: CellId
+    effect: str
+    attempt: int
+    frame_seq: int
+    frame_kind: str
+    payload: Slot
+    payload_ref: Hash | None
+    executor: str
+    key_id: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """The host is about to run an intent for the ``attempt``-th time (``phase`` is ``begun``), or
+    cannot know how that attempt ended (``lost``): K-95 to K-98. ``problem`` is why."""
+
+    KIND: ClassVar = "attempt"
+    seq: int
+    stamp: Stamp
+    intent: Hash
+    cell: CellId
+    attempt: int
+    phase: str
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """An operator's command (K-100 to K-105).
+
+    ``retry`` and ``skip`` name a ``cell``, ``cancel`` an ``intent``, ``erase`` the content hash of
+    a ``value``. ``serial`` is the number of control records before this one.
+    """
+
+    KIND: ClassVar = "control"
+    seq: int
+    stamp: Stamp
+    action: str
+    cell: CellId | None
+    intent: Hash | None
+    value: Hash | None
+    principal: str
+    serial: int
+    signature: bytes
+
+
+Record: TypeAlias = (
+    Genesis
+    | Start
+    | Manifest
+    | Event
+    | Step
+    | Faulted
+    | Receipt
+    | KernelReceipt
+    | Stream
+    | Attempt
+    | Control
+)
+INPUTS: Final = (Genesis, Start, Manifest, Event, Receipt, Stream, Attempt, Control)
 """Records that carry a stamp: what came from outside. The others follow from them."""
 
 
@@ -567,15 +676,38 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
         "attempt": _NAT, "status": _TEXT, "payload": _SLOT, "payload_schema?": _TEXT,
         "started_ns": _NAT, "finished_ns": _NAT, "cost_cents?": _NAT, "executor": _TEXT,
         "key_id": _BYTES, "signature": _BYTES, "outcome": _TEXT, "problem?": _TEXT,
-        "abandoned?": _many(_HASH),
+        "abandoned?": _many(_HASH), "batch?": _nested(Batch),
+    },
+    Batch: {"index": _NAT, "size": _NAT, "path?": _many(_HASH)},
+    KernelReceipt: {
+        "seq": _NAT, "intent": _HASH, "cell": _CELL, "effect": _TEXT, "status": _TEXT,
+        "payload": _SLOT, "payload_schema?": _TEXT, "root": _NAT, "depth": _NAT, "by?": _HASH,
+        "outcome": _TEXT, "problem?": _TEXT, "abandoned?": _many(_HASH),
+    },
+    Stream: {
+        "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "effect": _TEXT,
+        "attempt": _NAT, "frame_seq": _NAT, "frame_kind": _TEXT, "payload": _SLOT,
+        "payload_ref?": _HASH, "executor": _TEXT, "key_id": _BYTES, "signature": _BYTES,
+    },
+    Attempt: {
+        "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "attempt": _NAT,
+        "phase": _TEXT, "problem?": _TEXT,
+    },
+    Control: {
+        "seq": _NAT, "stamp": _STAMP, "action": _TEXT, "cell?": _CELL, "intent?": _HASH,
+        "value?": _HASH, "principal": _TEXT, "serial": _NAT, "signature": _BYTES,
     },
 }  # fmt: skip
 
 _KINDS: Final[Mapping[str, type]] = {
-    cls.KIND: cls for cls in (Genesis, Start, Manifest, Event, Step, Faulted, Receipt)
-}
+    cls.KIND: cls
+    for cls in (
+        Genesis, Start, Manifest, Event, Step, Faulted, Receipt, KernelReceipt, Stream, Attempt,
+        Control,
+    )
+}  # fmt: skip
 _KIND: Final = encode_key("kind")
-_TUPLES: Final = frozenset({"to", "overloaded", "events", "intents", "abandoned"})
+_TUPLES: Final = frozenset({"to", "overloaded", "events", "intents", "abandoned", "path"})
 
 _Plan: TypeAlias = tuple[tuple[str, bytes, bool, _Type], ...]
 """(name, encoded name, whether it is an option, type) of each field in the order of the map."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,16 @@ from typing import TypeAlias
 
 from aos.core.faults import Fault
 from aos.core.frame import Tip
-from aos.core.records import CellId, EntryId, Principal, Receipt, Slot, Stamp
+from aos.core.records import (
+    CellId,
+    EntryId,
+    KernelReceipt,
+    Principal,
+    Receipt,
+    Slot,
+    Stamp,
+    Stream,
+)
 from aos.manifest.effective import Effect, Effective, Executor
 from aos.values.digests import Hash
 
@@ -66,10 +76,58 @@ class ReceiptMail:
     root: Root
     depth: int
     intent: OpenIntent
-    receipt: Receipt
+    receipt: Receipt | KernelReceipt
 
 
-Mail: TypeAlias = EventMail | ReceiptMail
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamMail:
+    """A stream frame in the mailbox of the cell that asked for the effect."""
+
+    entry: EntryId
+    root: Root
+    depth: int
+    intent: OpenIntent
+    frame: Stream
+
+
+Mail: TypeAlias = EventMail | ReceiptMail | StreamMail
+
+
+class Debt(enum.Enum):
+    """Why the core owes a receipt (K-80)."""
+
+    ANSWER = "answer"
+    """The intent is of one of its own effects."""
+    CANCEL = "cancel"
+    """An operator canceled it."""
+    LOSS = "loss"
+    """It may run only once, and nobody knows how that ended."""
+
+
+@dataclass(slots=True, eq=False)
+class Owed:
+    """A receipt that the core itself is about to make.
+
+    ``canceled`` counts the intents that this one, a cancel effect, has ended so far.
+    """
+
+    intent: Hash
+    why: Debt
+    root: Root
+    depth: int
+    problem: str | None = None
+    canceled: int = 0
+
+
+@dataclass(slots=True)
+class StreamState:
+    """How far an intent's stream is: the last frame's number, frames in all, and how many came in
+    the second of journal time that began at ``since_ns``."""
+
+    last: int = -1
+    frames: int = 0
+    since_ns: int = 0
+    recent: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -130,8 +188,13 @@ class State:
     """The whole world. ``clock_ns`` is the journal clock: the highest stamp so far.
 
     ``intents`` are open work in the order of opening; ``abandoned`` those that nobody waits for any
-    more. ``serial`` counts manifest records. What is forgotten oldest first is an OrderedDict:
-    taking the first entry off a dict again and again walks over every entry that is gone.
+    more. ``owed`` are receipts that the core makes itself before the ring goes on. ``attempts`` has
+    the last journaled attempt of an open intent, ``streams`` how far its stream is. ``serial``
+    counts manifest records, ``controls`` control records. ``revoked`` are all keys that a manifest
+    of this world ever revoked, ``pinned`` the hashes of all its manifests and their modules.
+
+    What is forgotten oldest first is an OrderedDict: taking the first entry off a dict again and
+    again walks over every entry that is gone.
     """
 
     tip: Tip
@@ -141,14 +204,25 @@ class State:
     operators: tuple[Principal, ...] = ()
     semantics: int = 0
     serial: int = 0
+    controls: int = 0
+    revoked: frozenset[bytes] = frozenset()
+    pinned: set[Hash] = field(default_factory=set)
     manifest: Effective | None = None
     manifest_seq: int = 0
     cells: dict[CellId, Cell] = field(default_factory=dict)
     ring: deque[CellId] = field(default_factory=deque)
+    owed: deque[Owed] = field(default_factory=deque)
     intents: dict[Hash, OpenIntent] = field(default_factory=dict)
     abandoned: OrderedDict[Hash, OpenIntent] = field(default_factory=OrderedDict)
+    attempts: dict[Hash, int] = field(default_factory=dict)
+    streams: dict[Hash, StreamState] = field(default_factory=dict)
     submissions: OrderedDict[str, Submission] = field(default_factory=OrderedDict)
     world_keys: OrderedDict[str, Hash] = field(default_factory=OrderedDict)
+
+    def attempt(self, intent: OpenIntent) -> int:
+        """The attempt that counts for an open intent; 0 where the first must be journaled yet."""
+        first = 0 if intent.effect.delivery == "at_most_once" else 1
+        return self.attempts.get(intent.intent, first)
 
     @property
     def world(self) -> Hash:

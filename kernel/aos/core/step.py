@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from aos.core.admit import DELIVERIES_MAX, place, route
-from aos.core.continuation import continuation
+from aos.core.continuation import continuation, stream_frame
 from aos.core.envelope import (
     DomainEvent,
     EffectRequest,
@@ -24,7 +24,7 @@ from aos.core.faults import Fault, FaultKind
 from aos.core.identity import event_hash, idempotency_key, intent_hash, step_entropy
 from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
-from aos.core.state import Cell, EventMail, Mail, State
+from aos.core.state import Cell, EventMail, Mail, State, StreamMail
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
@@ -146,7 +146,10 @@ def _delivered(run: _Run) -> bytes:
     mail = run.mail
     if isinstance(mail, EventMail):
         return wrapped(run.workflow, mail.schema, slot_bytes(mail.value, run.read))
-    value = continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
+    if isinstance(mail, StreamMail):
+        value = stream_frame(run.workflow, mail.intent, mail.frame, run.read)
+    else:
+        value = continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
     return run.workflow.event.encode(value)
 
 

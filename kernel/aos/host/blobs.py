@@ -22,6 +22,10 @@ class Overlay:
     def __len__(self) -> int:
         return len(self._held)
 
+    def has(self, hash: Hash) -> bool:
+        """Whether a blob is on its way."""
+        return hash in self._held
+
     def hold(self, blobs: Mapping[Hash, bytes], *, until: int) -> None:
         """Keep ``blobs`` until the frame that ends with record ``until`` is durable."""
         for hash_, data in blobs.items():

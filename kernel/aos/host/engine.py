@@ -23,15 +23,24 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.inputs import EventInput, Input, ManifestInput, ReceiptInput, StartInput
+from aos.core.inputs import (
+    ControlInput,
+    EventInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    StartInput,
+    StreamInput,
+)
 from aos.core.kernel import Kernel, receipt_digest
 from aos.core.ports import Runner
-from aos.core.records import Emitted, Faulted, Intent, Ref, Slot, Step
+from aos.core.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
 from aos.core.state import OpenIntent, State
 from aos.errors import AosError, Damage
 from aos.host.blobs import Overlay
 from aos.host.errors import Busy, Stopping, WorldStopped
 from aos.host.pipeline import KIB, MIB, Batch, FaultNote, Figures, Pipeline, Unit
+from aos.host.signatures import Signatures
 from aos.host.stamps import Sources
 from aos.manifest.effective import Effective
 from aos.sandbox.stack import big_stacks
@@ -68,12 +77,13 @@ class Bounds:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """What became durable at once. Tasks of ``opened`` may be executed now; nobody waits for
-    ``ended`` any more: settled ones and those that were abandoned."""
+    ``ended`` any more: settled ones and those that were abandoned. ``dropped`` are those of them
+    that executors may still run: abandoned, or canceled by the core."""
 
     figures: Figures
     opened: tuple[OpenIntent, ...]
     ended: tuple[Hash, ...]
-    abandoned: tuple[Hash, ...]
+    dropped: tuple[Hash, ...]
     faults: tuple[FaultNote, ...]
 
 
@@ -147,7 +157,10 @@ class Engine:
         self._on_quiet = on_quiet
         self._on_stopped = on_stopped
         self._overlay = Overlay(store.blob) if blobs is None else blobs
-        self._kernel = Kernel(state, runner=runner, read=self._overlay.read)
+        self.signatures = Signatures()
+        self._kernel = Kernel(
+            state, runner=runner, read=self._overlay.read, verify=self.signatures
+        )
         self._counts = _Counts()
         self._figures = self._figures_now()
         self._settling: dict[Hash, tuple[int, Hash]] = {}
@@ -301,7 +314,7 @@ class Engine:
         with self._lock:
             if self._is_stopping:
                 return False
-            if self._has_inputs() or kernel.pending_records or (self._runs and kernel.state.ring):
+            if self._has_inputs() or kernel.pending_records or kernel.has_work:
                 return True
             self._core_waits = True
         self._tell_if_quiet()
@@ -317,8 +330,7 @@ class Engine:
         is_behind = self._runs and bool(self._kernel.state.ring)
         self._drain(self._urgent, INPUTS_PER_FRAME)
         self._drain(self._events, EVENTS_BEHIND_WORK if is_behind else INPUTS_PER_FRAME)
-        if self._runs:
-            self._run_ring(began_s)
+        self._run_ring(began_s)
         self._hand_over()
 
     def _drain(self, lane: _Lane, most: int) -> None:
@@ -348,9 +360,12 @@ class Engine:
                 return
             if self._pipeline.is_idle and count and time.monotonic() - began_s > FRAME_S:
                 return
-            record = kernel.step()
+            record = kernel.step() if kernel.has_work else None
             if record is None:
                 return
+            if isinstance(record, KernelReceipt):
+                self._blob_bytes += _slot_bytes(record.payload)
+                continue
             self._counts.steps += 1
             if isinstance(record, Faulted):
                 self._note(record)
@@ -407,6 +422,7 @@ class Engine:
             seq=state.tip.seq,
             clock_ns=state.clock_ns,
             serial=state.serial,
+            controls=state.controls,
             manifest=state.manifest,
             cells=len(state.cells),
             ready_cells=len(state.ring),
@@ -423,6 +439,8 @@ class Engine:
             refused = self._settled_already(given)
         elif isinstance(given, ManifestInput):
             refused = self._lacks_module(given, blobs)
+        elif isinstance(given, ControlInput):
+            refused = self._lacks_value(given)
         answer = refused or self._kernel.admit(given, self._sources.stamp())
         if not isinstance(answer, Admitted):
             return answer
@@ -436,6 +454,8 @@ class Engine:
         elif isinstance(given, EventInput):
             self._counts.events += 1
             self._blob_bytes += len(given.value)
+        elif isinstance(given, StreamInput):
+            self._blob_bytes += len(given.payload)
         return answer
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
@@ -469,12 +489,23 @@ class Engine:
                 )
         return None
 
+    def _lacks_value(self, given: ControlInput) -> Refusal | None:
+        """Nothing is erased that is not there: a slip of the hand would look like success."""
+        value = given.value
+        if value is None or self._overlay.has(value) or self._store.has_blob(value):
+            return None
+        return Refusal(
+            rule=Rule.VALUE_IS_UNKNOWN,
+            message=f"value {hash_text(value)}: the world holds no such bytes (only values of more "
+            "than 1,024 bytes lie outside their records)",
+        )
+
     # The committer's thread
 
     def _durable(self, group: Sequence[Unit]) -> None:
         opened: dict[Hash, OpenIntent] = {}
         ended: list[Hash] = []
-        abandoned: list[Hash] = []
+        dropped: list[Hash] = []
         for unit in group:
             if unit.sealed is None:
                 continue
@@ -483,9 +514,10 @@ class Engine:
                 self._settling.pop(settled.intent, None)
                 ended.append(settled.intent)
             opened.update((each.intent, each) for each in unit.sealed.to_publish)
-            for intent in unit.sealed.abandoned:
-                abandoned.append(intent)
-                ended.append(intent)
+            ended.extend(unit.sealed.abandoned)
+            over = (*unit.sealed.abandoned, *unit.sealed.canceled)
+            dropped.extend(over)
+            for intent in over:
                 opened.pop(intent, None)
         self._figures = group[-1].figures
         if self._on_published is not None:
@@ -494,7 +526,7 @@ class Engine:
                     figures=self._figures,
                     opened=tuple(opened.values()),
                     ended=tuple(ended),
-                    abandoned=tuple(abandoned),
+                    dropped=tuple(dropped),
                     faults=tuple(note for unit in group for note in unit.faults),
                 )
             )
@@ -582,7 +614,7 @@ def _size(inputs: Sequence[Input], blobs: Mapping[Hash, bytes]) -> int:
         size += INPUT_BYTES
         if isinstance(given, EventInput):
             size += len(given.value)
-        elif isinstance(given, ReceiptInput):
+        elif isinstance(given, ReceiptInput | StreamInput):
             size += len(given.payload)
         elif isinstance(given, ManifestInput):
             size += len(given.document)

@@ -56,12 +56,14 @@ class Batch:
 class Figures:
     """What the world is at the end of one frame. Counts are of this process.
 
-    ``seq`` is the last record, ``serial`` the number of manifest records.
+    ``seq`` is the last record, ``serial`` the number of manifest records, ``controls`` that of
+    control records.
     """
 
     seq: int
     clock_ns: int
     serial: int
+    controls: int
     manifest: Effective | None
     cells: int
     ready_cells: int

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.manifest.names import NODE, SYSTEM
+from aos.manifest.names import KERNEL, NODE, SYSTEM
 
 Node = Mapping[str, Any]
 Type = Mapping[str, Any]
@@ -136,16 +136,37 @@ _TYPES: Final[Mapping[str, Type]] = {
     "BlobPutReceipt": _record(blob_ref=HASH, edge_ref=HASH, size=NAT),
     "BlobGetParams": _record(blob_ref=HASH),
     "BlobGetReceipt": _record(blob_ref=HASH, size=NAT, bytes=BYTES),
+    # Answered by the core itself. One of the two fields names what to cancel.
+    "TimerCancelParams": _record(intent=_option(HASH), issuer_ref=_option(TEXT)),
+    "TimerCancelReceipt": _record(cancelled=BOOL),
+    "EffectCancelParams": _record(intent=_option(HASH), issuer_ref=_option(TEXT)),
+    "EffectCancelReceipt": _record(cancelled=BOOL),
+    "ReadMeta": _record(journal_height=NAT, snapshot_hash=_option(HASH), manifest_hash=HASH),
+    "IntrospectManifestParams": _record(consistency=_option(TEXT)),
+    "IntrospectManifestReceipt": _record(manifest=BYTES, meta=_ref("ReadMeta")),
+    "IntrospectWorkflowStateParams": _record(
+        workflow=TEXT, key=_option(BYTES), consistency=_option(TEXT)
+    ),
+    "IntrospectWorkflowStateReceipt": _record(state=_option(BYTES), meta=_ref("ReadMeta")),
+    "IntrospectJournalHeadParams": _record(),
+    "IntrospectJournalHeadReceipt": _record(meta=_ref("ReadMeta")),
+    "IntrospectListCellsParams": _record(
+        workflow=TEXT, after=_option(BYTES), limit=_option(NAT), consistency=_option(TEXT)
+    ),
+    "IntrospectCellInfo": _record(key=BYTES, state_hash=HASH, size=NAT, last_active_ns=NAT),
+    "IntrospectListCellsReceipt": _record(
+        cells={"list": _ref("IntrospectCellInfo")}, next=_option(BYTES), meta=_ref("ReadMeta")
+    ),
 }
 
 
-def _effect(short: str, stem: str) -> Node:
+def _effect(short: str, stem: str, executor: str = NODE) -> Node:
     return {
         "$kind": "defeffect",
         "name": f"{SYSTEM}{short}@1",
         "params": f"{SYSTEM}{stem}Params@1",
         "receipt": f"{SYSTEM}{stem}Receipt@1",
-        "impl": {"executor": NODE},
+        "impl": {"executor": executor},
     }
 
 
@@ -168,25 +189,31 @@ EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
             _effect("http.request", "HttpRequest"),
             _effect("blob.put", "BlobPut"),
             _effect("blob.get", "BlobGet"),
+            _effect("timer.cancel", "TimerCancel", KERNEL),
+            _effect("effect.cancel", "EffectCancel", KERNEL),
+            _effect("introspect.manifest", "IntrospectManifest", KERNEL),
+            _effect("introspect.workflow_state", "IntrospectWorkflowState", KERNEL),
+            _effect("introspect.journal_head", "IntrospectJournalHead", KERNEL),
+            _effect("introspect.list_cells", "IntrospectListCells", KERNEL),
         )
     }
 )
 
-UNSUPPORTED_EFFECTS: Final = frozenset(
-    f"{SYSTEM}{short}@1"
-    for short in (
-        "timer.cancel",
-        "effect.cancel",
-        "introspect.manifest",
-        "introspect.workflow_state",
-        "introspect.journal_head",
-        "introspect.list_cells",
-        "task.run",
-    )
-)
+UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 """Known by name and refused as not supported by this version."""
 
 TIMER: Final = "sys/timer.set@1"
+TIMER_CANCEL: Final = "sys/timer.cancel@1"
+EFFECT_CANCEL: Final = "sys/effect.cancel@1"
+INTROSPECT_MANIFEST: Final = "sys/introspect.manifest@1"
+INTROSPECT_STATE: Final = "sys/introspect.workflow_state@1"
+INTROSPECT_HEAD: Final = "sys/introspect.journal_head@1"
+INTROSPECT_CELLS: Final = "sys/introspect.list_cells@1"
+KERNEL_EFFECTS: Final = frozenset(
+    str(name) for name, node in EFFECTS.items() if node["impl"]["executor"] == KERNEL
+)
+"""What the core answers itself: nobody is asked, and nobody may sign for it."""
+
 CONTEXT: Final = "sys/WorkflowContext@1"
 ERROR: Final = "sys/EffectError@1"
 ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"

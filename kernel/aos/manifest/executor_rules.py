@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.catalog import Catalog, Found, Node, each_once
 from aos.manifest.keys import parse_key
-from aos.manifest.names import EXECUTOR_NAME
+from aos.manifest.names import EXECUTOR_NAME, KERNEL
 from aos.values.errors import ValueProblem
 
 
@@ -12,13 +13,19 @@ def executors(entries: list[Node], catalog: Catalog) -> Found:
     for index, name in each_once([entry["name"] for entry in entries]):
         if index is None:
             yield "/executors", f"{name} stands there twice", None
-        elif not EXECUTOR_NAME.fullmatch(name):
+        elif name == KERNEL or not EXECUTOR_NAME.fullmatch(name):
             yield f"/executors/{index}/name", f"{name!r} cannot be the name of an executor", None
     for index, entry in enumerate(entries):
         for place, effect in each_once(entry["effects"]):
             pointer = f"/executors/{index}/effects"
             if place is None:
                 yield pointer, f"{effect} stands there twice", None
+            elif effect in KERNEL_EFFECTS:
+                yield (
+                    f"{pointer}/{place}",
+                    f"{effect} is answered by the kernel itself: nobody signs for it",
+                    "leave it out",
+                )
             else:
                 yield from catalog.use("defeffect", effect, f"{pointer}/{place}")
     yield from _keys(entries)
@@ -57,7 +64,7 @@ def _effects_have_a_signer(entries: list[Node], catalog: Catalog) -> Found:
         for (kind, _), node in catalog.definitions.items()
         if kind == "defworkflow"
         for effect in node["effects_emitted"]
-        if catalog.exists("defeffect", effect)
+        if catalog.exists("defeffect", effect) and effect not in KERNEL_EFFECTS
     }
     for effect in sorted(emitted):
         # The built-in ones and those of a module may be run by whoever is named for them.

@@ -8,7 +8,7 @@ Authored nodes have passed JSON Schema before and never fail here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Final
 
 from aos.manifest.expressions import without_comments
@@ -88,8 +88,21 @@ def _defeffect(node: Mapping[str, Any]) -> Node:
     made |= _unless(_optional(node, "retry", _retry), retry={})
     made |= _unless(_optional(node, "timeout_ms", _whole), timeout_ms=TIMEOUT_MS_DEFAULT)
     made |= _unless(
+        _optional(node, "delivery", _choice("at_least_once", "at_most_once")),
+        delivery="at_least_once",
+    )
+    made |= _unless(
         _optional(node, "idempotency_scope", _choice("cell", "world")), idempotency_scope="cell"
     )
+    return made
+
+
+def _defsecret(node: Mapping[str, Any]) -> Node:
+    made: Node = {"name": _text(node, "name"), "binding_id": _text(node, "binding_id")}
+    made |= _optional(node, "expected_digest", _text)
+    for limited in ("hosts", "workflows"):
+        if limited in node:
+            made[limited] = sorted(_texts(node, limited))
     return made
 
 
@@ -98,6 +111,9 @@ def _manifest(node: Mapping[str, Any]) -> Node:
     for section in ("schemas", "modules", "workflows", "effects"):
         names = {_text(entry, "name") for entry in _objects(node, section)}
         made[section] = [{"name": name} for name in sorted(names)]
+    if node.get("secrets"):
+        names = {_text(entry, "name") for entry in _objects(node, "secrets")}
+        made["secrets"] = [{"name": name} for name in sorted(names)]
     if "executors" in node:
         entries = [_executor(entry) for entry in _objects(node, "executors")]
         made["executors"] = sorted(entries, key=lambda entry: entry["name"])
@@ -159,7 +175,7 @@ def _manifest_limits(node: Mapping[str, Any], field: str) -> Node:
     made: Node = {}
     for part, defaults in (("step", StepLimits()), ("world", WorldLimits())):
         if part in limits:
-            complete = defaults.to_document()
+            complete = asdict(defaults)
             given = _whole_fields(_object(limits, part), complete)
             different = {name: value for name, value in given.items() if value != complete[name]}
             made |= _unless({part: different}, **{part: {}})
@@ -235,5 +251,6 @@ _FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], Node]]] = {
     "defmodule": _defmodule,
     "defworkflow": _defworkflow,
     "defeffect": _defeffect,
+    "defsecret": _defsecret,
     "manifest": _manifest,
 }

@@ -7,9 +7,9 @@ nodes with different settings of their own still compute the same. Sizes are byt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -30,18 +30,32 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """What both kinds of limits share: complete documents out and in."""
+    """What both kinds of limits share: complete documents out and in.
+
+    A limit of ``LATER`` came after the first documents were written: it stands in a document only
+    where it differs from its default, so that those keep their bytes and their hash.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
 
     def to_document(self) -> dict[str, int]:
-        return asdict(self)
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in self.LATER or getattr(self, field.name) != field.default
+        }
 
     @classmethod
     def from_document(cls, document: Mapping[str, int]) -> Self:
         """Inverse of ``to_document``. ``ValueError`` unless exactly the known fields are there."""
-        expected = {field.name for field in fields(cls)}
-        if set(document) != expected:
-            odd = ", ".join(sorted(expected ^ set(document)))
-            raise ValueError(f"limits must have exactly the known fields; these differ: {odd}")
+        known = {field.name for field in fields(cls)}
+        odd = (known - cls.LATER - set(document)) | (set(document) - known)
+        if odd:
+            text = ", ".join(sorted(odd))
+            raise ValueError(f"limits must have exactly the known fields; these differ: {text}")
+        for field in fields(cls):
+            if field.name in cls.LATER and document.get(field.name) == field.default:
+                raise ValueError(f"limits: {field.name} has its default, where it is left out")
         return cls(**document)
 
 
@@ -77,6 +91,14 @@ class WorldLimits(_Limits):
     """Requested idempotency keys that are remembered for one instance."""
     abandoned_intents: int = 100_000
     """Intents of faulted instances that are remembered, so that late receipts are answered so."""
+    stream_bytes: int = 64 * KIB
+    """Payload of one stream frame."""
+    stream_rate: int = 100
+    """Stream frames of one intent in a second of journal time."""
+    stream_frames: int = 100_000
+    """Stream frames of one intent in all."""
+
+    LATER = frozenset({"stream_bytes", "stream_rate", "stream_frames"})
 
 
 STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
@@ -102,6 +124,9 @@ WORLD_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
         "dedup_rows": Range(low=1, high=1_000_000_000),
         "instance_keys": Range(low=1, high=1_000_000),
         "abandoned_intents": Range(low=1, high=100_000_000),
+        "stream_bytes": Range(low=0, high=16 * MIB),
+        "stream_rate": Range(low=1, high=1_000_000),
+        "stream_frames": Range(low=0, high=1_000_000_000),
     }
 )
 

@@ -13,6 +13,9 @@ SYSTEM: Final = "sys/"
 NODE: Final = "node"
 """The executor that is the world's own key."""
 
+KERNEL: Final = "kernel"
+"""Stands where an executor's name does for what the core answers itself. No executor has it."""
+
 
 def is_name(text: str) -> bool:
     return len(text) <= NAME_CHARS_MAX and NAME.fullmatch(text) is not None

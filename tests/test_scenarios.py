@@ -5,12 +5,21 @@ Each file under ``tests/scenarios`` is a list of commands, each followed by what
 
     send SCHEMA JSON [as ID]     an event at ingress
     run                          step until nobody is ready, then seal
-    settle N JSON                an ok receipt for the N-th open intent
+    settle N JSON [by KEY]       an ok receipt for the N-th open intent, signed by the node, or with
+                                 key A or B by the executor of charges and parcels
     fail N CODE | timeout N      a receipt with another status
     forge N FIELD                a receipt with that field changed after signing
+    frame N NUMBER KIND          a stream frame of the N-th open intent
+    attempt N NUMBER             an attempt of the N-th open intent is begun
+    lose N NUMBER                nobody knows how that attempt ended
+    cancel N                     the operator cancels the N-th open intent
+    retry WORKFLOW [KEY]         the operator lets a failed cell go on
+    skip WORKFLOW [KEY]          the same, without the entry that it failed on
     wait DURATION                the wall clock goes on
     restart                      fold the journal into a new kernel
-    apply VERSION                the same manifest with new module bytes
+    apply VERSION [mended] [key KEY [revokes KEY]]
+                                 the same manifest with new module bytes; books without their bug;
+                                 an executor with a key of its own
     show                         cells, open intents
 """
 
@@ -19,19 +28,34 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate
 from aos.core.kernel import Kernel
-from aos.core.records import Event, Faulted, Manifest, Receipt, Record, Step, slot_bytes
+from aos.core.records import (
+    Attempt,
+    Control,
+    Event,
+    Faulted,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Step,
+    Stream,
+    slot_bytes,
+)
 from aos.core.state import OpenIntent
-from aos.values.cbor import decode_record
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
 from tests.core.test_isolation import folded, same
 from tests.memory_world import (
+    WORLD_KEY,
     Envelope,
     MemoryWorld,
     air,
@@ -48,13 +72,16 @@ from tests.memory_world import (
 
 SCENARIOS = Path(__file__).parent / "scenarios"
 
-SHOP, BOOKS = "shop/order@1", "shop/books@1"
-CHARGE, TIMER = "shop/charge@1", "sys/timer.set@1"
+SHOP, BOOKS, PARCEL = "shop/order@1", "shop/books@1", "shop/parcel@1"
+CHARGE, SHIP, TIMER = "shop/charge@1", "shop/ship@1", "sys/timer.set@1"
+CANCEL = {"charging": "sys/effect.cancel@1", "backing off": "sys/timer.cancel@1"}
 SECOND = 10**9
+KEYS = {"A": SigningKey(bytes([5]) * 32), "B": SigningKey(bytes([6]) * 32)}
 
 
 def shop(envelope: Envelope) -> Envelope:
-    """Charges an order, tries again after a second up to three times, tells the books."""
+    """Charges an order, tries again after a second up to three times, tells the books. Asked to
+    cancel, it cancels what it waits for, if that is not too late."""
     event = event_of(envelope)
     value, tag = event["$value"], event["$tag"]
     if tag == "Placed":
@@ -63,6 +90,15 @@ def shop(envelope: Envelope) -> Envelope:
         state = {"id": value["id"], "cents": value["cents"], "tries": 1, "phase": "charging"}
         return {"state": cbor(state), "effects": [charge(state)], "status": "running"}
     state = state_of(envelope)
+    if tag == "Cancel":
+        ref = f"try {state['tries']}" if state["phase"] == "charging" else "backoff"
+        params = {"intent": None, "issuer_ref": ref}
+        asked = ask(CANCEL.get(state["phase"], CANCEL["charging"]), params, issuer_ref="cancel")
+        return {"state": envelope["state"], "effects": [asked]}
+    if value["effect"] in CANCEL.values():
+        return {"state": envelope["state"]}
+    if value["status"] == "canceled":
+        return {"state": cbor({**state, "phase": "canceled"}), "status": "completed"}
     if value["effect"] == TIMER:
         state = {**state, "tries": state["tries"] + 1, "phase": "charging"}
         return {"state": cbor(state), "effects": [charge(state)]}
@@ -74,7 +110,8 @@ def shop(envelope: Envelope) -> Envelope:
         return {"state": cbor({**state, "phase": "refused"}), "status": "failed"}
     due = now(envelope) + SECOND
     state = {**state, "phase": "backing off"}
-    return {"state": cbor(state), "effects": [ask(TIMER, {"deliver_at_ns": due, "key": None})]}
+    timer = ask(TIMER, {"deliver_at_ns": due, "key": None}, issuer_ref="backoff")
+    return {"state": cbor(state), "effects": [timer]}
 
 
 def charge(state: dict[str, Any]) -> Envelope:
@@ -101,7 +138,32 @@ def books(envelope: Envelope) -> Envelope:
     }
 
 
-def make(version: int = 1) -> Any:
+def mended_books(envelope: Envelope) -> Envelope:
+    if event_of(envelope)["cents"] == 666:
+        state = state_of(envelope) or {"cents": 0, "orders": 0}
+        return {"state": cbor({"cents": state["cents"] + 666, "orders": state["orders"] + 1})}
+    return books(envelope)
+
+
+def parcel(envelope: Envelope) -> Envelope:
+    """Sends a parcel, once only; keeps where it was seen last."""
+    event = event_of(envelope)
+    value = event["$value"]
+    if event["$tag"] == "Send":
+        asked = ask(SHIP, {"id": value["id"]}, issuer_ref="ship")
+        return {"state": cbor({"seen": "here"}), "effects": [asked]}
+    if event["$tag"] == "Frame":
+        return {"state": cbor({"seen": f"{value['kind']} {value['seq']}"})}
+    if value["status"] == "ok":
+        return {"state": cbor({"seen": "delivered"}), "status": "completed"}
+    error: Any = decode_record(value["receipt_payload"])
+    code = error["code"]
+    return {"state": cbor({"seen": f"nobody knows: {code}"}), "status": "failed"}
+
+
+def make(version: int = 1, executors: list[dict[str, Any]] | None = None) -> Any:
+    more: dict[str, Any] = {} if executors is None else {"executors": executors}
+    named: dict[str, Any] = {"record": {"id": {"text": {}}}}
     money: dict[str, Any] = {"record": {"id": {"text": {}}, "cents": {"nat": {}}}}
     order: dict[str, Any] = {
         "record": {
@@ -112,6 +174,9 @@ def make(version: int = 1) -> Any:
         [
             schema("shop/Placed@1", money),
             schema("shop/Paid@1", money),
+            schema("shop/CancelOrder@1", named),
+            schema("shop/Send@1", named),
+            schema("shop/Seen@1", {"record": {"seen": {"text": {}}}}),
             schema("shop/Id@1", {"text": {}}),
             schema("shop/Order@1", order),
             schema("shop/Books@1", {"record": {"cents": {"nat": {}}, "orders": {"nat": {}}}}),
@@ -122,27 +187,65 @@ def make(version: int = 1) -> Any:
                 {
                     "variant": {
                         "Placed": {"ref": "shop/Placed@1"},
+                        "Cancel": {"ref": "shop/CancelOrder@1"},
+                        "Receipt": {"ref": "sys/EffectReceiptEnvelope@1"},
+                    }
+                },
+            ),
+            schema(
+                "shop/ParcelEvent@1",
+                {
+                    "variant": {
+                        "Send": {"ref": "shop/Send@1"},
+                        "Frame": {"ref": "sys/EffectStreamFrame@1"},
                         "Receipt": {"ref": "sys/EffectReceiptEnvelope@1"},
                     }
                 },
             ),
             effect(CHARGE, "shop/Charge@1", "shop/Charged@1"),
+            effect(SHIP, "shop/Send@1", "shop/Charged@1", delivery="at_most_once"),
             workflow(
                 SHOP, state="shop/Order@1", event="shop/OrderEvent@1", key_schema="shop/Id@1",
-                context="sys/WorkflowContext@1", effects=[CHARGE, TIMER],
+                context="sys/WorkflowContext@1", effects=[CHARGE, TIMER, *CANCEL.values()],
+            ),
+            workflow(
+                PARCEL, state="shop/Seen@1", event="shop/ParcelEvent@1", key_schema="shop/Id@1",
+                effects=[SHIP],
             ),
             workflow(BOOKS, state="shop/Books@1", event="shop/Paid@1"),
         ],
-        [route("shop/Placed@1", SHOP, "id"), route("shop/Paid@1", BOOKS)],
-        version=version,
+        [
+            route("shop/Placed@1", SHOP, "id"), route("shop/Paid@1", BOOKS),
+            route("shop/CancelOrder@1", SHOP, "id"), route("shop/Send@1", PARCEL, "id"),
+        ],
+        version=version, **more,
     )  # fmt: skip
+
+
+def key_text(key: SigningKey) -> str:
+    return f"ed25519:{bytes(key.verify_key).hex()}"
+
+
+def executors(key: str, revokes: str | None) -> list[dict[str, Any]]:
+    """The node for timers, and who charges and ships with a key of its own."""
+    revoked = {} if revokes is None else {"revoked_keys": [key_text(KEYS[revokes])]}
+    return [
+        {"name": "node", "public_key": key_text(WORLD_KEY), "effects": [TIMER]},
+        {
+            "name": "test", "public_key": key_text(KEYS[key]), "effects": [CHARGE, SHIP],
+            **revoked,
+        },
+    ]  # fmt: skip
+
+
+MODULES = {SHOP: shop, BOOKS: books, PARCEL: parcel}
 
 
 class Transcript:
     """One world that does what the lines say and tells what happened in words."""
 
     def __init__(self) -> None:
-        self.world = MemoryWorld(make(), {SHOP: shop, BOOKS: books})
+        self.world = MemoryWorld(make(), MODULES)
         self.world.seal()
         self.commands: dict[str, Callable[[str], list[str]]] = {
             "send": self.send,
@@ -151,6 +254,12 @@ class Transcript:
             "fail": self.fail,
             "timeout": self.timeout,
             "forge": self.forge,
+            "frame": self.frame,
+            "attempt": lambda rest: self.attempt(rest, "begun"),
+            "lose": lambda rest: self.attempt(rest, "lost"),
+            "cancel": self.cancel,
+            "retry": lambda rest: self.go_on(rest, "retry"),
+            "skip": lambda rest: self.go_on(rest, "skip"),
             "wait": self.wait,
             "restart": self.restart,
             "apply": self.apply,
@@ -173,11 +282,18 @@ class Transcript:
         return self.world.open()[int(number) - 1]
 
     def settle(self, rest: str) -> list[str]:
-        number, _, payload = rest.partition(" ")
+        number, _, more = rest.partition(" ")
+        payload, _, by = more.partition(" by ")
         intent, value = self.intent(number), json.loads(payload)
         if intent.effect.name == TIMER:
             value = {"delivered_at_ns": self.world.now_ns, "key": None}
-        return self.answer(self.world.settle(intent, value))
+        given = self.world.receipt(intent, value)
+        if by:
+            key = KEYS[by]
+            given = replace(given, executor="test", key_id=bytes(key.verify_key))
+            signature = key.sign(given.message(self.world.state.world)).signature
+            given = replace(given, signature=signature)
+        return self.answer(self.world.kernel.admit(given, self.world.stamp()))
 
     def fail(self, rest: str) -> list[str]:
         number, code = rest.split()
@@ -198,6 +314,23 @@ class Transcript:
         forged = {name: wrong[name]}
         return self.answer(self.world.settle(self.intent(number), {"ref": "r"}, forge=forged))
 
+    def frame(self, rest: str) -> list[str]:
+        number, seq, kind = rest.split()
+        answer = self.world.stream(self.intent(number), int(seq), frame_kind=kind)
+        return self.answer(answer)
+
+    def attempt(self, rest: str, phase: str) -> list[str]:
+        number, attempt = rest.split()
+        return self.answer(self.world.attempt(self.intent(number), int(attempt), phase))
+
+    def cancel(self, number: str) -> list[str]:
+        return self.answer(self.world.control("cancel", intent=self.intent(number).intent))
+
+    def go_on(self, rest: str, action: str) -> list[str]:
+        workflow, _, key = rest.partition(" ")
+        cell = workflow, encode(key) if key else b""
+        return self.answer(self.world.control(action, cell=cell))
+
     def wait(self, duration: str) -> list[str]:
         self.world.now_ns += int(duration.removesuffix("s")) * SECOND
         return []
@@ -209,9 +342,14 @@ class Transcript:
         self.world.kernel = Kernel(state, runner=self.world.runner, read=self.world.read)
         return [f"{len(state.cells)} cells, {len(state.intents)} open intents"]
 
-    def apply(self, version: str) -> list[str]:
-        loaded = make(int(version))
-        return self.answer(self.world.apply(loaded, {SHOP: shop, BOOKS: books}))
+    def apply(self, rest: str) -> list[str]:
+        version, *words = rest.split()
+        modules = MODULES | {BOOKS: mended_books} if "mended" in words else MODULES
+        given = None
+        if "key" in words:
+            revokes = words[words.index("revokes") + 1] if "revokes" in words else None
+            given = executors(words[words.index("key") + 1], revokes)
+        return self.answer(self.world.apply(make(int(version), given), modules))
 
     def show(self, _: str) -> list[str]:
         cells = [
@@ -266,6 +404,24 @@ class Transcript:
                     f"{record.seq} receipt {record.effect} {record.status} -> "
                     f"{self.cell(record.cell)} {record.outcome}"
                 )
+            case KernelReceipt():
+                return (
+                    f"{record.seq} the core's receipt {record.effect} {record.status} -> "
+                    f"{self.cell(record.cell)} {record.outcome}"
+                )
+            case Stream():
+                return (
+                    f"{record.seq} frame {record.frame_kind} {record.frame_seq} of {record.effect} "
+                    f"-> {self.cell(record.cell)}"
+                )
+            case Attempt():
+                return (
+                    f"{record.seq} attempt {record.attempt} {record.phase} for "
+                    f"{self.cell(record.cell)}"
+                )
+            case Control():
+                of = "" if record.cell is None else f" {self.cell(record.cell)}"
+                return f"{record.seq} {record.action}{of} by {record.principal}"
             case Manifest():
                 return f"{record.seq} manifest by {record.principal}"
             case _:

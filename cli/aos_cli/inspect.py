@@ -14,7 +14,7 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit import cell_view, intent_view, journal_view, world_view
+from aos.audit import cell_view, intent_view, journal_view, value_view, world_view
 from aos.audit.record_view import Document
 from aos.audit.view import LIMIT, View
 from aos.errors import AosError, BadUsage
@@ -204,6 +204,21 @@ def record_command(
     with looking_at(world) as view:
         found = journal_view.record(view, seq)
     _show(found, text.value, json=json)
+
+
+@app.command("value")
+def value_command(
+    value: Annotated[
+        str, typer.Argument(metavar="HASH", help="The value's content hash, all of it.")
+    ],
+    *,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """One value that lies outside its records: who refers to it, and whether it was erased."""
+    with looking_at(world) as view:
+        found = value_view.value(view, value)
+    _show(found, text.whereabouts, json=json)
 
 
 @app.command("journal")

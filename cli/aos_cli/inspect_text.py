@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from aos.audit.record_view import name_cell
+from aos.audit.record_view import cell_text, kernel_cause, name_cell
 from aos.audit.words import count, short, span_text, time_text
 from aos_cli.output import STATUS_STYLES, console, entry, fields, line, note, status_text, table
 
@@ -21,12 +21,16 @@ KIND_STYLES: Final = {
     "step": "green",
     "fault": "red",
     "receipt": "yellow",
+    "kernel_receipt": "yellow",
+    "stream": "yellow",
+    "attempt": "yellow",
+    "control": "magenta",
 }
 PREFIX_DIGITS: Final = 12
 """How much of an intent's hash is shown where there is little room; commands take it as it is."""
 
 _SEQ_WIDTH: Final = 7
-_KIND_WIDTH: Final = 8
+_KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
 
 Found = dict[str, Any]
@@ -156,8 +160,12 @@ def _section(title: str) -> None:
 
 
 def cells(found: Found) -> None:
+    # On a terminal there is no room to spare for a column that is empty.
+    has_fault = not console().is_terminal or any(each["fault"] for each in found["cells"])
+    last = 8 if has_fault else 7
+    columns = ["workflow", "key", "status", "effects", "mail", "record", "last active", "fault"]
     table(
-        ["workflow", "key", "status", "effects", "mail", "record", "last active"],
+        columns[:last],
         [
             [
                 each["workflow"],
@@ -167,7 +175,8 @@ def cells(found: Found) -> None:
                 f"{each['mailbox']}",
                 f"{each['last_record']}",
                 _last_active(each),
-            ]
+                Text(each["fault"]["kind"] if each["fault"] else "", style="red"),
+            ][:last]
             for each in found["cells"]
         ],
         right=("effects", "mail", "record"),
@@ -203,8 +212,10 @@ def cell(found: Found) -> None:
         ("module", found["module_hash"]),
     ]
     pairs += [("why", _reason(each)) for each in found["reasons"]]
-    if found["fault"] is not None and found["fault"]["engine_text"] is not None:
-        pairs.append(("engine", found["fault"]["engine_text"].strip()))
+    if found["fault"] is not None:
+        if found["fault"]["engine_text"] is not None:
+            pairs.append(("engine", found["fault"]["engine_text"].strip()))
+        pairs.append(("mail", _kept(found)))
     fields(pairs)
     if found["state"] is not None:
         _section("state")
@@ -221,9 +232,20 @@ def cell(found: Found) -> None:
     note(f"its history: aos trace {_words(found['workflow'], found['key'])}")
 
 
+def _kept(found: Found) -> str:
+    """The mail of a cell that does not run."""
+    kept = f"{found['mailbox']:,} kept"
+    if not found["mail_uncounted"]:
+        return kept
+    return f"{kept}, {found['mail_uncounted']:,} past the limit, in the journal alone"
+
+
 def _mail_words(found: Found) -> tuple[str, str]:
     if found["kind"] == "event":
         return found["schema"], short(found["value"])
+    if found["kind"] == "stream":
+        frame = f"{found['frame_kind']} {found['frame_seq']} {short(found['payload'])}"
+        return f"frame of {found['effect']}", frame
     return f"receipt for {found['effect']}", found["status"]
 
 
@@ -284,14 +306,20 @@ def intent(found: Found) -> None:
         pairs.append(("open for", span_text(found["age_ns"])))
     if found["reason"] is not None:
         pairs.append(("why", _reason(found["reason"])))
+    pairs += [
+        ("attempt", f"{each['attempt']} {each['phase']}, record {each['seq']}{_because(each)}")
+        for each in found["attempts"]
+    ]
+    pairs += [
+        ("canceled", f"by {each['principal']}, record {each['seq']}") for each in found["cancels"]
+    ]
+    if found["frames"]:
+        last = found["last_frames"][-1]
+        words = f"{count(found['frames'], 'frame')}, the last {last['frame_kind']}"
+        pairs.append(("stream", f"{words} {last['frame_seq']} {short(last['payload'])}"))
     receipt = found["receipt"]
     if receipt is not None:
-        took = span_text(receipt["finished_ns"] - receipt["started_ns"])
-        pairs += [
-            ("settled", f"record {receipt['seq']}, {time_text(receipt['at_ns'])}"),
-            ("receipt", f"{receipt['status']}, attempt {receipt['attempt']}, took {took}"),
-            ("signed by", f"{receipt['executor']}, {receipt['key_id']}"),
-        ]
+        pairs += _receipt(receipt)
         if receipt["problem"]:
             pairs.append(("problem", receipt["problem"]))
     fields(pairs)
@@ -300,6 +328,27 @@ def intent(found: Found) -> None:
     if receipt is not None:
         _section("answer")
         value(receipt["payload"])
+
+
+def _because(found: Found) -> str:
+    return f": {found['problem']}" if found["problem"] else ""
+
+
+def _receipt(found: Found) -> list[tuple[str, str]]:
+    if found["kind"] == "kernel_receipt":
+        return [
+            ("settled", f"record {found['seq']}"),
+            ("receipt", f"{found['status']}, {kernel_cause(found)}"),
+            ("signed by", "nobody: the core made it"),
+        ]
+    took = span_text(found["finished_ns"] - found["started_ns"])
+    batch = found["batch"]
+    together = f", with {count(batch['size'] - 1, 'other')}" if batch else ""
+    return [
+        ("settled", f"record {found['seq']}, {time_text(found['at_ns'])}"),
+        ("receipt", f"{found['status']}, attempt {found['attempt']}, took {took}"),
+        ("signed by", f"{found['executor']}, {found['key_id']}{together}"),
+    ]
 
 
 def faults(found: Found) -> None:
@@ -319,7 +368,35 @@ def faults(found: Found) -> None:
     )
     for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
         note(f"{kind} ▸ {advice}")
+    if found["faults"]:
+        note("to let one go on: aos cells retry WORKFLOW KEY (--skip drops what it failed on)")
     _more(found, "faults")
+
+
+def whereabouts(found: Found) -> None:
+    erased = ", ".join(f"record {each}" for each in found["erased_by"])
+    fields(
+        [
+            ("value", found["value"]),
+            ("size", "" if found["size"] is None else f"{found['size']:,} bytes"),
+            ("bytes", "there" if found["is_there"] else "not there"),
+            ("erased by", erased or "nobody"),
+        ]
+    )
+    _section(f"records: {found['total']:,}")
+    table(
+        ["record", "kind", "where", "cell"],
+        [
+            [
+                str(each["record"]),
+                each["kind"],
+                each["where"],
+                "" if each["cell"] is None else cell_text(each["cell"]),
+            ]
+            for each in found["records"]
+        ],
+        right=("record",),
+    )
 
 
 def record_line(found: Found) -> None:

@@ -11,7 +11,20 @@ from typer.exceptions import TyperException
 
 import aos
 from aos.errors import AosError, BadUsage, sentence
-from aos_cli import apply, init, inspect, output, replay, run, send, trace, verify
+from aos_cli import (
+    apply,
+    cancel,
+    erase,
+    init,
+    inspect,
+    output,
+    replay,
+    retry,
+    run,
+    send,
+    trace,
+    verify,
+)
 from aos_cli.demo.command import demo
 from aos_cli.output import note
 
@@ -52,6 +65,9 @@ app.command("apply")(apply.apply)
 app.command("send")(send.send)
 app.command("run")(run.run)
 app.add_typer(inspect.app, name="inspect")
+app.add_typer(retry.app, name="cells")
+app.add_typer(cancel.app, name="effects")
+app.command("erase")(erase.erase)
 app.command("trace")(trace.trace)
 app.command("replay")(replay.replay)
 app.command("verify")(verify.verify)

@@ -24,6 +24,8 @@ from aos_cli.progress import Advance, progress
 VALUE_CHARACTERS: Final = 2000
 """What is shown of one side of a difference. ``--json`` has all of it."""
 
+ERASURES_SHOWN: Final = 10
+
 END_S: Final = 5.0
 
 
@@ -90,9 +92,11 @@ def _show(report: ReplayReport) -> None:
     line(f"replay: byte-identical to record {report.seq:,}", style="bold green")
     faults = f", {count(report.faults, 'fault')} among them" if report.faults else ""
     line(f"  {count(report.steps, 'step')} executed again{faults}")
+    own = report.kernel_receipts
+    made = f", {count(own, 'receipt')} of the core made again" if own else ""
     line(
         f"  {count(report.intents, 'effect')} asked for again, "
-        f"{count(report.receipts, 'receipt')} checked again"
+        f"{count(report.receipts, 'receipt')} checked again{made}"
     )
     line(
         f"  {count(report.records, 'record')} in {count(report.frames, 'frame')}, "
@@ -109,6 +113,19 @@ def _show(report: ReplayReport) -> None:
             "another engine version ran them",
             style="yellow",
         )
+    if report.erased:
+        line(
+            f"  {count(report.erased, 'record')} taken as recorded: what they need was erased",
+            style="yellow",
+        )
+    for each in report.erasures[:ERASURES_SHOWN]:
+        needed = ", ".join(map(str, each.records)) + (
+            f" and {each.unnamed} more" if each.unnamed else ""
+        )
+        line(f"    {hash_text(each.value)}, erased by record {each.by}: {needed}")
+    more = len(report.erasures) - ERASURES_SHOWN
+    if more > 0:
+        line(f"    and {count(more, 'value')} more (--json lists them)")
     line(f"  root {hash_text(report.log_root)}")
 
 

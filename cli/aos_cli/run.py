@@ -14,7 +14,7 @@ from rich.text import Text
 
 from aos.audit.words import count
 from aos.core.ports import BlobReader
-from aos.host.errors import Stopping
+from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.python import PythonExecutor
@@ -72,6 +72,8 @@ def run(
                     on_status=screen.status,
                 )
             )
+    except NoRoomLeft:
+        raise
     except (KeyboardInterrupt, Stopping):
         # A signal while the journal was read, or before or after the runner took signals.
         note("stopped; everything acknowledged is durable")

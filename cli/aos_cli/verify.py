@@ -54,6 +54,8 @@ def _show(report: VerifyReport) -> None:
         f"  {count(report.signatures, 'signature')} and {count(report.blobs, 'blob')} checked, "
         f"{count(report.values, 'value')} by their schemas"
     )
+    if report.erased:
+        line(f"  {count(report.erased, 'value')} erased, each by a record of an operator")
     what = f"{count(report.rows, 'derived row')} recomputed" if report.folded else "not recomputed"
     line(f"  {what}, {report.seconds:.1f} s")
     if report.log_root is not None:

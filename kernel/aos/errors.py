@@ -4,6 +4,7 @@ AosError
 ├── Refused        understood and declined by a rule; nothing has changed      exit 1
 ├── BadUsage       the caller's words cannot be understood                     exit 2
 ├── Damage         stored bytes disagree with themselves, or a replay differs  exit 3
+│   └── Erased     the bytes of a value were erased, as a record says          exit 3
 └── Unavailable    the world is busy, locked or unreachable; try again         exit 4
 
 An error is one sentence of what, where, expected, found and what to do, made by ``sentence``.
@@ -37,6 +38,13 @@ class Damage(AosError):
     """Stored bytes disagree with themselves, or replay computed other than what was recorded."""
 
     exit_code = 3
+
+
+class Erased(Damage):
+    """The bytes that are asked for were erased by a record of the journal, which stays whole.
+
+    Damage to whoever cannot go on without them; who only shows them says so instead.
+    """
 
 
 class Unavailable(AosError):

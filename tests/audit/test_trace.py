@@ -13,6 +13,7 @@ from aos.audit import trace as tracing
 from aos.audit.diagnosis import ADVICE, Reason, diagnose
 from aos.audit.render import counted, lines, plain
 from aos.audit.trace import trace
+from aos.audit.trace_nodes import NOBODY_WAITS
 from aos.audit.trace_tree import Node, Trace
 from aos.audit.view import View
 from aos.core.faults import FaultKind
@@ -305,8 +306,10 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
     assert reason.kind == "effect"
     assert reason.text.startswith(f"waits for {CHARGE} (blake3:")
     assert reason.text.endswith("): nobody has answered for 13 s")
+    digits = a_shop().intent_of("ord-3").intent.hex()[:12]
     assert reason.next == (
-        "drive the world with executor test: aos run --executors MODULE:ATTRIBUTE"
+        "drive the world with executor test: aos run --executors MODULE:ATTRIBUTE; "
+        f"or give it up: aos effects cancel {digits}"
     )
     assert not reason.is_stuck
 
@@ -346,7 +349,9 @@ def test_a_fault_says_where_and_what_to_do() -> None:
         kind="fault",
         text="failed: fault trap at record 18: step: an unreachable instruction is reached",
         is_stuck=True,
-        next="mend its module, or do not send it what it cannot take; look at aos trace 18",
+        next="mend its module, or do not send it what it cannot take; look at aos trace 18; then "
+        f"aos cells retry {ORDER} ord-4 (or, to drop what it failed on: "
+        f"aos cells retry {ORDER} ord-4 --skip)",
     )
 
 
@@ -471,7 +476,7 @@ def test_a_deleted_cell_drops_its_intents_and_the_trace_says_so() -> None:
     found = trace(view_of(world), ["3"])
 
     asked = find(found.roots[0], "intent", 4)
-    assert (asked.status, asked.note) == ("abandoned", tracing.NOBODY_WAITS)
+    assert (asked.status, asked.note) == ("abandoned", NOBODY_WAITS)
     assert trace(view_of(world), ["fickle"]).roots[1].children[0].status == "deleted"
 
 

@@ -13,6 +13,7 @@ from aos_cli.main import app
 from tests.cli.shell import ROOT
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
+GROUPS = {"inspect", "cells", "effects"}
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
 
@@ -74,6 +75,6 @@ def test_every_example_is_a_command_line_that_is_understood() -> None:
     assert len(examples) >= 8
     for example in examples:
         words = example.split()
-        path = " ".join(words[:3]) if words[1] == "inspect" else " ".join(words[:2])
+        path = " ".join(words[:3] if words[1] in GROUPS else words[:2])
         used = {word for word in words if re.fullmatch(r"--[a-z-]+", word)}
         assert used <= options(COMMANDS[path]), example

@@ -173,11 +173,18 @@ def test_a_terminal_of_80_columns_gets_a_table_with_colours(lived_in: Path) -> N
     lines = found.plain.splitlines()
     assert found.code == 0
     assert lines[0].split() == [
-        "workflow", "key", "status", "effects", "mail", "record", "last", "active",
+        "workflow", "key", "status", "effects", "mail", "record", "last", "active", "fault",
     ]  # fmt: skip
     assert all(len(line) <= 80 for line in lines)
     assert "\x1b[31mfailed" in found.text
     assert "\t" not in found.text
+
+
+def test_a_table_has_no_column_that_is_empty(lived_in: Path) -> None:
+    """C-33"""
+    found = Terminal("inspect", "cells", "--key-prefix", "a", "--world", lived_in)
+
+    assert found.plain.splitlines()[0].split()[-2:] == ["last", "active"]
 
 
 def test_no_color_leaves_the_table(lived_in: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from aos.audit.difference import Difference, Place
 from aos.audit.replay_report import Divergence
 from aos.audit.trace import NODES_MAX
+from aos.host.folder import open_folder
 from aos_cli import inspect_text
 from aos_cli import replay as replay_command
 from aos_cli.output import print_json
@@ -71,9 +72,12 @@ def test_inspect_cells(aos: Aos, lived_in: Path) -> None:
     document = aos("inspect", "cells", "--limit", "1", "--json", world=lived_in).json
 
     header, *cells = rows(text.out)
-    assert header == ["workflow", "key", "status", "effects", "mail", "record", "last active"]
-    assert [(cell[1], cell[2]) for cell in cells] == [
-        ("ada", "running"), ("bad", "failed"), ("bob", "running"), ("wait", "waiting"),
+    assert header == [
+        "workflow", "key", "status", "effects", "mail", "record", "last active", "fault",
+    ]  # fmt: skip
+    assert [(cell[1], cell[2], cell[7]) for cell in cells] == [
+        ("ada", "running", ""), ("bad", "failed", "output_malformed"), ("bob", "running", ""),
+        ("wait", "waiting", ""),
     ]  # fmt: skip
     assert text.err == ""
     assert [cell[1] for cell in rows(failed.out)[1:]] == ["bad"]
@@ -100,6 +104,8 @@ def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
     assert "\nstate\n  1\n" in waits.out
     assert waits.err == "its history: aos trace host/puppet@1 wait\n"
     assert "failed: fault output_malformed at record 12" in failed.out
+    assert "; then aos cells retry host/puppet@1 bad (or, to drop what it failed on: " in failed.out
+    assert ["mail", "1 kept"] in rows(failed.out)
     assert ["7", "host/Do@1", '{"key":"bad","out":"/w==","trap":null}'] in rows(failed.out)
     assert list(document)[: len(ROW)] == ROW
     assert document["state"] == 2
@@ -184,6 +190,19 @@ def test_inspect_record_shows_all_of_one(aos: Aos, lived_in: Path) -> None:
 
     assert json.loads(text) == document
     assert document["intents"][0]["params"] == {"word": "hello"}
+    assert document["values"] == []
+
+
+def test_inspect_value(aos: Aos, lived_in: Path) -> None:
+    """C-38a"""
+    [manifest] = aos("inspect", "record", "2", "--json", world=lived_in).json["values"]
+    text = aos("inspect", "value", manifest["value"], world=lived_in)
+    document = aos("inspect", "value", manifest["value"], "--json", world=lived_in).json
+
+    assert text.code == 0
+    assert ["size", f"{manifest['size']:,} bytes"] in rows(text.out)
+    assert ["2", "manifest", "document", ""] in rows(text.out)
+    assert (document["is_there"], document["erased_by"], document["total"]) == (True, [], 1)
 
 
 def test_trace_shows_what_follows_and_why_it_waits(aos: Aos, lived_in: Path) -> None:
@@ -305,9 +324,14 @@ def test_what_verify_finds_is_listed_and_exit_3(aos: Aos, lived_in: Path, tmp_pa
     """C-41"""
     world = tmp_path / "w"
     shutil.copytree(lived_in, world)
+    with open_folder(world).open_store(readonly=True) as store:
+        frame = store.frame_at(11)
+    assert frame is not None
+    record = frame.records[11 - frame.header.first]
     data = (world / "store" / "data.mdb").read_bytes()
-    at = data.rindex(b"hello")
-    (world / "store" / "data.mdb").write_bytes(data[:at] + b"hallo" + data[at + 5 :])
+    altered = data.replace(record, record.replace(b"hello", b"hallo"))
+    assert altered != data
+    (world / "store" / "data.mdb").write_bytes(altered)
 
     text = aos("verify", world=world)
     document = aos("verify", "--json", world=world)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nacl.signing import SigningKey
 
 from aos.core.answers import Refusal, Rule
 from aos.errors import Unavailable
@@ -150,6 +151,74 @@ def test_apply_is_refused_with_the_list_of_what_stands_in_the_way(
     assert document["refused"]["rule"] == "world_is_not_quiescent"
     assert document["blockers"][1]["cell"] == {"workflow": "host/puppet@1", "key": "wait"}
     assert document["in_force"] is False
+
+
+def key_text(number: int) -> str:
+    return f"ed25519:{bytes(SigningKey(bytes([number]) * 32).verify_key).hex()}"
+
+
+def signing(folder: Path, number: int, **more: object) -> Path:
+    """The puppet's manifest with an executor that signs with another key."""
+    executor = {"name": "test", "public_key": key_text(number), "effects": [puppet.ECHO], **more}
+    folder.mkdir()
+    for name, data in puppet.files(executors=[executor]).items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_apply_says_what_becomes_of_keys(aos: Aos, world: Path, tmp_path: Path) -> None:
+    """C-21, K-106"""
+    aos("apply", signing(tmp_path / "first", 1), world=world)
+
+    replaced = aos("apply", signing(tmp_path / "replaced", 2), "--dry-run", world=world)
+    revoked = aos("apply", signing(tmp_path / "next", 2, revoked_keys=[key_text(1)]), world=world)
+    silent = aos("apply", signing(tmp_path / "silent", 2), world=world)
+
+    assert (
+        f"  ~ executor test is given another key; {key_text(1)} is neither retired nor revoked "
+        "(name it in retired_keys; in revoked_keys if somebody else may have it)\n"
+    ) in replaced.out
+    assert f"  + executor test revokes {key_text(1)} for good\n" in revoked.out
+    assert f"  ~ executor test no longer names {key_text(1)}, which stays revoked\n" in silent.out
+    for each in (replaced, revoked, silent):
+        assert "authority: who may do what\n" in each.out
+
+
+def test_apply_refuses_a_key_that_was_revoked(aos: Aos, world: Path, tmp_path: Path) -> None:
+    """C-21, K-106: a dry run too."""
+    aos("apply", signing(tmp_path / "first", 1), world=world)
+    aos("apply", signing(tmp_path / "next", 2, revoked_keys=[key_text(1)]), world=world)
+    aos("apply", signing(tmp_path / "silent", 2), world=world)
+    back = signing(tmp_path / "back", 1)
+
+    dry = aos("apply", back, "--dry-run", world=world)
+    applied = aos("apply", back, world=world)
+
+    why = (
+        f"executors: test has {key_text(1)}, which an earlier manifest revoked: expected another "
+        "key\n"
+    )
+    assert dry == (1, "", f"aos: {why}")
+    assert (applied.code, applied.err) == (1, f"aos: refused: {why}")
+
+
+def test_a_dry_run_refuses_a_node_with_another_key(aos: Aos, world: Path, tmp_path: Path) -> None:
+    """C-21, K-14"""
+    node = signing(tmp_path / "node", 1, name="node", effects=[puppet.ECHO])
+    nodes = json.loads((node / "m.air.json").read_text())
+    for each in nodes:
+        if each["$kind"] == "defeffect":
+            each["impl"] = {"executor": "node"}
+    (node / "m.air.json").write_text(json.dumps(nodes))
+
+    dry = aos("apply", node, "--dry-run", world=world)
+    applied = aos("apply", node, world=world)
+
+    assert (dry.code, applied.code) == (1, 1)
+    assert dry.err.startswith(
+        "aos: executors: node must have this world's own key and nobody else may, expected ed25519:"
+    )
+    assert applied.err == dry.err.replace("aos: ", "aos: refused: ")
 
 
 # send

@@ -14,7 +14,7 @@ import pytest
 from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.records import Event, from_bytes
+from aos.core.records import Event, Ref, from_bytes
 from aos.errors import BadUsage, Damage, Refused, Unavailable
 from aos.host import client
 from aos.host.address import short_path
@@ -26,8 +26,9 @@ from aos.sandbox.inspect import ModuleRefused
 from aos.store.errors import CommitFailed
 from aos.store.lock import WorldLock
 from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
 from tests.host.puppet import DO, PUPPET, asks, do, manifest
-from tests.host.rig import ADD, MODULES, add, eventually, loaded
+from tests.host.rig import ADD, MODULES, add, asking, eventually, loaded
 from tests.host.served import served
 from tests.memory_world import MemoryWorld
 
@@ -419,6 +420,104 @@ def test_a_manifest_is_applied_through_the_socket(tmp_path: Path) -> None:  # H-
         assert isinstance(applied.answer, Admitted)
         assert world.rig.engine.stats().figures.manifest == changed.effective
         assert all(world.rig.store.has_blob(module) for module in changed.modules)
+
+
+# Commands of operators
+
+
+def test_a_command_is_signed_and_given_with_the_lock(world: Path) -> None:  # H-59a
+    with open_writer(world) as writer:
+        refused = writer.control("retry", cell=(PUPPET, encode("a")))
+        unknown = writer.control("erase", value=Hash(bytes(32)))
+        assert isinstance(refused, Refusal)
+        assert refused.rule is Rule.CELL_HAS_NOT_FAILED
+        assert isinstance(unknown, Refusal)
+        assert unknown.rule is Rule.VALUE_IS_UNKNOWN
+        with pytest.raises(Refused, match=r"this key may not command this world: .*operator's"):
+            writer.control("retry", cell=(PUPPET, encode("a")), key=SigningKey(bytes(32)))
+        assert writer.about().controls == 0
+    with open_reader(world) as reader:
+        assert reader.seq == 2
+
+
+def test_what_was_erased_leaves_the_file_when_nobody_runs_the_world(world: Path) -> None:  # H-59c
+    long = b"personal " * 200
+    with open_writer(world) as writer:
+        list(writer.send([do("a", long)]))
+        with open_reader(world) as reader:
+            [frame] = reader.store.frames(3)
+        [event] = map(from_bytes, frame.records)
+        assert isinstance(event, Event)
+        assert isinstance(event.value, Ref)
+        value = event.value.hash
+        needed = writer.control("erase", value=value)
+        assert isinstance(needed, Refusal)
+        assert needed.rule is Rule.VALUE_IS_IN_USE
+        orphan = content_hash(long)
+        writer._way._store.put_blobs({orphan: long})  # type: ignore[attr-defined]  # it is the direct way
+        erased = writer.control("erase", value=orphan)
+        assert isinstance(erased, Admitted)
+        assert writer.about().controls == 1
+        assert writer.compact()
+    with open_reader(world) as reader:
+        assert not reader.store.has_blob(orphan)
+        assert reader.store.has_blob(value)
+        assert reader.seq == erased.seq
+
+
+def test_the_process_that_runs_a_world_keeps_its_file(tmp_path: Path) -> None:  # H-59c
+    with served(tmp_path / "w") as world, open_writer(world.path) as writer:
+        world.rig.ask(asking("a"))
+        [intent] = world.rig.opened(1)
+        answer = writer.control("cancel", intent=intent.intent)
+        assert isinstance(answer, Admitted)
+        assert not writer.compact()
+        late = writer.control("cancel", intent=intent.intent)
+        assert isinstance(late, Refusal)
+        assert late.rule is Rule.INTENT_IS_NOT_OPEN
+        assert writer.about().controls == 1
+
+
+def test_a_command_is_signed_again_when_another_came_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-59b"""
+    with served(tmp_path / "w") as world, open_writer(world.path) as writer:
+        world.rig.ask(asking("a"), asking("b"))
+        first, second = world.rig.opened(2)
+        given = writer._way.control
+        others: list[Answer] = []
+
+        def late(command: Any) -> Answer:
+            if not others:
+                with open_writer(world.path) as other:
+                    others.append(other.control("cancel", intent=first.intent))
+            return given(command)
+
+        monkeypatch.setattr(writer._way, "control", late)
+        answer = writer.control("cancel", intent=second.intent)
+        [other] = others
+        assert isinstance(answer, Admitted)
+        assert isinstance(other, Admitted)
+        assert answer.seq > other.seq
+
+
+def test_a_command_that_always_comes_too_late_is_refused(
+    world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-59b"""
+    refusal = Refusal(rule=Rule.CONTROL_SERIAL_IS_WRONG, message="another came in")
+    monkeypatch.setattr(client, "_PAUSE_S", 0.0)
+    with open_writer(world) as writer:
+        given: list[Any] = []
+
+        def never(command: Any) -> Answer:
+            given.append(command)
+            return refusal
+
+        monkeypatch.setattr(writer._way, "control", never)
+        assert writer.control("retry", cell=(PUPPET, b"")) is refusal
+    assert len(given) == client.SIGNED_AGAIN_MAX
 
 
 # Reading

@@ -16,24 +16,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.core.answers import Admitted
+from aos.core.answers import Admitted, Refusal, Rule
+from aos.core.inputs import ControlInput
 from aos.errors import BadUsage
 from aos.host import protocol
+from aos.host.commands import sign_control
 from aos.host.engine import Bounds
 from aos.host.listener import CONNECTIONS_MAX, Listener
 from aos.host.protocol import (
     MESSAGE_BYTES_MAX,
     SEND_ITEMS_MAX,
+    control_fields,
     length,
     pack,
     read_answer,
+    read_control,
     read_events,
     unpack,
 )
 from aos.values.cbor import encode
-from tests.host.rig import ADD, COUNTER, MODULES, Rig, add, eventually
+from aos.values.digests import Hash
+from tests.host.rig import ADD, COUNTER, MODULES, Rig, add, asking, eventually
 from tests.host.served import Served, receive, served
 from tests.host.test_engine import Turnstile
+from tests.memory_world import OPERATOR, OPERATOR_KEY
 
 
 def event(key: str = "a", **more: Any) -> Any:
@@ -146,7 +152,57 @@ def test_answers_under_way_are_given_before_the_connection_ends(tmp_path: Path) 
         assert idle.recv(1) == b""
 
 
+def test_a_command_is_given_over_the_socket(tmp_path: Path) -> None:  # H-53, H-59a
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        world.rig.ask(asking("a"))
+        [intent] = world.rig.opened(1)
+        given = sign_control(
+            "cancel", intent=intent.intent, world=world.rig.world, serial=0, operators=(OPERATOR,),
+            key=OPERATOR_KEY,
+        )  # fmt: skip
+        fields: dict[str, Any] = control_fields(given)
+        before = world.ask(connection, op="manifest")["controls"]
+        answer = read_answer(world.ask(connection, op="control", **fields)["answer"])
+        again = read_answer(world.ask(connection, op="control", **fields)["answer"])
+        world.rig.quiet()
+        assert isinstance(answer, Admitted)
+        assert isinstance(again, Refusal)
+        assert again.rule is Rule.CONTROL_SERIAL_IS_WRONG
+        assert (before, world.ask(connection, op="status")["controls"]) == (0, 1)
+        assert world.ask(connection, op="manifest")["controls"] == 1
+    assert world.rig.kinds()[answer.seq - 1 : answer.seq + 1] == ["control", "kernel_receipt"]
+
+
+def test_an_unsigned_command_changes_nothing(tmp_path: Path) -> None:  # H-59a
+    with served(tmp_path / "w") as world, world.connect() as connection:
+        seq = world.rig.engine.stats().figures.seq
+        rules = [
+            world.ask(connection, op="control", **{**COMMAND, **more})["answer"]["rule"]
+            for more in (
+                {},
+                {"principal": "nobody"},
+                {"serial": 7},
+                {"serial": -(2**63)},
+                {"cell": ["t/counter@1", b"x" * 2000]},
+                {"value": bytes(32)},
+                {"action": "dance"},
+            )
+        ]
+        assert rules == [
+            "control_signature_is_wrong", "control_principal_is_unknown",
+            "control_serial_is_wrong", "control_serial_is_wrong", "control_signature_is_wrong",
+            "value_is_unknown", "control_signature_is_wrong",
+        ]  # fmt: skip
+        assert world.rig.engine.stats().figures.seq == seq
+        is_well(world)
+
+
 # Misuse
+
+
+COMMAND: dict[str, Any] = {
+    "action": "retry", "principal": "operator", "serial": 0, "signature": bytes(64),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -167,6 +223,16 @@ def test_answers_under_way_are_given_before_the_connection_ends(tmp_path: Path) 
         {"op": "module", "wasm": "text"},
         {"op": "apply", "document": b""},
         {"op": "apply", "document": b"", "principal": "x", "serial": "0", "signature": b""},
+        {"op": "control"},
+        {"op": "control", **COMMAND, "action": 1},
+        {"op": "control", **COMMAND, "serial": b""},
+        {"op": "control", **COMMAND, "cell": "t/counter@1"},
+        {"op": "control", **COMMAND, "cell": ["t/counter@1"]},
+        {"op": "control", **COMMAND, "cell": ["t/counter@1", "a"]},
+        {"op": "control", **COMMAND, "intent": None},
+        {"op": "control", **COMMAND, "intent": b""},
+        {"op": "control", **COMMAND, "value": bytes(600)},
+        {"op": "control", **COMMAND, "value": "blake3:"},
     ],
 )
 def test_a_request_that_makes_no_sense_is_answered_and_nothing_changes(
@@ -383,6 +449,31 @@ def test_a_message_has_a_version_and_a_bounded_length() -> None:  # H-51
         length((MESSAGE_BYTES_MAX + 1).to_bytes(4, "big"))
     with pytest.raises(OverflowError):
         pack({"x": bytes(MESSAGE_BYTES_MAX)})
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"action": "retry", "cell": ("t/counter@1", b"\x61a")},
+        {"action": "skip", "cell": ("t/counter@1", b"")},
+        {"action": "cancel", "intent": Hash(bytes(32))},
+        {"action": "erase", "value": Hash(b"\x01" * 32)},
+    ],
+)
+def test_a_command_survives_the_way_over_the_wire(about: dict[str, Any]) -> None:  # H-53
+    given = ControlInput(principal="operator", serial=3, signature=bytes(64), **about)
+    assert read_control(unpack(pack(control_fields(given))[4:])) == given
+
+
+def test_an_answer_says_what_became_of_a_receipt() -> None:  # H-53
+    for answer in (
+        Admitted(seq=5, outcome="abandoned"),
+        Admitted(seq=5, to=(("w", b""),)),
+        Admitted(seq=5),
+    ):
+        fields: Any = protocol.answer_fields(answer)
+        assert read_answer(fields) == answer
+        assert ("outcome" in fields) == (answer.outcome is not None)
 
 
 def test_cells_are_left_out_of_answers_that_would_be_too_long() -> None:  # H-53

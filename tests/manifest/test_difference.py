@@ -96,12 +96,45 @@ def test_new_powers_stand_apart() -> None:
     assert shown(changes.authority) == [
         f"+ executor billing proves older receipts with {key(2)}",
         f"- executor billing proves older receipts with {key(3)}",
-        f"+ executor billing revokes {key(3)}",
+        f"+ executor billing revokes {key(3)} for good",
         f"- executor billing signs with {key(2)}",
         f"+ executor billing signs with {key(4)}",
         "+ executor node may sign for sys/http.request@1",
         "+ workflow acme/order.step@1 may emit sys/http.request@1",
     ]
+
+
+def test_a_key_that_is_only_replaced_is_pointed_out() -> None:
+    """M-60. A key that was retired before and is named no more is not in force: nothing to say."""
+    documents = good()
+    billing = documents[MANIFEST]["executors"][1]
+    billing.update(public_key=key(4), retired_keys=[])
+
+    lines = shown(after(documents).authority)
+
+    [line] = [line for line in lines if line.startswith("~")]
+    assert line == (
+        f"~ executor billing is given another key; {key(2)} is neither retired nor revoked "
+        "(name it in retired_keys; in revoked_keys if somebody else may have it)"
+    )
+    for field in ("retired_keys", "revoked_keys"):
+        kept = good()
+        entry = kept[MANIFEST]["executors"][1]
+        entry.update(public_key=key(4), retired_keys=[])
+        entry[field] = [key(2)]
+        assert not [each for each in shown(after(kept).authority) if each.startswith("~")]
+
+
+def test_a_revocation_that_is_named_no_more_is_said_to_stay() -> None:
+    """K-106."""
+    documents = good()
+    documents[MANIFEST]["executors"][1].update(retired_keys=[], revoked_keys=[key(3)])
+
+    back = difference(loaded(documents).effective, loaded().effective)
+
+    assert f"~ executor billing no longer names {key(3)}, which stays revoked" in shown(
+        back.authority
+    )
 
 
 def test_a_list_of_executors_takes_the_right_from_the_world() -> None:

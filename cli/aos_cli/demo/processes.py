@@ -19,6 +19,21 @@ from aos_cli.output import console, line
 END_S: Final = 5.0
 """What a process has to end in once it was asked to."""
 
+_TIE: Final = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG, which outlasts the exec
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the command that follows, in a process that ends with its parent, however that ends."""
+
+
+def _tied(words: Sequence[str]) -> Sequence[str]:
+    """So that the command ends with this process. Only Linux can tell it of our sudden death."""
+    if sys.platform != "linux":
+        return words
+    return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid()), *words]
+
 
 class Stopped(BaseException):
     """A signal asked the demo to end."""
@@ -84,7 +99,10 @@ def ask(command: Command) -> tuple[int, str, str]:
 
 
 class Children:
-    """Processes in the background. Those that still run at the end are ended, by their own id."""
+    """Processes in the background. Those that still run at the end are ended, by their own id.
+
+    Start them from the main thread: they are tied to the thread that did.
+    """
 
     def __init__(self) -> None:
         self._running: list[subprocess.Popen[bytes]] = []
@@ -93,7 +111,7 @@ class Children:
         self, command: Command, *, stdout: int | IO[bytes], stderr: int | IO[bytes]
     ) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(  # noqa: S603
-            command.words,
+            _tied(command.words),
             env=command.environment(),
             stdin=subprocess.DEVNULL,
             stdout=stdout,

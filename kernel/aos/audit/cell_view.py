@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from aos.audit.diagnosis import ADVICE, diagnose
+from aos.audit.diagnosis import ADVICE, command_words, diagnose, retry_words
 from aos.audit.intent_view import open_row
 from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.record_view import Document, fault_document
@@ -13,7 +13,7 @@ from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
 from aos.core.faults import Fault
 from aos.core.records import CellId
-from aos.core.state import Cell, EventMail, Mail
+from aos.core.state import Cell, EventMail, Mail, ReceiptMail
 from aos.errors import BadUsage, sentence
 from aos.values.digests import Hash, hash_text
 
@@ -118,12 +118,16 @@ def _mail(view: View, mail: Mail) -> Document:
     if isinstance(mail, EventMail):
         value = view.lens.event(mail.schema, mail.value, seq=seq)
         return {**found, "kind": "event", "schema": mail.schema, "value": value}
+    found |= {"effect": mail.intent.effect.name, "intent": hash_text(mail.intent.intent)}
+    if isinstance(mail, ReceiptMail):
+        return {**found, "kind": "receipt", "status": mail.receipt.status}
+    frame = mail.frame
     return {
         **found,
-        "kind": "receipt",
-        "effect": mail.intent.effect.name,
-        "intent": hash_text(mail.intent.intent),
-        "status": mail.receipt.status,
+        "kind": "stream",
+        "frame_seq": frame.frame_seq,
+        "frame_kind": frame.frame_kind,
+        "payload": view.lens.payload(frame),
     }
 
 
@@ -157,11 +161,13 @@ def _fault(view: View, cell: Cell, fault: Fault) -> Document:
 
 def _fault_row(view: View, cell: Cell) -> Document:
     assert cell.fault is not None
+    key = view.lens.key(cell.id, hash=cell.workflow_hash)
     return {
         "workflow": cell.id[0],
-        "key": view.lens.key(cell.id, hash=cell.workflow_hash),
+        "key": key,
         **_fault(view, cell, cell.fault),
         "mailbox": len(cell.mailbox),
         "mail_uncounted": cell.mail_uncounted,
         "advice": ADVICE[cell.fault.kind],
+        "retry": retry_words(cell.fault, command_words(cell.id[0], key)),
     }

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.words import compact, count, short, span_text, time_text
-from aos.core.faults import FaultKind
+from aos.core.faults import Fault, FaultKind
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
-from aos.core.state import Cell, OpenIntent, State
+from aos.core.state import Cell, Debt, OpenIntent, Owed, State
 from aos.errors import Damage
 from aos.manifest.builtins import TIMER
 from aos.manifest.names import NODE
@@ -48,7 +48,17 @@ ADVICE: Final[Mapping[FaultKind, str]] = {
     FaultKind.HOST_MEMORY: "run the world on a machine with more memory",
     FaultKind.WATCHDOG: "run the world on a machine that is less busy",
 }
-"""What mends each kind of fault. A corrected manifest comes with `aos apply`."""
+"""What mends each kind of fault. A corrected manifest comes with `aos apply`; then
+`aos cells retry` lets what failed go on."""
+
+INTENT_DIGITS: Final = 12
+"""How much of an intent's hash a command is shown with."""
+
+_DEBTS: Final[Mapping[Debt, str]] = {
+    Debt.ANSWER: "the core itself answers it",
+    Debt.CANCEL: "an operator canceled it",
+    Debt.LOSS: "its only run was lost, and it may not run again",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +66,7 @@ class Reason:
     """One thing that is to be known of a cell: what it waits for, or why it ended.
 
     ``kind`` is one of ``absent``, ``fault``, ``declared``, ``ready``, ``timer``, ``effect``,
-    ``idle``; ``is_stuck`` says that nothing goes on by itself; ``next`` is what to do.
+    ``core``, ``idle``; ``is_stuck`` says that nothing goes on by itself; ``next`` is what to do.
     """
 
     kind: str
@@ -109,7 +119,7 @@ def _reasons(
     state: State, cell: Cell, words: str, read: BlobReader, now_ns: int
 ) -> Iterator[Reason]:
     if cell.fault is not None:
-        yield _fault(cell)
+        yield _fault(cell, words)
     elif cell.declared is not None:
         yield _declared(cell, words)
     if cell.fault is None and cell.mailbox:
@@ -121,7 +131,7 @@ def _reasons(
         )
     open_ones = [state.intents[intent] for intent in cell.inflight]
     for intent in open_ones[:INTENTS_SAID]:
-        yield open_intent(intent, read, now_ns=now_ns)
+        yield open_intent(state, intent, read, now_ns=now_ns)
     if len(open_ones) > INTENTS_SAID:
         more = len(open_ones) - INTENTS_SAID
         yield Reason(
@@ -132,18 +142,31 @@ def _reasons(
         )
 
 
-def _fault(cell: Cell) -> Reason:
-    assert cell.fault is not None
-    text = f"failed: fault {cell.fault.kind.value} at record {cell.fault_seq}: {cell.fault.message}"
-    behind = len(cell.mailbox) + cell.mail_uncounted
-    if behind > 1:
-        text += f"; mail waits behind it and does not run: {count(behind - 1, 'event')}"
+def _fault(cell: Cell, words: str) -> Reason:
+    fault = cell.fault
+    assert fault is not None
+    text = f"failed: fault {fault.kind.value} at record {cell.fault_seq}: {fault.message}"
+    behind = len(cell.mailbox) - fault.by_entry
+    if behind:
+        text += f"; mail waits behind it and does not run: {count(behind, 'event')}"
+    if cell.mail_uncounted:
+        text += (
+            f"; past the limit of its mailbox, in the journal alone: "
+            f"{count(cell.mail_uncounted, 'event')}"
+        )
     return Reason(
         kind="fault",
         text=text,
         is_stuck=True,
-        next=f"{ADVICE[cell.fault.kind]}; look at aos trace {cell.fault_seq}",
+        next=f"{ADVICE[fault.kind]}; look at aos trace {cell.fault_seq}; then "
+        + retry_words(fault, words),
     )
+
+
+def retry_words(fault: Fault, words: str) -> str:
+    """The command that lets a failed instance go on; ``words`` name its cell."""
+    retry = f"aos cells retry {words}"
+    return f"{retry} (or, to drop what it failed on: {retry} --skip)" if fault.by_entry else retry
 
 
 def _declared(cell: Cell, words: str) -> Reason:
@@ -157,27 +180,61 @@ def _declared(cell: Cell, words: str) -> Reason:
     )
 
 
-def open_intent(intent: OpenIntent, read: BlobReader, *, now_ns: int) -> Reason:
+def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: int) -> Reason:
     """Why an open intent is not settled yet."""
+    owed = next((each for each in state.owed if each.intent == intent.intent), None)
+    if owed is not None:
+        return _owed(intent, owed)
     if intent.effect.name == TIMER:
         return _timer(intent, read, now_ns)
     name, since = intent.effect.name, span_text(max(0, now_ns - intent.opened_ns))
-    if intent.effect.executor == NODE:
-        by = "the node answers it while it runs: aos run"
-        if name.startswith("sys/http."):
-            by += " --allow-http HOST"
-    else:
-        by = (
-            f"drive the world with executor {intent.effect.executor}: "
-            "aos run --executors MODULE:ATTRIBUTE"
-        )
+    run, may_repeat = _attempts(state, intent)
+    digits = intent.intent.hex()[:INTENT_DIGITS]
     return Reason(
         kind="effect",
         text=f"waits for {name} ({short(hash_text(intent.intent), 18)}): nobody has answered "
-        f"for {since}",
+        f"for {since}{run}",
         is_stuck=False,
-        next=by,
+        next=f"{_executor_words(intent, may_repeat)}; or give it up: aos effects cancel {digits}",
     )
+
+
+def _owed(intent: OpenIntent, owed: Owed) -> Reason:
+    return Reason(
+        kind="core",
+        text=f"waits for the core, which owes it a receipt for {intent.effect.name}: "
+        f"{_DEBTS[owed.why]}",
+        is_stuck=False,
+        next="it is made as soon as anybody drives or writes the world: aos run",
+    )
+
+
+def _attempts(state: State, intent: OpenIntent) -> tuple[str, bool]:
+    """What is known of an intent's runs; and whether it may be run (again)."""
+    last = state.attempt(intent)
+    if intent.effect.delivery == "at_most_once":
+        if not last:
+            return "; it may run only once, and has not begun", True
+        return "; it may run only once, and has begun: whether it goes on is not known", False
+    most = intent.effect.attempts
+    if most > 1 or last > 1:
+        return f"; attempt {last} of {max(most, last)}", True
+    return "", True
+
+
+def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
+    if not may_repeat:
+        return (
+            "let who runs it finish; where that process is gone, aos run settles it as "
+            "unknown_outcome"
+        )
+    if intent.effect.executor != NODE:
+        return (
+            f"drive the world with executor {intent.effect.executor}: "
+            "aos run --executors MODULE:ATTRIBUTE"
+        )
+    by = "the node answers it while it runs: aos run"
+    return f"{by} --allow-http HOST" if intent.effect.name.startswith("sys/http.") else by
 
 
 def _timer(intent: OpenIntent, read: BlobReader, now_ns: int) -> Reason:

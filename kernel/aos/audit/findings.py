@@ -25,6 +25,7 @@ class Kind(enum.Enum):
     SIGNATURE_WRONG = "signature_wrong"
     AUTHORITY_MISSING = "authority_missing"
     IDENTITY_WRONG = "identity_wrong"
+    ATTEMPT_WRONG = "attempt_wrong"
     TIMER_EARLY = "timer_early"
     VALUE_INVALID = "value_invalid"
     MANIFEST_INVALID = "manifest_invalid"
@@ -59,11 +60,12 @@ FINDINGS_MAX: Final = 1000
 class VerifyReport:
     """What was checked without executing, and what was found.
 
-    ``blobs`` are distinct blobs read; ``values`` are values that fit their schemas; ``rows`` are
-    derived rows compared; ``stamps_behind`` counts inputs whose clock stood behind the journal's,
-    which is allowed. ``seq``, ``frame`` and ``log_root`` are where the journal ends. ``unlisted``
-    counts findings beyond ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the
-    end, so that derived rows were compared.
+    ``blobs`` are distinct blobs read; ``values`` are values that fit their schemas; ``erased`` are
+    values whose bytes are missing because a record erased them; ``rows`` are derived rows compared;
+    ``stamps_behind`` counts inputs whose clock stood behind the journal's, which is allowed.
+    ``seq``, ``frame`` and ``log_root`` are where the journal ends. ``unlisted`` counts findings
+    beyond ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the end, so that
+    derived rows were compared.
     """
 
     world: Hash | None
@@ -71,6 +73,10 @@ class VerifyReport:
     records: int
     events: int
     receipts: int
+    kernel_receipts: int
+    streams: int
+    attempts: int
+    controls: int
     manifests: int
     steps: int
     faults: int
@@ -80,6 +86,7 @@ class VerifyReport:
     blob_bytes: int
     modules: int
     values: int
+    erased: int
     rows: int
     stamps_behind: int
     folded: bool

@@ -8,14 +8,26 @@ from typing import Final
 from aos.audit.diagnosis import open_intent
 from aos.audit.lookup import find_effect, find_intent, find_workflow
 from aos.audit.record_view import Document, document
+from aos.audit.scan import records_after
 from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
 from aos.core.identity import idempotency_key
-from aos.core.records import Receipt, Step, slot_hash
+from aos.core.records import (
+    Attempt,
+    Control,
+    KernelReceipt,
+    Receipt,
+    Step,
+    Stream,
+    slot_hash,
+)
 from aos.core.state import OpenIntent
 from aos.store.rows import IntentRow
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
+
+FRAMES_SHOWN: Final = 10
+"""How many frames of an intent's stream are shown, the latest."""
 
 INTENT_STATUSES: Final = ("open", "abandoned", "settled")
 
@@ -140,7 +152,7 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
         "requested_key": untyped_to_json(asked.key),
         "issuer_ref": asked.issuer_ref,
         "settled_record": row.settled_seq,
-        "receipt_status": receipt.status if isinstance(receipt, Receipt) else None,
+        "receipt_status": receipt.status if isinstance(receipt, Receipt | KernelReceipt) else None,
     }
 
 
@@ -158,14 +170,46 @@ def intent(view: View, word: str) -> Document:
     if row.settled_seq is not None and row.settled_seq < view.state.next_seq:
         receipt = document(view.records.at(row.settled_seq), view.whole)
     opened = view.state.intents.get(target.intent)
+    manifest = view.manifests.at(step.seq)
+    effect = manifest.effects.get(asked.effect) if manifest else None
     reason = None
     if opened is not None:
-        reason = open_intent(opened, view.journal.blob, now_ns=view.now_ns).to_document()
+        reason = open_intent(
+            view.state, opened, view.journal.blob, now_ns=view.now_ns
+        ).to_document()
     return {
         **found,
         "params": view.whole.params(asked.effect, asked.params, seq=step.seq),
         "params_hash": hash_text(slot_hash(asked.params)),
         "effect_hash": hash_text(asked.effect_hash),
+        "delivery": effect.delivery if effect else None,
+        "attempt": None if opened is None else view.state.attempt(opened),
+        "attempts_max": effect.attempts if effect else None,
+        **_history(view, target.intent, after=step.seq, settled=row.settled_seq),
         "receipt": receipt,
         "reason": reason,
+    }
+
+
+def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Document:
+    """What was said of an intent between its opening and its end."""
+    last = min(settled or view.state.next_seq, view.state.next_seq - 1)
+    attempts: list[Document] = []
+    cancels: list[Document] = []
+    frames: list[Stream] = []
+    for record in records_after(view.journal, after + 1, last, (), {intent}):
+        match record:
+            case Attempt(intent=of) if of == intent:
+                attempts.append(document(record, view.lens))
+            case Control(intent=of) if of == intent:
+                cancels.append(document(record, view.lens))
+            case Stream(intent=of) if of == intent:
+                frames.append(record)
+            case _:
+                pass
+    return {
+        "attempts": attempts,
+        "cancels": cancels,
+        "frames": len(frames),
+        "last_frames": [document(each, view.lens) for each in frames[-FRAMES_SHOWN:]],
     }

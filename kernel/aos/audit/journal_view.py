@@ -11,14 +11,19 @@ from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.manifests import IS_MANIFEST
 from aos.audit.ports import Journal
 from aos.audit.record_view import Document, document, summary
+from aos.audit.references import references
 from aos.audit.view import LIMIT, View, check_limit
 from aos.core.records import Event, Manifest, Record, Step, from_bytes
 from aos.errors import BadUsage, sentence
 from aos.manifest.effective import Effective
 from aos.values.cbor import encode
+from aos.values.digests import hash_text
 
 KIND: Final = encode("kind")
-KINDS: Final = ("genesis", "start", "manifest", "event", "step", "fault", "receipt")
+KINDS: Final = (
+    "genesis", "start", "manifest", "event", "step", "fault", "receipt", "kernel_receipt", "stream",
+    "attempt", "control",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +118,14 @@ class Reader:
 
 
 def record(view: View, seq: int) -> Document:
-    """One record, whole (A-31 to A-37)."""
-    return document(view.records.at(seq), view.whole)
+    """One record, whole, and the values that lie outside it (A-31 to A-37d)."""
+    found = view.records.at(seq)
+    return document(found, view.whole) | {
+        "values": [
+            {"where": where, "value": hash_text(ref.hash), "size": ref.size}
+            for where, ref in references(found)
+        ]
+    }
 
 
 def journal(

@@ -4,6 +4,7 @@ What cannot be read is shown as what it is, never as an error: a view must not f
 that it is asked about. Such a place is a map whose first key begins with ``$``:
 
     {"$unreadable": hash, "why": text}   the blob is missing or altered
+    {"$erased": hash, "why": text}       it was erased, and by which record
     {"$large": hash, "size": n}          longer than this lens shows
     {"$bytes": base64}                   no schema, and not CBOR
 """
@@ -14,8 +15,8 @@ from typing import Final
 
 from aos.audit.manifests import Manifests
 from aos.core.ports import BlobReader
-from aos.core.records import CellId, Receipt, Ref, Slot
-from aos.errors import Damage
+from aos.core.records import CellId, KernelReceipt, Receipt, Ref, Slot, Stream
+from aos.errors import Damage, Erased
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
 from aos.values.digests import Hash, hash_text
@@ -46,12 +47,13 @@ class Lens:
         known = manifest.effects.get(effect) if manifest else None
         return self.value(known.params if known else None, value)
 
-    def payload(self, record: Receipt) -> object:
-        """What was signed, read as the schema that it was admitted with."""
-        manifest = self.manifests.at(record.seq)
+    def payload(self, record: Receipt | KernelReceipt | Stream) -> object:
+        """What was signed, read as the schema that it was admitted with. A stream frame's has no
+        schema: it is shown by its own shape where it has one."""
         schema = None
-        if manifest is not None and record.payload_schema is not None:
-            schema = manifest.schemas.get(record.payload_schema)
+        if not isinstance(record, Stream) and record.payload_schema is not None:
+            manifest = self.manifests.at(record.seq)
+            schema = manifest.schemas.get(record.payload_schema) if manifest else None
         return self.value(schema, record.payload, is_ingress=True)
 
     def state(self, cell: CellId, value: Slot, *, seq: int) -> object:
@@ -86,6 +88,8 @@ class Lens:
             data = value if isinstance(value, bytes) else self._read(value.hash)
         except Damage as problem:
             assert isinstance(value, Ref)
+            if isinstance(problem, Erased):
+                return {"$erased": hash_text(value.hash), "why": str(problem)}
             return {"$unreadable": hash_text(value.hash), "why": str(problem)}
         return shown(schema, data, is_ingress=is_ingress)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from aos.core.frame import Frame, Head
-from aos.store.rows import IntentRow
+from aos.store.rows import ErasedRow, IntentRow
 from aos.values.digests import Hash
 
 
 class Journal(Protocol):
-    """Frames, blobs and the rows of intents. All of it may raise ``Damage``."""
+    """Frames, blobs, the rows of intents and of what was erased. All of it may raise ``Damage``."""
 
     def head(self) -> Head | None: ...
 
@@ -20,6 +20,10 @@ class Journal(Protocol):
     def frame_at(self, seq: int) -> Frame | None: ...
 
     def blob(self, hash: Hash) -> bytes: ...
+
+    def has_blob(self, hash: Hash) -> bool: ...
+
+    def erased(self, hash: Hash) -> ErasedRow | None: ...
 
     def intent(self, hash: Hash) -> IntentRow | None: ...
 

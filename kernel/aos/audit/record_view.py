@@ -10,27 +10,32 @@ from aos.audit.words import compact, count, short
 from aos.core.faults import Fault
 from aos.core.inputs import world_id
 from aos.core.records import (
+    Attempt,
     CellId,
+    Control,
     Emitted,
     Event,
     Faulted,
     Genesis,
     Intent,
+    KernelReceipt,
     Manifest,
     Receipt,
     Record,
     Start,
     Step,
+    Stream,
 )
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.keys import key_text
-from aos.values.digests import hash_text
+from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 
 Document: TypeAlias = dict[str, Any]
 
 
 def document(record: Record, lens: Lens) -> Document:
-    """Everything that a record says. The keys of each kind are in spec/audit.md, A-31 to A-37."""
+    """Everything that a record says. The keys of each kind are in spec/audit.md, A-31 to A-37d."""
     found: Document = {"seq": record.seq, "kind": record.KIND}
     write: Callable[[Any, Lens], Document] = _DOCUMENTS[type(record)]
     return found | write(record, lens)
@@ -153,7 +158,75 @@ def _receipt(record: Receipt, lens: Lens) -> Document:
         "outcome": record.outcome,
         "problem": record.problem,
         "abandoned": [hash_text(each) for each in record.abandoned],
+        "batch": _batch(record),
     }
+
+
+def _batch(record: Receipt) -> Document | None:
+    if record.batch is None:
+        return None
+    return {"index": record.batch.index, "size": record.batch.size}
+
+
+def _kernel_receipt(record: KernelReceipt, lens: Lens) -> Document:
+    return {
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "status": record.status,
+        "payload": lens.payload(record),
+        "payload_schema": record.payload_schema,
+        "root": record.root,
+        "depth": record.depth,
+        "by": _optional_hash(record.by),
+        "outcome": record.outcome,
+        "problem": record.problem,
+        "abandoned": [hash_text(each) for each in record.abandoned],
+    }
+
+
+def _stream(record: Stream, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "attempt": record.attempt,
+        "frame_seq": record.frame_seq,
+        "frame_kind": record.frame_kind,
+        "payload": lens.payload(record),
+        "payload_ref": _optional_hash(record.payload_ref),
+        "executor": record.executor,
+        "key_id": key_text(record.key_id),
+    }
+
+
+def _attempt(record: Attempt, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "attempt": record.attempt,
+        "phase": record.phase,
+        "problem": record.problem,
+    }
+
+
+def _control(record: Control, lens: Lens) -> Document:
+    cell = record.cell
+    return {
+        "at_ns": record.stamp.ns,
+        "action": record.action,
+        "cell": None if cell is None else cell_document(cell, lens, seq=record.seq),
+        "intent": _optional_hash(record.intent),
+        "value": _optional_hash(record.value),
+        "principal": record.principal,
+        "serial": record.serial,
+    }
+
+
+def _optional_hash(hash: Hash | None) -> str | None:
+    return None if hash is None else hash_text(hash)
 
 
 _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
@@ -164,6 +237,10 @@ _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
     Step: _step,
     Faulted: _faulted,
     Receipt: _receipt,
+    KernelReceipt: _kernel_receipt,
+    Stream: _stream,
+    Attempt: _attempt,
+    Control: _control,
 }
 
 
@@ -225,6 +302,43 @@ def _receipt_text(found: Document) -> str:
     return text + (f" · {found['problem']}" if found["problem"] else "")
 
 
+def _kernel_receipt_text(found: Document) -> str:
+    return f"{_receipt_text(found)} · {kernel_cause(found)}"
+
+
+def kernel_cause(found: Document) -> str:
+    """Why the core itself settled an intent, of the receipt's document."""
+    if found["by"]:
+        return f"by {_intent_text(found['by'])}"
+    if found["effect"] in KERNEL_EFFECTS:
+        return "answered by the core"
+    return f"by record {found['root']}"
+
+
+def _intent_text(hash: str) -> str:
+    return f"{hash[:15]}…"
+
+
+def _stream_text(found: Document) -> str:
+    frame = f"{found['frame_kind']} {found['frame_seq']} {short(found['payload'])}"
+    of = f"{found['effect']} for {cell_text(found['cell'])}"
+    return f"{of} · {frame} · {_intent_text(found['intent'])}"
+
+
+def _attempt_text(found: Document) -> str:
+    text = f"attempt {found['attempt']} {found['phase']} for {cell_text(found['cell'])}"
+    text += f" · {_intent_text(found['intent'])}"
+    return text + (f" · {found['problem']}" if found["problem"] else "")
+
+
+def control_text(found: Document) -> str:
+    """``retry acme/order@1 ord-1 by operator``: a command of an operator."""
+    about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
+    if found["cell"] is None:
+        about = _intent_text(about)
+    return f"{found['action']} {about} by {found['principal']}"
+
+
 _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "genesis": lambda found: (
         f"world {found['world'][:15]}…, operators "
@@ -236,4 +350,8 @@ _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "step": _step_text,
     "fault": _fault_text,
     "receipt": _receipt_text,
+    "kernel_receipt": _kernel_receipt_text,
+    "stream": _stream_text,
+    "attempt": _attempt_text,
+    "control": control_text,
 }

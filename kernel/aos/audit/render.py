@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from aos.audit.record_view import name_cell
+from aos.audit.record_view import control_text, name_cell
 from aos.audit.trace_tree import Case, Node, Trace
 from aos.audit.words import count, short, span_text, time_text
+
+_RECEIPTS: Final = ("receipt", "kernel_receipt")
+_STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control")
+_BAD: Final = ("failed", "error", "timeout", "overloaded", "faulted", "lost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,9 @@ def _tree(root: Node) -> Branch:
     made: dict[int, Branch] = {}
     for node in reversed(order):
         receipt = _receipt_of(node)
-        shown = node.children if receipt is None else receipt.children
+        shown = [child for child in node.children if child is not receipt]
+        if receipt is not None:
+            shown += receipt.children
         children = tuple(made[id(child)] for child in shown)
         left_out = node.left_out + (receipt.left_out if receipt else 0)
         if left_out:
@@ -65,7 +72,7 @@ def _tree(root: Node) -> Branch:
             kind=node.kind,
             text=_text(node, receipt),
             is_target=node.is_target or (receipt is not None and receipt.is_target),
-            is_bad=node.status in ("failed", "error", "timeout", "overloaded", "faulted"),
+            is_bad=node.status in _BAD,
             children=children,
         )
     return made[id(root)]
@@ -73,15 +80,16 @@ def _tree(root: Node) -> Branch:
 
 def _receipt_of(node: Node) -> Node | None:
     """The receipt of an intent, which stands on its line."""
-    is_settled = node.kind == "intent" and len(node.children) == 1
-    return node.children[0] if is_settled else None
+    if node.kind != "intent":
+        return None
+    return next((child for child in node.children if child.kind in _RECEIPTS), None)
 
 
 def _text(node: Node, receipt: Node | None) -> str:
     parts = [_what(node)]
     if node.kind == "intent":
         parts += _settlement(node, receipt)
-    elif node.kind in ("event", "receipt") and node.at_ns is not None:
+    elif node.kind in _STAMPED and node.at_ns is not None:
         parts.append(time_text(node.at_ns))
     if node.note is not None:
         parts.append(node.note)
@@ -107,6 +115,16 @@ def _what(node: Node) -> str:
             return f"asks {node.subject}{value}"
         case "receipt":
             return f"receipt {node.seq}: {node.subject} {node.status}{value}"
+        case "kernel_receipt":
+            return f"the core's receipt {node.seq}: {node.subject} {node.status}{value}"
+        case "stream":
+            return f"frame {node.seq}: {node.subject}{value}"
+        case "attempt":
+            assert isinstance(node.value, dict)
+            return f"attempt {node.value['attempt']} {node.status} (record {node.seq})"
+        case "control":
+            assert isinstance(node.value, dict)
+            return f"command {node.seq}: {control_text(node.value)}"
         case _:
             return f"{node.kind} {node.seq}"
 
@@ -117,7 +135,8 @@ def _settlement(node: Node, receipt: Node | None) -> list[str]:
     if node.took_ns is not None:
         text += f" after {span_text(node.took_ns)}"
     if receipt is not None:
-        text += f" (receipt {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
+        whose = "the core's receipt" if receipt.kind == "kernel_receipt" else "receipt"
+        text += f" ({whose} {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
         if receipt.value is not None:
             parts.append(f"{text} {short(receipt.value)}")
             return parts

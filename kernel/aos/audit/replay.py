@@ -6,7 +6,8 @@ a step or fault record runs the ring's head; what the kernel then appends must b
 Rule 2: every frame is sealed again with its recorded salt and must be the same in every byte.
 
 Rule 3: what depends on the machine is taken from the record and counted: an environmental fault;
-and, where another version of the engine ran, figures of fuel.
+and, where another version of the engine ran, figures of fuel. So is a record that needs a value
+which was erased since (``erasures``).
 """
 
 from __future__ import annotations
@@ -14,47 +15,47 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from aos.audit.difference import Difference, difference, differences
+from aos.audit.erasures import Erasures
+from aos.audit.inputs import RecordedInput, input_of
 from aos.audit.lens import ALL_BYTES, Lens
 from aos.audit.manifests import Manifests
 from aos.audit.replay_report import Divergence, ReplayReport
-from aos.core.answers import Admitted, Duplicate, Refusal
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.faults import FaultKind
 from aos.core.frame import Frame, Head, Tip, is_signed
-from aos.core.inputs import (
-    SEMANTICS,
-    EventInput,
-    GenesisInput,
-    Input,
-    ManifestInput,
-    ReceiptInput,
-    StartInput,
-    world_id,
-)
+from aos.core.inputs import ERASE, SEMANTICS, GenesisInput, world_id
 from aos.core.kernel import Kernel
 from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import (
+    Attempt,
     CellId,
+    Control,
     Event,
     Faulted,
     Genesis,
+    KernelReceipt,
     Manifest,
     Receipt,
     Record,
     Start,
     Step,
+    Stream,
     from_bytes,
-    slot_bytes,
 )
 from aos.core.state import State
-from aos.errors import Damage, Unavailable, sentence
+from aos.errors import Damage, Erased, Unavailable, sentence
 from aos.manifest.limits import STEP_RANGES
 from aos.values.digests import Hash
 
 OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
 """Faults that say that replay itself lacks something, when the record has none."""
+
+SIGNATURES_KEPT: Final = 256
+"""Answers about signatures that are remembered: the receipts of a batch share one."""
 
 
 def replay(
@@ -96,6 +97,10 @@ class _Counts:
     records: int = 0
     events: int = 0
     receipts: int = 0
+    kernel_receipts: int = 0
+    streams: int = 0
+    attempts: int = 0
+    controls: int = 0
     manifests: int = 0
     starts: int = 0
     steps: int = 0
@@ -104,6 +109,7 @@ class _Counts:
     emitted: int = 0
     environmental: int = 0
     fuel_taken: int = 0
+    erased: int = 0
     fuel: int = 0
 
 
@@ -111,7 +117,8 @@ class _Comparing(Kernel):
     """The kernel, with a look at each record before it is folded."""
 
     def __init__(self, again: _Again, state: State, runner: Runner, read: BlobReader) -> None:
-        super().__init__(state, runner=runner, read=read)
+        verify = lru_cache(SIGNATURES_KEPT)(is_signed)
+        super().__init__(state, runner=runner, read=read, verify=verify)
         self._again = again
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
@@ -141,7 +148,8 @@ class _Again:
 
     def __init__(self, read: BlobReader, runner: Runner, wasmtime: str | None) -> None:
         self.recorded: Record
-        self._read = read
+        self._erasures = Erasures(read)
+        self._read = self._erasures.read
         self._wasmtime = wasmtime
         self._engine = _Engine(runner)
         self._kernel: _Comparing | None = None
@@ -158,6 +166,7 @@ class _Again:
         self._frame = frame.header.first
         for data in frame.records:
             self._seq = 1 if self._kernel is None else self.kernel.state.next_seq
+            self._erasures.begin()
             try:
                 self.recorded = from_bytes(data)
                 self._record(self.recorded)
@@ -175,9 +184,11 @@ class _Again:
         tip = self.kernel.state.tip
         if head is not None:
             self._compare_head(head, tip)
+        self._erasures.finish()
         counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
         return ReplayReport(
             **counts,
+            erasures=tuple(self._erasures.found),
             world=tip.world,
             seq=tip.seq,
             frame=tip.frame,
@@ -228,42 +239,16 @@ class _Again:
         if recorded.seq != self._seq:
             self._diverge(difference("seq", recorded.seq, self._seq))
         match recorded:
-            case Step() | Faulted():
-                self._run(recorded)
             case Genesis():
                 self._genesis(recorded)
             case _ if self._kernel is None:
                 self._diverge(difference("kind", recorded.KIND, Genesis.KIND))
-            case Event():
-                self._counts.events += 1
-                value = slot_bytes(recorded.value, self.kernel.read)
-                self._admit(
-                    recorded,
-                    EventInput(
-                        schema=recorded.schema, value=value, submission_id=recorded.submission_id
-                    ),
-                )
-            case Receipt():
-                self._counts.receipts += 1
-                self._admit(recorded, receipt_input(recorded, self.kernel.read))
-            case Start():
-                self._counts.starts += 1
-                self._admit(recorded, StartInput(host=recorded.host))
-                ran = dict(recorded.host).get("wasmtime", self._wasmtime)
-                self._engine.is_other = self._wasmtime is not None and ran != self._wasmtime
-            case Manifest():
-                self._counts.manifests += 1
-                document = self.kernel.read(recorded.document.hash)
-                self._admit(
-                    recorded,
-                    ManifestInput(
-                        document=document,
-                        principal=recorded.principal,
-                        serial=recorded.serial,
-                        signature=recorded.signature,
-                    ),
-                )
-                self._manifests.add(recorded.seq, self.kernel.state.effective)
+            case Step() | Faulted():
+                self._run(recorded)
+            case KernelReceipt():
+                self._answer(recorded)
+            case _:
+                self._input(recorded)
 
     def _genesis(self, recorded: Genesis) -> None:
         if self._kernel is not None:
@@ -286,8 +271,44 @@ class _Again:
         self._kernel = _Comparing(self, state, self._engine, self._read)
         self.kernel.append(recorded, {})
 
-    def _admit(self, recorded: Event | Receipt | Start | Manifest, given: Input) -> None:
-        answer = self.kernel.admit(given, recorded.stamp)
+    def _input(self, recorded: RecordedInput) -> None:
+        self._count(recorded)
+        try:
+            answer = self.kernel.admit(input_of(recorded, self.kernel.read), recorded.stamp)
+        except Erased as problem:
+            self._take_without_value(recorded, problem)
+        else:
+            self._check_admitted(answer)
+        match recorded:
+            case Start():
+                ran = dict(recorded.host).get("wasmtime", self._wasmtime)
+                self._engine.is_other = self._wasmtime is not None and ran != self._wasmtime
+            case Manifest():
+                self._manifests.add(recorded.seq, self.kernel.state.effective)
+            case Control(action=action, value=bytes(value)) if action == ERASE:
+                self._erasures.erased(Hash(value), recorded.seq)
+            case _:
+                pass
+
+    def _count(self, recorded: RecordedInput) -> None:
+        counts = self._counts
+        match recorded:
+            case Event():
+                counts.events += 1
+            case Receipt():
+                counts.receipts += 1
+            case Stream():
+                counts.streams += 1
+            case Attempt():
+                counts.attempts += 1
+            case Control():
+                counts.controls += 1
+            case Manifest():
+                counts.manifests += 1
+            case Start():
+                counts.starts += 1
+
+    def _check_admitted(self, answer: Answer) -> None:
         match answer:
             case Admitted():
                 return
@@ -296,6 +317,13 @@ class _Again:
             case Refusal():
                 other = {"refused": answer.rule.value, "message": answer.message}
         self._diverge(difference("admission", "admitted", other))
+
+    def _answer(self, recorded: KernelReceipt) -> None:
+        """A receipt of the core itself: the one that it owes first."""
+        self._counts.kernel_receipts += 1
+        if not self.kernel.state.owed:
+            self._diverge(difference("kind", recorded.KIND, "no receipt is owed"))
+        self._decide(recorded)
 
     def _run(self, recorded: Step | Faulted) -> None:
         counts = self._counts
@@ -312,16 +340,32 @@ class _Again:
         else:
             counts.intents += len(recorded.intents)
             counts.emitted += len(recorded.events)
-        if self._engine.is_other:
-            counts.fuel_taken += 1
-            self._engine.recorded_fuel = recorded.fuel
-        self.kernel.step()
+        self._engine.recorded_fuel = recorded.fuel
+        if self._decide(recorded):
+            counts.fuel_taken += self._engine.is_other
+
+    def _decide(self, recorded: Step | Faulted | KernelReceipt) -> bool:
+        """Decide the record again; False where it had to be taken instead."""
+        try:
+            self.kernel.step()
+        except Erased as problem:
+            self._take_without_value(recorded, problem)
+            return False
+        return True
+
+    def _take_without_value(self, recorded: Record, problem: Erased) -> None:
+        """Take a record as it is, because a value that it needs was erased. What nothing of this
+        record reads, such as a module, is damage where it is missing."""
+        if not self._erasures.take(recorded.seq):
+            raise problem
+        self._counts.erased += 1
+        self.kernel.append(recorded, {})
 
     def _check_schedule(self, recorded: Step | Faulted) -> None:
         """The ring's head and its first entry must be the recorded ones, before anything runs."""
-        if self._kernel is None:
-            self._diverge(difference("kind", recorded.KIND, Genesis.KIND))
         state = self.kernel.state
+        if state.owed:
+            self._diverge(difference("kind", recorded.KIND, KernelReceipt.KIND))
         lens = Lens(self._manifests, self._read)
         head = state.ring[0] if state.ring else None
         if head != recorded.cell:
@@ -377,20 +421,3 @@ class _Again:
 
 def _hex(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
-
-
-def receipt_input(recorded: Receipt, read: BlobReader) -> ReceiptInput:
-    """What came in as this receipt. Raises ``Damage`` when its payload cannot be read."""
-    return ReceiptInput(
-        intent=recorded.intent,
-        effect=recorded.effect,
-        attempt=recorded.attempt,
-        status=recorded.status,
-        payload=slot_bytes(recorded.payload, read),
-        started_ns=recorded.started_ns,
-        finished_ns=recorded.finished_ns,
-        executor=recorded.executor,
-        key_id=recorded.key_id,
-        signature=recorded.signature,
-        cost_cents=recorded.cost_cents,
-    )

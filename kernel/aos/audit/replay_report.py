@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.difference import Difference
+from aos.audit.erasures import Erasure
 from aos.audit.record_view import name_cell
 from aos.audit.words import short
 from aos.errors import Damage, sentence
@@ -85,7 +86,9 @@ class ReplayReport:
     """What was executed and compared without a difference.
 
     ``steps`` counts faults too; ``environmental`` are faults that were taken from the record, and
-    ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them.
+    ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them;
+    ``erased`` counts records that were taken because a value that they need was erased, and
+    ``erasures`` says which and by whom.
     """
 
     world: Hash
@@ -93,6 +96,10 @@ class ReplayReport:
     records: int
     events: int
     receipts: int
+    kernel_receipts: int
+    streams: int
+    attempts: int
+    controls: int
     manifests: int
     starts: int
     steps: int
@@ -101,11 +108,13 @@ class ReplayReport:
     emitted: int
     environmental: int
     fuel_taken: int
+    erased: int
     fuel: int
     seq: int
     frame: Hash
     log_root: Hash
     seconds: float
+    erasures: tuple[Erasure, ...] = ()
     identical: bool = True
 
     def to_document(self) -> dict[str, object]:
@@ -113,4 +122,5 @@ class ReplayReport:
         document: dict[str, object] = asdict(self)
         for name in ("world", "frame", "log_root"):
             document[name] = hash_text(getattr(self, name))
+        document["erasures"] = [each.to_document() for each in self.erasures]
         return document

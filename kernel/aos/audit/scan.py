@@ -1,7 +1,7 @@
 """Bytes of records -> those that may matter, without decoding the others (spec/audit.md, A-44).
 
 A record is canonical, so what it names stands in its bytes as is: an entry that it takes, an intent
-that it settles, a cell. Looking for those bytes costs a fraction of decoding; what is found is
+that it is about, a cell. Looking for those bytes costs a fraction of decoding; what is found is
 decoded and looked at again, since a value may hold the same bytes by chance.
 """
 
@@ -19,12 +19,14 @@ _ENTRY: Final = encode("entry") + b"\x82"
 _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
 
 
-def records_naming(journal: Journal, cell: CellId, *, last: int) -> Iterator[Record]:
-    """Records to ``last`` whose bytes hold a cell's identity."""
+def records_naming(
+    journal: Journal, cell: CellId, *, first: int = 1, last: int
+) -> Iterator[Record]:
+    """Records from ``first`` to ``last`` whose bytes hold a cell's identity."""
     needle = encode([*cell])
-    for frame in journal.frames(1, last):
+    for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
-            if needle in data and seq <= last:
+            if needle in data and first <= seq <= last:
                 yield from_bytes(data)
 
 
@@ -35,11 +37,11 @@ def records_after(
     entries: Container[EntryId],
     intents: Container[Hash],
 ) -> Iterator[Record]:
-    """Records from ``first`` to ``last`` that take one of ``entries`` or settle one of ``intents``,
-    and perhaps a few others. Both may change while this runs."""
+    """Records from ``first`` to ``last`` that take one of ``entries`` or are about one of
+    ``intents``, and perhaps a few others. Both may change while this runs."""
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
-            if first <= seq <= last and (_takes(data, entries) or _settles(data, intents)):
+            if first <= seq <= last and (_takes(data, entries) or _names(data, intents)):
                 yield from_bytes(data)
 
 
@@ -67,7 +69,7 @@ def _nat(data: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(data[at + 1 : end], "big"), end
 
 
-def _settles(data: bytes, intents: Container[Hash]) -> bool:
+def _names(data: bytes, intents: Container[Hash]) -> bool:
     at = data.find(_INTENT)
     while at >= 0:
         start = at + len(_INTENT)

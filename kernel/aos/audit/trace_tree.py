@@ -14,17 +14,19 @@ class Node:
     """One thing that happened, and what came of it.
 
     Attributes:
-        kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``, or the kind of
-            another record.
+        kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``,
+            ``kernel_receipt``, ``stream``, ``attempt``, ``control``, or the kind of another
+            record.
         seq: The record that says so; for ``emitted`` and ``intent`` the step's.
         index: Which of the step's events or intents.
-        cell: (workflow, key as JSON) of a step, fault, intent or receipt.
-        subject: Schema of an event, effect of an intent or receipt.
+        cell: (workflow, key as JSON) of whatever is about one.
+        subject: Schema of an event, effect of an intent, receipt or stream frame, action of a
+            control record.
         status: See spec/audit.md, A-42.
         at_ns: The stamp of an input; of all that follows from it without another input, the same.
         took_ns: Of an intent: from opening to receipt. Of a receipt: what the executor says.
         value: Event value, params, payload, state or fault, as JSON.
-        intent: Hash of an intent or a receipt's intent.
+        intent: Hash of an intent, or of the one that a record is about.
         note: What else is to be known.
         is_target: What was asked for.
         left_out: How many children there are beside those here.

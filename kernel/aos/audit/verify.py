@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Final
 
 from aos.audit.chain import Chain
-from aos.audit.contents import Contents, Counts
+from aos.audit.checking import Add, Counts
+from aos.audit.contents import Contents
 from aos.audit.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
 from aos.audit.locate import SEARCH_SECONDS, find_flip, flipped
 from aos.core.fold import fold
@@ -182,6 +183,8 @@ class Verifier:
         if head is not None and self._waiting is not None:
             witness = head.frame if self._waiting.header.last == head.seq else None
         self._check_waiting(witness)
+        if self._contents is not None:
+            self._contents.finish()
         if head is not None:
             self._check_head(head)
         elif not self._frames and not self._findings:
@@ -199,33 +202,44 @@ class Verifier:
 
     def add(self, kind: Kind, message: str) -> None:
         """Note what is wrong with the frame and record at hand."""
-        if len(self._findings) >= FINDINGS_MAX:
-            self._unlisted += 1
-            return
-        self._findings.append(
-            Finding(kind=kind, frame=self._frame, record=self._record, message=message)
-        )
+        self._later()(kind, message)
+
+    def _later(self) -> Add:
+        """``add`` for the frame and record at hand, to be used when others are."""
+        frame, record = self._frame, self._record
+
+        def add(kind: Kind, message: str) -> None:
+            if len(self._findings) >= FINDINGS_MAX:
+                self._unlisted += 1
+                return
+            self._findings.append(Finding(kind=kind, frame=frame, record=record, message=message))
+
+        return add
 
     def report(self) -> VerifyReport:
         chain, contents, rows = self._chain, self._contents, self._rows
         counts = contents.counts if contents else Counts()
-        blobs = contents.blobs.values() if contents else ()
         return VerifyReport(
             world=chain.world if chain else None,
             frames=self._frames,
             records=counts.records,
             events=counts.events,
             receipts=counts.receipts,
+            kernel_receipts=counts.kernel_receipts,
+            streams=counts.streams,
+            attempts=counts.attempts,
+            controls=counts.controls,
             manifests=counts.manifests,
             steps=counts.steps,
             faults=counts.faults,
             intents=counts.intents,
             signatures=counts.signatures,
-            blobs=sum(problem is None for problem in blobs),
+            blobs=contents.blobs_read if contents else 0,
             blob_bytes=counts.blob_bytes,
             modules=counts.modules,
             values=counts.values,
-            rows=len(rows.intents) + len(rows.submissions) if rows else 0,
+            erased=counts.erased,
+            rows=len(rows) if rows else 0,
             stamps_behind=counts.stamps_behind,
             folded=rows is not None,
             seq=chain.next_seq - 1 if chain else 0,
@@ -261,7 +275,7 @@ class Verifier:
         if self._chain is None or self._contents is None:
             world = world_of(frame, witness)
             self._chain = Chain(world=world, log=Tree())
-            self._contents = Contents(world, self._read, self.add)
+            self._contents = Contents(world, self._read, self.add, self._later)
             if self._rows is not None:
                 self._state = State(tip=Tip(world=world))
         return self._chain, self._contents

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +23,14 @@ from typing import IO, Any, Final
 from aos.audit.findings import Finding, Kind, VerifyReport
 from aos.audit.verify import Verifier, verify_store
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
-from aos.store.environment import structure_problems
+from aos.store.first_look import DATA_NAME, DEADLY, signal_name, structure_problems
 from aos.store.lmdb_store import LmdbStore
 
 STORE_FOLDER: Final = "store"
+WORLD_FILE: Final = "world.json"
+
+WALKED_BYTES_MAX: Final = 64 << 20
+"""The largest file whose pages are walked to say more of what killed its reader: some seconds."""
 
 _ERRORS: Final = {cls.__name__: cls for cls in (BadUsage, Refused, Unavailable)}
 _STDERR_SHOWN: Final = 4000
@@ -43,11 +46,11 @@ def verify_world(
 
     Raises:
         BadUsage: There is no world in that folder.
-        Unavailable: It cannot be opened now.
+        Unavailable: It cannot be opened now, or something else ended the child.
     """
     began = time.perf_counter()
     path = Path(directory)
-    if not (path / STORE_FOLDER).is_dir():
+    if not (path / STORE_FOLDER).is_dir() and not (path / WORLD_FILE).exists():
         raise BadUsage(
             sentence(
                 "there is no world here",
@@ -78,8 +81,12 @@ def verify_world(
         return VerifyReport.from_document(answer["report"])
     if answer is not None:
         raise _ERRORS[answer["error"]](answer["message"])
+    if -code in DEADLY:
+        return _died(path / STORE_FOLDER, heard, -code, time.perf_counter() - began)
     if code < 0:
-        return _died(path / STORE_FOLDER, heard, code, time.perf_counter() - began)
+        raise Unavailable(
+            f"the process that verified was ended by {signal_name(-code)} (verify again)"
+        )
     raise RuntimeError(f"the verifying process ended with {code}:\n{said[-_STDERR_SHOWN:]}")
 
 
@@ -111,10 +118,10 @@ def _listen(
     return heard, None
 
 
-def _died(folder: Path, heard: _Heard, code: int, seconds: float) -> VerifyReport:
-    """What there is to say when the child was killed by a signal."""
-    name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
-    problems = structure_problems(folder)
+def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyReport:
+    """What there is to say when the file ended the child by a signal."""
+    is_small = (folder / DATA_NAME).stat().st_size <= WALKED_BYTES_MAX
+    problems = structure_problems(folder) if is_small else []
     document = Verifier(_nothing).report().to_document()
     document["seconds"] = seconds
     document["folded"] = False
@@ -125,7 +132,7 @@ def _died(folder: Path, heard: _Heard, code: int, seconds: float) -> VerifyRepor
             frame=None if heard.seq == heard.head else heard.seq + 1,
             record=None,
             message=sentence(
-                f"the store's file killed the process that read it ({name})",
+                f"the store's file killed the process that read it ({signal_name(number)})",
                 expected=f"a whole file, and could read all to record {heard.seq}",
                 found=problems[0] if problems else None,
                 hint="it was cut short or overwritten: restore a backup",
@@ -153,7 +160,8 @@ def _child(directory: Path, out: IO[str]) -> None:
         out.flush()
 
     try:
-        with LmdbStore.open(directory / STORE_FOLDER, readonly=True) as store:
+        # Without a first look: this process is the one that may die of it.
+        with LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store:
             say({"head": _head_seq(store)})
             report = verify_store(store, on_progress=lambda seq: say({"seq": seq}))
     except Damage as problem:

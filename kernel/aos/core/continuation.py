@@ -43,11 +43,11 @@ def read_payload(
     problems = []
     for schema in (receipt,) if status == "ok" else (effective.schemas[ERROR], receipt):
         try:
-            data = schema.from_ingress(payload, max_bytes=effective.limits.event_bytes)
+            data, value = schema.from_ingress_value(payload, max_bytes=effective.limits.event_bytes)
         except ValueProblem as problem:
             problems.append(f"{schema.name}: {problem}")
         else:
-            return Payload(schema=schema.name, value=schema.from_record(data), data=data)
+            return Payload(schema=schema.name, value=value, data=data)
     return "; ".join(problems)
 
 

@@ -14,7 +14,7 @@ from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from aos.core.faults import MESSAGE_BYTES_MAX, Fault, FaultKind, clipped
 from aos.manifest.effective import Workflow
-from aos.values.cbor import Value, decode_ingress, encode, encode_text
+from aos.values.cbor import Value, decode_ingress, encode_bytes, encode_text
 from aos.values.errors import ValueProblem, quoted
 
 NAME_BYTES_MAX: Final = 256
@@ -27,13 +27,17 @@ STATUSES: Final = ("running", "completed", "failed")
 def input_envelope(
     *, state: bytes | None, schema: str, value: bytes, key: bytes, ctx: bytes | None
 ) -> bytes:
-    event: dict[str | int, Value] = {"schema": schema, "value": value}
-    if key:
-        event["key"] = key
-    envelope: dict[str | int, Value] = {"version": 1, "state": state, "event": event}
-    if ctx is not None:
-        envelope["ctx"] = ctx
-    return encode(envelope)
+    # Written out in canonical order: shorter keys first.
+    return b"".join(
+        (
+            b"\xa3" if ctx is None else b"\xa4\x63ctx" + encode_bytes(ctx),
+            b"\x65event\xa2" if not key else b"\x65event\xa3\x63key" + encode_bytes(key),
+            b"\x65value" + encode_bytes(value),
+            b"\x66schema" + encode_text(schema),
+            b"\x65state" + (b"\xf6" if state is None else encode_bytes(state)),
+            b"\x67version\x01",
+        )
+    )
 
 
 def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:
@@ -91,19 +95,21 @@ def read_output(data: bytes, *, max_bytes: int) -> Output:
         _guest_fault(fields)
     if "state" not in fields:
         _malformed("$.state", "bytes or null", "nothing")
-    status = _optional(fields, "status", str, "$.status")
+    status = _optional(fields, "status", str, "$")
     if status is not None and status not in STATUSES:
         _malformed("$.status", " or ".join(STATUSES), quoted(status))
     return Output(
-        state=_optional(fields, "state", bytes, "$.state"),
+        state=_optional(fields, "state", bytes, "$"),
         events=tuple(
-            _event(item, f"$.domain_events[{i}]")
-            for i, item in enumerate(_list(fields, "domain_events"))
+            [
+                _event(item, f"$.domain_events[{i}]")
+                for i, item in enumerate(_list(fields, "domain_events"))
+            ]
         ),
         effects=tuple(
-            _effect(item, f"$.effects[{i}]") for i, item in enumerate(_list(fields, "effects"))
+            [_effect(item, f"$.effects[{i}]") for i, item in enumerate(_list(fields, "effects"))]
         ),
-        ann=_optional(fields, "ann", bytes, "$.ann"),
+        ann=_optional(fields, "ann", bytes, "$"),
         status=status,
     )
 
@@ -123,7 +129,7 @@ def _event(value: Value, path: str) -> DomainEvent:
     return DomainEvent(
         _required(fields, "schema", str, path),
         _required(fields, "value", bytes, path),
-        _optional(fields, "key", bytes, f"{path}.key"),
+        _optional(fields, "key", bytes, path),
     )
 
 
@@ -135,7 +141,7 @@ def _effect(value: Value, path: str) -> EffectRequest:
     key = fields.get("idempotency_key")
     if key is not None and not isinstance(key, str | bytes):
         _malformed(f"{path}.idempotency_key", "text or bytes", _kind(key))
-    issuer_ref = _optional(fields, "issuer_ref", str, f"{path}.issuer_ref")
+    issuer_ref = _optional(fields, "issuer_ref", str, path)
     for name, found in (("idempotency_key", key), ("issuer_ref", issuer_ref)):
         size = len(found.encode() if isinstance(found, str) else found or b"")
         if size > NAME_BYTES_MAX:
@@ -155,7 +161,7 @@ def _guest_fault(fields: _Fields) -> NoReturn:
     said = _record(fields["fault"], "$.fault", _FAULT)
     kind = _required(said, "kind", str, "$.fault")
     message = _required(said, "message", str, "$.fault")
-    detail = _optional(said, "detail", bytes, "$.fault.detail")
+    detail = _optional(said, "detail", bytes, "$.fault")
     text = f"{kind}: {message}"
     if len(text.encode()) > MESSAGE_BYTES_MAX:
         _malformed("$.fault.message", f"at most {MESSAGE_BYTES_MAX} bytes with the kind", "more")
@@ -167,9 +173,9 @@ def _guest_fault(fields: _Fields) -> NoReturn:
 def _record(value: Value, path: str, names: frozenset[str]) -> _Fields:
     if not isinstance(value, dict):
         _malformed(path, "a map", _kind(value))
-    for name in value:
-        if name not in names:
-            _malformed(path, "only " + ", ".join(sorted(names)), _shown(name))
+    if not value.keys() <= names:
+        unknown = next(name for name in value if name not in names)
+        _malformed(path, "only " + ", ".join(sorted(names)), _shown(unknown))
     return value
 
 
@@ -196,7 +202,7 @@ def _required(fields: _Fields, name: str, kind: type[T], path: str) -> T:
 def _optional(fields: _Fields, name: str, kind: type[T], path: str) -> T | None:
     value = fields.get(name)
     if value is not None and not isinstance(value, kind):
-        _malformed(path, _NAMES[kind], _kind(value))
+        _malformed(f"{path}.{name}", _NAMES[kind], _kind(value))
     return value
 
 

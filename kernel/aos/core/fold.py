@@ -209,9 +209,9 @@ def _fold_fault(state: State, record: Faulted) -> None:
 
 def _fold_receipt(state: State, record: Receipt) -> None:
     _advance_clock(state, record.stamp)
-    if record.abandoned and record.outcome != "faulted":
-        raise Damage(f"record {record.seq} abandons intents and does not fail their cell")
     if record.outcome == "abandoned":
+        if record.abandoned:
+            raise _abandons_alone(record)
         late = state.abandoned.pop(record.intent, None)
         if late is None or late.cell != record.cell:
             raise Damage(f"record {record.seq} settles an intent that was not abandoned")
@@ -239,6 +239,8 @@ def _fold_kernel_receipt(state: State, record: KernelReceipt) -> None:
 
 def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth: int) -> None:
     """End an open intent and do what the record says came of it."""
+    if record.abandoned and record.outcome != "faulted":
+        raise _abandons_alone(record)
     intent = state.intents.pop(record.intent, None)
     if intent is None or intent.cell != record.cell:
         raise Damage(f"record {record.seq} settles an intent that is not open for {record.cell[0]}")
@@ -259,6 +261,10 @@ def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth:
             _overload(state, cell, record.seq)
         case _:
             raise Damage(f"record {record.seq}: receipt outcome {record.outcome!r} is unknown")
+
+
+def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
+    return Damage(f"record {record.seq} abandons intents and does not fail their cell")
 
 
 def _forget_work(state: State, intent: Hash) -> None:

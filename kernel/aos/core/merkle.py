@@ -21,7 +21,12 @@ EMPTY = digest("aos/empty/1")
 
 def root(leaves: Sequence[Hash]) -> Hash:
     """The root over ``leaves``; ``EMPTY`` for none, the leaf itself for one."""
-    return Tree.of(leaves).root()
+    level = list(leaves) or [EMPTY]
+    while len(level) > 1:
+        # Pairs from the left; one that is left over stands in the next level as it is.
+        above = [node(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
+        level = [*above, level[-1]] if len(level) & 1 else above
+    return level[0]
 
 
 def proof(leaves: Sequence[Hash], index: int) -> list[Hash]:

@@ -26,7 +26,7 @@ from aos.values.cbor import (
     encode_text,
     head,
 )
-from aos.values.codec import SCALAR_CODECS
+from aos.values.codec import read_bytes, read_nat, read_text
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
 
@@ -402,13 +402,6 @@ class _Type:
     quick: Callable[[bytes, int], tuple[Any, int]]
 
 
-_Quick: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
-
-_quick_nat: Final[_Quick] = SCALAR_CODECS["nat"].read
-_quick_text: Final[_Quick] = SCALAR_CODECS["text"].read
-_quick_bytes: Final[_Quick] = SCALAR_CODECS["bytes"].read
-
-
 class _Miss(ValueError):
     """Not what is written there, or too rare to be read quickly."""
 
@@ -468,7 +461,7 @@ def _quick_ref(data: bytes, at: int) -> tuple[Ref, int]:
     hash, at = _quick_hash(data, at + 6)
     if not data.startswith(b"\x64size", at):
         raise _Miss
-    size, at = _quick_nat(data, at + 5)
+    size, at = read_nat(data, at + 5)
     return Ref(hash, size), at
 
 
@@ -477,7 +470,7 @@ def _write_slot(value: Slot) -> bytes:
 
 
 def _quick_slot(data: bytes, at: int) -> tuple[Slot, int]:
-    return _quick_bytes(data, at) if data[at] < 0x60 else _quick_ref(data, at)
+    return read_bytes(data, at) if data[at] < 0x60 else _quick_ref(data, at)
 
 
 def _read_slot(value: Value) -> Slot:
@@ -511,7 +504,7 @@ def _write_stamp(value: Stamp) -> bytes:
 def _quick_stamp(data: bytes, at: int) -> tuple[Stamp, int]:
     if not data.startswith(b"\xa2\x62ns", at):
         raise _Miss
-    ns, at = _quick_nat(data, at + 4)
+    ns, at = read_nat(data, at + 4)
     end = at + 10 + 64
     if not data.startswith(b"\x67entropy\x58\x40", at) or end > len(data):
         raise _Miss
@@ -525,8 +518,8 @@ def _write_cell(value: CellId) -> bytes:
 def _quick_cell(data: bytes, at: int) -> tuple[CellId, int]:
     if data[at] != 0x82:
         raise _Miss
-    workflow, at = _quick_text(data, at + 1)
-    key, at = _quick_bytes(data, at)
+    workflow, at = read_text(data, at + 1)
+    key, at = read_bytes(data, at)
     return (workflow, key), at
 
 
@@ -549,8 +542,8 @@ def _write_entry(value: EntryId) -> bytes:
 def _quick_entry(data: bytes, at: int) -> tuple[EntryId, int]:
     if data[at] != 0x82:
         raise _Miss
-    seq, at = _quick_nat(data, at + 1)
-    index, at = _quick_nat(data, at)
+    seq, at = read_nat(data, at + 1)
+    index, at = read_nat(data, at)
     return (seq, index), at
 
 
@@ -590,7 +583,7 @@ def _write_key(value: str | bytes) -> bytes:
 
 
 def _quick_key(data: bytes, at: int) -> tuple[str | bytes, int]:
-    return _quick_bytes(data, at) if data[at] < 0x60 else _quick_text(data, at)
+    return read_bytes(data, at) if data[at] < 0x60 else read_text(data, at)
 
 
 def _many(item: _Type) -> _Type:
@@ -628,9 +621,9 @@ def _read_host(value: Value) -> tuple[tuple[str, str], ...]:
 
 _FAULTS: Final[Mapping[Any, FaultKind]] = {kind.value: kind for kind in FaultKind}
 
-_NAT = _Type(encode_integer, _read_nat, _quick_nat)
-_TEXT = _Type(encode_text, _exactly(str), _quick_text)
-_BYTES = _Type(encode_bytes, _exactly(bytes), _quick_bytes)
+_NAT = _Type(encode_integer, _read_nat, read_nat)
+_TEXT = _Type(encode_text, _exactly(str), read_text)
+_BYTES = _Type(encode_bytes, _exactly(bytes), read_bytes)
 _HASH = _Type(encode_bytes, _read_hash, _quick_hash)
 _SLOT = _Type(_write_slot, _read_slot, _quick_slot)
 _REF = _Type(_write_ref, _read_ref, _quick_ref)
@@ -739,7 +732,7 @@ def _write_fields(record: object) -> bytes:
 
 
 def _quickly(data: bytes) -> Record:
-    kind, _ = _quick_text(data, data.find(_KIND) + len(_KIND))
+    kind, _ = read_text(data, data.find(_KIND) + len(_KIND))
     cls = _KINDS.get(kind)
     if cls is None:
         raise _Miss
@@ -755,22 +748,50 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     if not 0 <= left < 24:
         raise _Miss
     at += 1
-    arguments: dict[str, Any] = {}
-    for name, key, is_option, kind in _PLANS[cls]:
+    # Slot by slot: a call with this many keywords costs as much as reading them.
+    record: Any = object.__new__(cls)
+    for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
-            value, at = kind.quick(data, at + len(key))
+            value, at = quick(data, at + size)
             left -= 1
             if is_option and value == ():
                 raise _Miss
-            arguments[name] = value
         elif is_option:
-            arguments[name] = () if name in _TUPLES else None
+            value = absent
         else:
             raise _Miss
+        put(record, value)
     if left:
         raise _Miss
-    arguments.pop("KIND", None)
-    return cls(**arguments), at
+    return record, at
+
+
+_Quick: TypeAlias = tuple[
+    bytes, int, bool, Callable[[bytes, int], tuple[Any, int]], Callable[[Any, Any], None], Any
+]
+"""(encoded name, its size, whether it is an option, how it is read, the slot, what is there when it
+is absent) of a field."""
+
+
+def _quick(cls: type) -> tuple[_Quick, ...]:
+    return tuple(
+        (
+            key,
+            len(key),
+            is_option,
+            kind.quick,
+            _no_slot if name == "KIND" else cls.__dict__[name].__set__,
+            () if name in _TUPLES else None,
+        )
+        for name, key, is_option, kind in _PLANS[cls]
+    )
+
+
+def _no_slot(_: object, __: object) -> None:
+    """A kind stands in the class."""
+
+
+_QUICK: Final = {cls: _quick(cls) for cls in _PLANS}
 
 
 def _read_fields(cls: type, fields: dict[Any, Value]) -> Any:

@@ -26,6 +26,7 @@ from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
 from aos.core.state import Cell, EventMail, Mail, State, StreamMail
 from aos.manifest.effective import Effective, Workflow
+from aos.manifest.secret_use import problem as secret_problem
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
@@ -288,6 +289,11 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
         )
     except ValueProblem as error:
         raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
+    if effect.takes_secrets:
+        value = effect.params.from_record(params)
+        problem = secret_problem(run.effective, run.workflow.name, effect.name, value)
+        if problem is not None:
+            raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {problem}")
     held = slot(params, run.blobs)
     params_hash = slot_hash(held)
     if request.key is not None:

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from nacl.signing import SigningKey
 
 from aos.core.answers import Answer, Blocker
+from aos.core.authority import back_from_revocation, is_misnamed
 from aos.core.frame import is_signed
 from aos.core.inputs import ManifestInput
 from aos.core.records import Principal
-from aos.errors import Damage, Refused, sentence
+from aos.core.state import State
+from aos.errors import Damage, Refused
+from aos.host.commands import principal_of
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
 from aos.manifest.keys import key_text
+from aos.manifest.names import NODE
 from aos.sandbox.inspect import ModuleRefused, check_module
 from aos.sandbox.trial import trial_problem
 from aos.values.digests import Hash, content_hash, hash_text
@@ -43,17 +47,7 @@ def sign_manifest(
     Raises:
         Refused: It is no operator's key.
     """
-    public = bytes(key.verify_key)
-    known = tuple(operators)
-    principal = next((each.name for each in known if each.key == public), None)
-    if principal is None:
-        raise Refused(
-            sentence(
-                "this key may not apply a manifest to this world",
-                expected=" or ".join(f"{each.name}'s {key_text(each.key)}" for each in known),
-                found=key_text(public),
-            )
-        )
+    principal = principal_of(key, operators, what="apply a manifest to")
     message = ManifestInput.message(world, serial, effective.hash)
     return ManifestInput(
         document=effective.document,
@@ -61,6 +55,28 @@ def sign_manifest(
         serial=serial,
         signature=key.sign(message).signature,
     )
+
+
+def check_keys(effective: Effective, state: State) -> None:
+    """What the core would refuse of a manifest's executors; for a dry run.
+
+    Raises:
+        Refused: The world's own key stands under another name, or a key comes back that an earlier
+            manifest revoked (K-14, K-106).
+    """
+    for each in (effective.executors or {}).values():
+        if is_misnamed(each, state.world_key):
+            raise Refused(
+                f"executors: {NODE} must have this world's own key and nobody else may, expected "
+                f"{key_text(state.world_key)}, found {each.name} with {key_text(each.public_key)}"
+            )
+    back = back_from_revocation(effective.executors, state.revoked)
+    if back is not None:
+        name, key = back
+        raise Refused(
+            f"executors: {name} has {key_text(key)}, which an earlier manifest revoked: expected "
+            "another key"
+        )
 
 
 def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:

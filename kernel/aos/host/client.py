@@ -19,12 +19,13 @@ from typing import Final, Protocol, Self
 from nacl.signing import SigningKey
 
 from aos.core.answers import Answer, Refusal, Rule
-from aos.core.inputs import EventInput, ManifestInput
+from aos.core.inputs import ControlInput, EventInput, Input, ManifestInput
 from aos.core.quiescence import blockers
-from aos.core.records import Principal
+from aos.core.records import CellId, Principal
 from aos.errors import Refused, Unavailable
 from aos.host.address import short_path
-from aos.host.apply import Applied, check_command, check_modules, sign_manifest
+from aos.host.apply import Applied, check_command, check_keys, check_modules, sign_manifest
+from aos.host.commands import sign_control
 from aos.host.engine import Engine
 from aos.host.errors import Busy
 from aos.host.folder import WorldFolder, open_folder
@@ -36,6 +37,7 @@ from aos.host.protocol import (
     STAGED_MODULES_MAX,
     ManifestChanged,
     Message,
+    control_fields,
     event_fields,
     field,
     length,
@@ -74,7 +76,13 @@ DOCUMENT_BYTES_MAX: Final = 16 * MIB
 VALUE_BYTES_MAX: Final = 16 * MIB
 """The most that any manifest lets an event have."""
 
+SIGNED_AGAIN_MAX: Final = 20
+"""How often a command is signed again because another one came in between."""
+
 _PAUSE_S: Final = 0.02
+_LOOK_S: Final = 0.2
+"""How often who waits for a commit looks whether there is room for it."""
+
 _WINDOW: Final = 3
 """Batches that are on their way at once where the store is opened here."""
 
@@ -95,10 +103,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a command is made for. ``serial`` is the number of manifest records so far."""
+    """What a command is made for. ``serial`` is the number of manifest records so far,
+    ``controls`` that of control records."""
 
     world: Hash
     serial: int
+    controls: int
     operators: tuple[Principal, ...]
     manifest: Effective | None
 
@@ -115,13 +125,22 @@ class Way(Protocol):
         when another one is in force."""
         ...
 
+    def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        """Wait for what ``post`` gave; raises as the future, and Busy when that takes too long."""
+        ...
+
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer: ...
+
+    def control(self, given: ControlInput) -> Answer: ...
+
+    def compact(self) -> bool: ...
 
     def close(self) -> None: ...
 
 
 class Writer:
-    """Sends events and applies manifests. Made by ``open_writer``; not for two threads at once."""
+    """Sends events, applies manifests, gives commands. Made by ``open_writer``; not for two threads
+    at once."""
 
     def __init__(self, folder: WorldFolder, way: Way) -> None:
         self.folder = folder
@@ -163,12 +182,20 @@ class Writer:
         on_way: deque[tuple[list[EventInput | Refusal], Future[list[Answer]]]] = deque()
         for batch in _batches(items, min(batch_items, SEND_ITEMS_MAX)):
             while len(on_way) >= (_WINDOW if self.is_direct else 1):
-                yield from _merged(*on_way.popleft())
+                yield from self._merged(*on_way.popleft())
             on_way.append(self._post(batch))
             if batch_items == 1:
-                yield from _merged(*on_way.popleft())
+                yield from self._merged(*on_way.popleft())
         while on_way:
-            yield from _merged(*on_way.popleft())
+            yield from self._merged(*on_way.popleft())
+
+    def _merged(
+        self, spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
+    ) -> Iterator[Answer]:
+        """The answers to a batch, with the refusals that were known before in their places."""
+        given = iter(self._way.wait(answers))
+        for each in spelt:
+            yield each if isinstance(each, Refusal) else next(given)
 
     def _post(
         self, batch: Sequence[Item]
@@ -220,6 +247,49 @@ class Writer:
             answer=answer,
         )
 
+    def control(
+        self,
+        action: str,
+        *,
+        cell: CellId | None = None,
+        intent: Hash | None = None,
+        value: Hash | None = None,
+        key: SigningKey | None = None,
+    ) -> Answer:
+        """Give an operator's command, signed with ``key`` or else the folder's operator key. What
+        the core itself settles because of it is settled too.
+
+        A command of somebody else's that came in between is no reason to fail: this one is signed
+        again, with the next serial.
+
+        Raises:
+            Refused: The key is no operator's. Nothing has changed.
+            Busy, Unavailable, Damage: As ``send``.
+        """
+        signer = key or self.folder.operator_key()
+        for _ in range(SIGNED_AGAIN_MAX):
+            about = self.about()
+            given = sign_control(
+                action, cell=cell, intent=intent, value=value, world=about.world,
+                serial=about.controls, operators=about.operators, key=signer,
+            )  # fmt: skip
+            answer = self._way.control(given)
+            if not _came_too_late(answer):
+                break
+            time.sleep(_PAUSE_S)
+        return answer
+
+    def compact(self) -> bool:
+        """Leave in the store's file nothing but what the world holds now, no bytes that were
+        erased. False where another process runs the world: then nothing was done. This writer
+        takes nothing more afterwards.
+
+        Raises:
+            Unavailable: There is no room for a second file. Nothing has changed.
+            Damage: A row cannot be read. Nothing has changed.
+        """
+        return self._way.compact()
+
     def close(self) -> None:
         """Let go of the world. Raises what stopped it meanwhile."""
         self._way.close()
@@ -242,10 +312,11 @@ def dry_run_of(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
     Needs neither the lock nor the process that runs the world.
 
     Raises:
-        Refused: A module may not run.
+        Refused: A module may not run, or an executor may not have its key.
     """
     with open_reader(path, progress=progress) as reader:
         check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        check_keys(loaded.effective, reader.state)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,
@@ -308,18 +379,14 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
     return EventInput(schema=item.schema, value=value, submission_id=item.submission_id)
 
 
+def _came_too_late(answer: Answer) -> bool:
+    """Whether another command took the serial of this one."""
+    return isinstance(answer, Refusal) and answer.rule is Rule.CONTROL_SERIAL_IS_WRONG
+
+
 def _is_text(text: str) -> bool:
     """Whether it has a spelling: a lone surrogate, as a careless JSON reader lets in, has none."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _merged(
-    spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
-) -> Iterator[Answer]:
-    """The answers to a batch, with the refusals that were known before in their places."""
-    given = iter(answers.result())
-    for each in spelt:
-        yield each if isinstance(each, Refusal) else next(given)
 
 
 def _batches(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
@@ -366,6 +433,7 @@ class _Direct:
             about = About(
                 world=state.world,
                 serial=state.serial,
+                controls=state.controls,
                 operators=state.operators,
                 manifest=state.manifest,
             )
@@ -383,6 +451,7 @@ class _Direct:
         return About(
             world=self._first.world,
             serial=figures.serial,
+            controls=figures.controls,
             operators=self._first.operators,
             manifest=figures.manifest,
         )
@@ -392,14 +461,33 @@ class _Direct:
         events: Sequence[EventInput],
         manifest: Effective | None,  # noqa: ARG002  # nobody else applies one while we hold the lock
     ) -> Future[list[Answer]]:
+        return self._submit(events)
+
+    def _submit(self, inputs: Sequence[Input]) -> Future[list[Answer]]:
+        """Submit, waiting a while for room."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
-                return self._engine.submit(events)
+                return self._engine.submit(inputs)
             except Busy:
                 if time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
+
+    def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        """As long as a disk is slow; where there is no room on it, as long as a busy world."""
+        deadline: float | None = None
+        while True:
+            try:
+                return answers.result(_LOOK_S)
+            except TimeoutError:
+                no_room = self._engine.stats().no_room
+            if no_room is None:
+                deadline = None
+            elif deadline is None:
+                deadline = time.monotonic() + self._patience_s
+            elif time.monotonic() >= deadline:
+                raise Busy(f"nothing is admitted until there is room on the disk: {no_room}")
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         about = self.about()
@@ -410,8 +498,17 @@ class _Direct:
             operators=about.operators,
             in_force=about.manifest,
         )
-        [answer] = self._engine.submit([given], blobs=modules).result()
+        [answer] = self.wait(self._engine.submit([given], blobs=modules))
         return answer
+
+    def control(self, given: ControlInput) -> Answer:
+        [answer] = self.wait(self._submit([given]))
+        return answer
+
+    def compact(self) -> bool:
+        self._engine.stop()
+        self._store.compact()
+        return True
 
     def close(self) -> None:
         try:
@@ -435,6 +532,7 @@ class _Remote:
         return About(
             world=Hash(field(answer, "world", bytes)),
             serial=field(answer, "serial", int),
+            controls=field(answer, "controls", int),
             operators=tuple(Principal(name, key) for name, key in field(answer, "operators", list)),
             manifest=None if document is None else Effective.from_document(document),
         )
@@ -450,6 +548,9 @@ class _Remote:
         done.set_result([read_answer(each) for each in answers])
         return done
 
+    def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        return answers.result()
+
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         for wasm in modules.values():
             self.ask({"op": "module", "wasm": wasm})
@@ -464,6 +565,13 @@ class _Remote:
             answer_s=APPLY_S,
         )
         return read_answer(answer.get("answer"))
+
+    def control(self, given: ControlInput) -> Answer:
+        answer = self.ask({"op": "control", **control_fields(given)})
+        return read_answer(answer.get("answer"))
+
+    def compact(self) -> bool:
+        return False
 
     def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
         """One request and its answer. A busy world is asked again for a while.

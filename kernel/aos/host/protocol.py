@@ -10,13 +10,16 @@ A connection carries one request at a time; its answers come in the order of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from aos.core.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
-from aos.core.inputs import EventInput
+from aos.core.inputs import ControlInput, EventInput
+from aos.core.records import CellId
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
 from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
 VERSION: Final = 1
@@ -153,6 +156,57 @@ def _read_event(index: int, item: object) -> EventInput:
     raise BadUsage(f"items[{index}]: expected {{schema: text, value: bytes, id?: text}}")
 
 
+# Commands of operators
+
+
+def control_fields(given: ControlInput) -> dict[str, Value]:
+    """What a command is not about is left out."""
+    fields: dict[str, Value] = {
+        "action": given.action,
+        "principal": given.principal,
+        "serial": given.serial,
+        "signature": given.signature,
+    }
+    if given.cell is not None:
+        fields["cell"] = list(given.cell)
+    if given.intent is not None:
+        fields["intent"] = given.intent
+    if given.value is not None:
+        fields["value"] = given.value
+    return fields
+
+
+def read_control(request: Message) -> ControlInput:
+    """Raises: BadUsage: A field is missing or of another type. The core checks what they say."""
+    return ControlInput(
+        action=field(request, "action", str),
+        principal=field(request, "principal", str),
+        serial=field(request, "serial", int),
+        signature=field(request, "signature", bytes),
+        cell=_read_cell(request.get("cell")),
+        intent=_optional_hash(request, "intent"),
+        value=_optional_hash(request, "value"),
+    )
+
+
+def _read_cell(found: object) -> CellId | None:
+    match found:
+        case None:
+            return None
+        case [str(workflow), bytes(key)]:
+            return workflow, key
+    raise BadUsage("cell: expected [workflow: text, key: bytes]")
+
+
+def _optional_hash(request: Message, name: str) -> Hash | None:
+    if name not in request:
+        return None
+    found = field(request, name, bytes)
+    if len(found) != HASH_BYTES:
+        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(found)} bytes")
+    return Hash(found)
+
+
 # Answers
 
 
@@ -163,7 +217,7 @@ def answers_fields(answers: Sequence[Answer]) -> list[Value]:
     for answer in answers:
         if isinstance(answer, Admitted):
             room -= sum(len(name) + len(key) for name, key in answer.to)
-            fields.append(answer_fields(answer if room > 0 else Admitted(seq=answer.seq)))
+            fields.append(answer_fields(answer if room > 0 else replace(answer, to=())))
         else:
             fields.append(answer_fields(answer))
     return fields
@@ -171,8 +225,9 @@ def answers_fields(answers: Sequence[Answer]) -> list[Value]:
 
 def answer_fields(answer: Answer) -> dict[str | int, Value]:
     match answer:
-        case Admitted(seq=seq, to=to):
-            return {"seq": seq, "to": [list(cell) for cell in to]}
+        case Admitted(seq=seq, to=to, outcome=outcome):
+            fields: dict[str | int, Value] = {"seq": seq, "to": [list(cell) for cell in to]}
+            return fields if outcome is None else {**fields, "outcome": outcome}
         case Duplicate(seq=seq):
             return {"duplicate": seq}
         case Refusal(rule=rule, message=message, blockers=blockers):
@@ -188,8 +243,10 @@ def answer_fields(answer: Answer) -> dict[str | int, Value]:
 def read_answer(fields: object) -> Answer:
     """Raises: BadUsage: It is none."""
     match fields:
-        case {"seq": int(seq), "to": list(to)}:
-            return Admitted(seq=seq, to=tuple((str(name), bytes(key)) for name, key in to))
+        case {"seq": int(seq), "to": list(to), **more}:
+            cells = tuple((str(name), bytes(key)) for name, key in to)
+            outcome = more.get("outcome")
+            return Admitted(seq=seq, to=cells, outcome=None if outcome is None else str(outcome))
         case {"duplicate": int(seq)}:
             return Duplicate(seq=seq)
         case {"rule": str(rule), "message": str(message), "blockers": list(standing)}:

@@ -27,6 +27,7 @@ from aos.host.protocol import (
     error_fields,
     field,
     pack,
+    read_control,
     read_events,
     unpack,
 )
@@ -37,7 +38,7 @@ ROOM_S: Final = 5.0
 """How long a request waits for room in the inbox before it is answered as busy."""
 _ROOM_PAUSE_S: Final = 0.01
 
-OPS: Final = ("send", "module", "apply", "manifest", "status", "stop")
+OPS: Final = ("send", "module", "apply", "control", "manifest", "status", "stop")
 
 Fields = Mapping[str, Value]
 
@@ -102,6 +103,9 @@ class Server:
                 return _stage(request, staged)
             case "apply":
                 return await self._apply(request, staged)
+            case "control":
+                [answer] = await self._submit([read_control(request)])
+                return {"answer": answer_fields(answer)}
             case "manifest":
                 return self._manifest()
             case "status":
@@ -146,6 +150,7 @@ class Server:
         return {
             "world": self._world,
             "serial": figures.serial,
+            "controls": figures.controls,
             "operators": [[each.name, each.key] for each in self._operators],
             "document": None if figures.manifest is None else figures.manifest.document,
         }
@@ -159,6 +164,7 @@ class Server:
             "seq": figures.seq,
             "clock_ns": figures.clock_ns,
             "serial": figures.serial,
+            "controls": figures.controls,
             "manifest": None if figures.manifest is None else figures.manifest.hash,
             "cells": figures.cells,
             "ready_cells": figures.ready_cells,

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from aos.manifest.effective import Effective, Executor, Route
 from aos.manifest.keys import key_text
 from aos.manifest.names import is_system
+from aos.manifest.secrets import Secret
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]
@@ -24,6 +25,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "defmodule": "module",
     "defworkflow": "workflow",
     "defeffect": "effect",
+    "defsecret": "secret",
 }
 
 
@@ -70,7 +72,8 @@ class LimitChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
-    """Somebody may do something from now on (``added``), or may not any more (``removed``)."""
+    """Somebody may do something from now on (``added``), or may not any more (``removed``).
+    ``changed`` says what becomes of a key."""
 
     change: Change
     who: str
@@ -172,6 +175,38 @@ def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChang
         yield AuthorityChange(change="removed", who=who, what=what)
     for who, what in after - before:
         yield AuthorityChange(change="added", who=who, what=what)
+    yield from _key_changes({} if old is None else old.executors or {}, new.executors or {})
+
+
+def _key_changes(
+    old: Mapping[str, Executor], new: Mapping[str, Executor]
+) -> Iterator[AuthorityChange]:
+    """What becomes of keys: revoked ones stay so for good, and one that is only replaced should be
+    said to be what it is."""
+    before = {key: each.name for each in old.values() for key in each.revoked_keys}
+    after = {key: each.name for each in new.values() for key in each.revoked_keys}
+    for key, name in after.items():
+        if key not in before:
+            yield _about(name, "added", f"revokes {key_text(key)} for good")
+    for key, name in before.items():
+        if key not in after:
+            yield _about(name, "changed", f"no longer names {key_text(key)}, which stays revoked")
+    named = {key for each in new.values() for key in (each.public_key, *each.retired_keys)} | {
+        *after
+    }
+    for name in sorted(old.keys() & new.keys()):
+        key = old[name].public_key
+        if key not in named:
+            yield _about(
+                name,
+                "changed",
+                f"is given another key; {key_text(key)} is neither retired nor revoked (name it in "
+                "retired_keys; in revoked_keys if somebody else may have it)",
+            )
+
+
+def _about(executor: str, change: Change, what: str) -> AuthorityChange:
+    return AuthorityChange(change=change, who=f"executor {executor}", what=what)
 
 
 def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
@@ -179,11 +214,22 @@ def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
     for workflow in effective.workflows.values():
         for effect in workflow.effects_emitted:
             yield f"workflow {workflow.name}", f"may emit {effect}"
+    for secret in effective.secrets.values():
+        yield from _powers_of_secret(secret)
     if effective.executors is None:
         yield "the world's key", "may sign for every effect"
         return
     for executor in effective.executors.values():
         yield from _powers_of(executor)
+
+
+def _powers_of_secret(secret: Secret) -> Iterator[tuple[str, str]]:
+    who = f"secret {secret.name}"
+    yield who, f"is read from {secret.binding}"
+    for workflow in sorted(secret.workflows or ["every workflow"]):
+        yield who, f"may be used by {workflow}"
+    for host in sorted(map(str, secret.hosts or ["every host that the node allows"])):
+        yield who, f"may be sent to {host}"
 
 
 def _powers_of(executor: Executor) -> Iterator[tuple[str, str]]:
@@ -193,5 +239,3 @@ def _powers_of(executor: Executor) -> Iterator[tuple[str, str]]:
         yield who, f"may sign for {effect}"
     for key in executor.retired_keys:
         yield who, f"proves older receipts with {key_text(key)}"
-    for key in executor.revoked_keys:
-        yield who, f"revokes {key_text(key)}"

@@ -1,0 +1,60 @@
+"""``aos effects cancel INTENT``: nobody waits for an effect any longer (spec/cli.md, C-27)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from aos.audit import intent_view
+from aos.audit.record_view import name_cell
+from aos.core.answers import Refusal
+from aos.core.inputs import CANCEL
+from aos.errors import Refused
+from aos.host.client import open_writer
+from aos.values.digests import parse_hash
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+from aos_cli.reading import looking_at
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def effects() -> None:
+    """End effects that are open."""
+
+
+@app.command("cancel")
+def cancel(
+    intent: Annotated[
+        str, typer.Argument(metavar="INTENT", help="Its hash, or the first 8 digits or more.")
+    ],
+    *,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """End an open effect as canceled; its cell is told, and a late receipt is refused."""
+    with looking_at(world) as view:
+        found = intent_view.intent(view, intent)
+    with progress("reading the journal") as advance:
+        writer = open_writer(world, progress=advance)
+    with writer:
+        answer = writer.control(CANCEL, intent=parse_hash(found["intent"]))
+    if isinstance(answer, Refusal):
+        raise Refused(answer.message)
+    if json:
+        print_json(
+            {
+                "intent": found["intent"],
+                "effect": found["effect"],
+                "cell": {"workflow": found["workflow"], "key": found["key"]},
+                "seq": answer.seq,
+            }
+        )
+        return
+    of = name_cell(found["workflow"], found["key"])
+    line(f"record {answer.seq:,} cancels {found['effect']} of {of}")
+    line(f"  {found['intent']}")
+    note("whether it was carried out all the same, only who ran it can tell")

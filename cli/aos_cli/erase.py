@@ -1,0 +1,111 @@
+"""``aos erase HASH``: the bytes of a value go, for good (spec/cli.md, C-28)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.audit.record_view import cell_text
+from aos.audit.value_view import read_value_hash
+from aos.audit.value_view import value as value_document
+from aos.core.answers import Admitted, Refusal
+from aos.core.inputs import ERASE
+from aos.errors import BadUsage, Refused, Unavailable
+from aos.host.client import Writer, open_writer
+from aos.values.digests import Hash
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+from aos_cli.reading import looking_at
+
+PLACES_SHOWN: Final = 10
+
+Found = dict[str, Any]
+
+
+def erase(
+    value: Annotated[
+        str, typer.Argument(metavar="HASH", help="The value's content hash, all of it.")
+    ],
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Erase the bytes of a value for good; hashes and signatures of the journal stay valid."""
+    named = read_value_hash(value)
+    with looking_at(world) as view:
+        found = value_document(view, value)
+    if found["is_there"]:
+        if not json:
+            _show(found)
+        _ask(yes=yes)
+    seq, is_compacted = _erase(world, named, is_there=found["is_there"])
+    if json:
+        print_json({**found, "seq": seq, "compacted": is_compacted})
+    else:
+        _tell(found, seq, is_compacted=is_compacted)
+
+
+def _show(found: Found) -> None:
+    """What is about to be removed."""
+    size = "" if found["size"] is None else f", {found['size']:,} bytes"
+    line(f"{found['value']}{size}")
+    for each in found["records"][:PLACES_SHOWN]:
+        of = "" if each["cell"] is None else f" of {cell_text(each['cell'])}"
+        line(f"  {each['where']} in record {each['record']:,}, {each['kind']}{of}")
+    more = found["total"] - PLACES_SHOWN
+    if more > 0:
+        line(f"  and {more:,} more (aos inspect value {found['value']} --json)")
+    if not found["records"]:
+        line("  no record refers to it: it came with an effect or a manifest")
+
+
+def _ask(*, yes: bool) -> None:
+    if yes:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise BadUsage("erase: what is erased does not come back: expected --yes, or a terminal")
+    if not typer.confirm("erase it for good?", err=True):
+        raise Refused("nothing was erased")
+
+
+def _erase(world: Path, value: Hash, *, is_there: bool) -> tuple[int | None, bool]:
+    """Erase it, if it is there, and compact the store's file, if nobody runs the world: the record
+    that erases it, and whether its bytes have left the file."""
+    with progress("reading the journal") as advance:
+        writer = open_writer(world, progress=advance)
+    with writer:
+        seq = None
+        if is_there:
+            answer = writer.control(ERASE, value=value)
+            if isinstance(answer, Refusal):
+                raise Refused(answer.message)
+            assert isinstance(answer, Admitted), "a command has no duplicate"
+            seq = answer.seq
+        return seq, _compact(writer)
+
+
+def _compact(writer: Writer) -> bool:
+    try:
+        return writer.compact()
+    except Unavailable as problem:
+        note(f"the store's file could not be compacted: {problem}", style="yellow")
+        return False
+
+
+def _tell(found: Found, seq: int | None, *, is_compacted: bool) -> None:
+    if seq is None:
+        line(f"erased already, by record {found['erased_by'][-1]:,}")
+    else:
+        line(f"erased by record {seq:,}; every hash and signature stays valid")
+    if is_compacted:
+        line("its bytes have left the store's file")
+    else:
+        line(
+            "its bytes leave the store's file when their place is written again, or at once by the "
+            "same command while nobody runs the world"
+        )

@@ -1,0 +1,168 @@
+"""``aos cells retry WORKFLOW KEY``: let what a fault has failed go on (spec/cli.md, C-26)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos.audit.lookup import find_cell, find_workflow
+from aos.audit.words import count
+from aos.core.answers import Answer, Refusal
+from aos.core.inputs import RETRY, SKIP
+from aos.core.records import CellId
+from aos.errors import BadUsage, Refused
+from aos.host.client import open_writer
+from aos.manifest.effective import Effective
+from aos_cli.cells import cell_document, cell_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+from aos_cli.reading import looking_at
+
+REFUSALS_SHOWN: Final = 10
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A cell, and what the world answered."""
+
+    cell: CellId
+    answer: Answer
+
+
+@app.callback()
+def cells() -> None:
+    """Let instances go on that a fault has failed."""
+
+
+@app.command("retry")
+def retry(
+    name: Annotated[
+        str | None, typer.Argument(metavar="WORKFLOW", help="Its name, or a part that tells it.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="As JSON, or as plain text.")
+    ] = None,
+    *,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Drop the entry that failed and go on behind it.")
+    ] = False,
+    all_failed: Annotated[
+        bool, typer.Option("--all-failed", help="Every cell that a fault has failed.")
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --all-failed: only those of this workflow."),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    """Let a failed cell go on: what it failed on runs first, then the mail behind it."""
+    if all_failed == (name is not None) or (workflow is not None and not all_failed):
+        raise BadUsage(
+            "cells retry: expected WORKFLOW KEY, or --all-failed, with --workflow NAME if only "
+            "some are meant (see aos cells retry --help)"
+        )
+    cells, manifest = _failed(world, workflow) if name is None else _one(world, name, key)
+    told = _give(world, SKIP if skip else RETRY, cells)
+    refused = [each for each in told if isinstance(each.answer, Refusal)]
+    if not all_failed and refused:
+        raise Refused(_message(refused[0].answer))
+    if json:
+        print_json(_document(told, manifest, is_skip=skip))
+    elif all_failed:
+        _show_all(told, manifest)
+    else:
+        _show(told[0], manifest, is_skip=skip)
+    return Refused.exit_code if refused else 0
+
+
+def _one(world: Path, workflow: str, key: str | None) -> tuple[list[CellId], Effective | None]:
+    with looking_at(world) as view:
+        return [find_cell(view.state, workflow, key)], view.state.manifest
+
+
+def _failed(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
+    """Every failed cell, the one that failed first at the beginning."""
+    with looking_at(world) as view:
+        name = None if workflow is None else find_workflow(view.state, workflow)
+        found = [
+            cell
+            for cell in view.state.cells.values()
+            if cell.fault is not None and (name is None or cell.id[0] == name)
+        ]
+        found.sort(key=lambda cell: cell.fault_seq or 0)
+        return [cell.id for cell in found], view.state.manifest
+
+
+def _give(world: Path, action: str, cells: list[CellId]) -> list[_Told]:
+    """Command it for each cell: one record each. A refused one does not stop the others."""
+    if not cells:
+        return []
+    with progress("reading the journal") as advance:
+        writer = open_writer(world, progress=advance)
+    with writer, progress("retrying") as advance:
+        told = []
+        for cell in cells:
+            told.append(_Told(cell, writer.control(action, cell=cell)))
+            advance(len(told), len(cells))
+    return told
+
+
+def _document(told: list[_Told], manifest: Effective | None, *, is_skip: bool) -> dict[str, object]:
+    refused = sum(isinstance(each.answer, Refusal) for each in told)
+    return {
+        "action": SKIP if is_skip else RETRY,
+        "admitted": len(told) - refused,
+        "refused": refused,
+        "cells": [
+            {
+                **cell_document(each.cell, manifest),
+                "seq": None if isinstance(each.answer, Refusal) else each.answer.seq,
+                "refused": {"rule": each.answer.rule.value, "message": each.answer.message}
+                if isinstance(each.answer, Refusal)
+                else None,
+            }
+            for each in told
+        ],
+    }
+
+
+def _message(answer: Answer) -> str:
+    assert isinstance(answer, Refusal)
+    return answer.message
+
+
+def _show(told: _Told, manifest: Effective | None, *, is_skip: bool) -> None:
+    assert not isinstance(told.answer, Refusal)
+    first = "without what it failed on" if is_skip else "with what it failed on first"
+    line(f"{cell_text(told.cell, manifest)} goes on, {first} (record {told.answer.seq:,})")
+
+
+def _show_all(told: list[_Told], manifest: Effective | None) -> None:
+    if not told:
+        line("no cell has failed")
+        return
+    seqs = [each.answer.seq for each in told if not isinstance(each.answer, Refusal)]
+    refused = [each for each in told if isinstance(each.answer, Refusal)]
+    for each in refused[:REFUSALS_SHOWN]:
+        text = _message(each.answer)
+        note(f"aos: {cell_text(each.cell, manifest)}: {text}", style="red")
+    if len(refused) > REFUSALS_SHOWN:
+        note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json tells of each)")
+    where = ""
+    if seqs:
+        where = (
+            f" (record {seqs[0]:,})"
+            if len(seqs) == 1
+            else f" (records {seqs[0]:,} to {seqs[-1]:,})"
+        )
+    parts = [f"{count(len(seqs), 'cell')} of {len(told):,} {'goes' if len(seqs) == 1 else 'go'} on"]
+    if refused:
+        parts.append(f"{len(refused):,} refused")
+    line(", ".join(parts) + where)

@@ -1,0 +1,65 @@
+"""The demo's children end with it, whatever ends it (C-52)."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from aos_cli.demo.processes import Children, Command
+from tests.cli.shell import environment
+from tests.cli.test_processes import eventually
+
+CHILD: Final = "import sys, time; print(sys.argv[1], flush=True); time.sleep(60)"
+
+PARENT: Final = """
+import subprocess, sys, time
+from aos_cli.demo.processes import Children, Command
+command = Command(words=[sys.executable, "-c", sys.argv[1], "up"], shown=[])
+with Children() as children:
+    child = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert child.stdout.readline() == b"up\\n"
+    print(child.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def is_running(pid: int) -> bool:
+    """A process that has ended and that nobody collects has no command line any more."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of this")
+def test_a_child_ends_when_the_demo_is_killed() -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD], env=environment(), stdout=subprocess.PIPE
+    )
+    try:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert is_running(child)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.communicate()
+
+    eventually(lambda: not is_running(child), "the child has ended")
+
+
+def test_a_child_is_the_command_itself_and_is_ended_at_the_end() -> None:
+    command = Command(words=[sys.executable, "-c", CHILD, "with a space"], shown=[])
+
+    with Children() as children:
+        child = children.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"with a space\n"
+        if sys.platform == "linux":
+            assert CHILD.encode() in Path(f"/proc/{child.pid}/cmdline").read_bytes().split(b"\0")
+
+    assert child.returncode == -signal.SIGTERM

@@ -158,9 +158,7 @@ class Engine:
         self._on_stopped = on_stopped
         self._overlay = Overlay(store.blob) if blobs is None else blobs
         self.signatures = Signatures()
-        self._kernel = Kernel(
-            state, runner=runner, read=self._overlay.read, verify=self.signatures
-        )
+        self._kernel = Kernel(state, runner=runner, read=self._overlay.read, verify=self.signatures)
         self._counts = _Counts()
         self._figures = self._figures_now()
         self._settling: dict[Hash, tuple[int, Hash]] = {}

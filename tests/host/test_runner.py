@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -17,8 +18,9 @@ import pytest
 
 from aos.core.answers import Admitted, Answer, Refusal
 from aos.core.faults import FaultKind
-from aos.core.records import Receipt, Start, from_bytes
+from aos.core.records import Attempt, KernelReceipt, Receipt, Record, Start, from_bytes
 from aos.errors import BadUsage, Refused, Unavailable
+from aos.host.again import left_open
 from aos.host.client import Item, ask_running, open_writer
 from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
@@ -28,12 +30,15 @@ from aos.host.executors.timer import TimerExecutor
 from aos.host.reader import open_reader
 from aos.host.runner import Ended, Started, Status, run_world
 from aos.manifest.effective import Effective
+from aos.manifest.load import load
 from aos.store.errors import CommitFailed, WorldIsHeld
 from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
-from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, manifest, trap
+from tests.core.desk import ONCE as ONCE_DESK
+from tests.core.desk import desks, pay, tell, wish
+from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, files, manifest, trap
 
 T = TypeVar("T")
 WAIT_S = 20.0
@@ -251,6 +256,131 @@ def test_the_effects_of_a_failed_instance_are_canceled(world: Path) -> None:  # 
     lines: list[str] = []
     beside(world, wait_canceled, executor, report=lines.append)
     assert executor.canceled == [executor.published[0].intent]
+
+
+# What may run only once, and what is canceled
+
+
+ONCE, CANCEL = "host/once@1", "sys/effect.cancel@1"
+
+
+@pytest.fixture
+def careful(world: Path) -> Path:
+    """The world with an effect that may run once, and one that cancels."""
+    given = files(effects=(ECHO, ONCE, CANCEL))
+    nodes: list[dict[str, Any]] = json.loads(given["m.air.json"])
+    for node in nodes:
+        if node.get("name") == ONCE:
+            node["delivery"] = "at_most_once"
+    with open_writer(world) as writer:
+        applied = writer.apply(load({**given, "m.air.json": json.dumps(nodes).encode()}))
+        assert isinstance(applied.answer, Admitted)
+    return world
+
+
+def records_of(path: Path) -> list[Record]:
+    with open_reader(path) as reader:
+        return [from_bytes(r) for frame in reader.store.frames() for r in frame.records]
+
+
+def test_what_may_run_once_is_journaled_before_any_executor_has_it(careful: Path) -> None:
+    """X-14: also one that knows nothing of attempts."""
+    send(careful, do("a", asks("x", effect=ONCE)))
+    silent = Echo(silent=True, effects=frozenset({ONCE}))
+
+    async def wait_published() -> None:
+        await until(lambda: len(silent.published) == 1)
+        attempts = [each for each in records_of(careful) if isinstance(each, Attempt)]
+        assert [(each.attempt, each.phase) for each in attempts] == [(1, "begun")]
+
+    beside(careful, wait_published, silent)
+    echo = Echo(effects=frozenset({ONCE}))
+    started: list[Started] = []
+    ended = run(careful, echo, until_idle=True, on_started=started.append)
+
+    assert ended.is_idle
+    assert echo.published == []
+    assert started[0].open_intents == 0
+    attempt, receipt = [
+        each for each in records_of(careful) if isinstance(each, Attempt | KernelReceipt)
+    ][1:]
+    assert isinstance(attempt, Attempt)
+    assert (attempt.phase, attempt.problem) == (
+        "lost",
+        "the process that ran it ended before its receipt was durable",
+    )
+    assert isinstance(receipt, KernelReceipt)
+    assert (receipt.intent, receipt.status) == (silent.published[0].intent, "error")
+    assert states(careful)[encode("a")] == encode(2)
+
+
+def test_what_may_run_once_and_has_no_executor_here_was_not_begun(careful: Path) -> None:
+    send(careful, do("a", asks("x", effect=ONCE)))
+    assert run(careful, until_idle=True, report=lambda _: None).waiting == {ONCE: 1}
+    echo = Echo(effects=frozenset({ONCE}))
+
+    ended = run(careful, echo, until_idle=True)
+
+    assert (ended.is_idle, echo.answers) == (True, ["settled"])
+
+
+def test_what_a_workflow_cancels_is_dropped_and_what_comes_after_is_no_trouble(
+    careful: Path,
+) -> None:
+    """X-6, K-84."""
+    asked: Any = [{"effect": ECHO, "params": encode({"word": "x"}), "issuer_ref": "count"}]
+    ask = encode({"state": encode(1), "effects": asked, "status": "running"})
+    params = {"intent": None, "issuer_ref": "count"}
+    silent = Echo(silent=True)
+    lines: list[str] = []
+
+    async def canceled() -> None:
+        await asyncio.to_thread(send, careful, do("a", ask))
+        await until(lambda: len(silent.published) == 1)
+        await asyncio.to_thread(send, careful, do("a", asks_for((CANCEL, params))))
+        await until(lambda: bool(silent.canceled))
+        silent.settle(silent.published[0])
+        await until(lambda: bool(silent.answers))
+
+    _, ended = beside(careful, canceled, silent, report=lines.append)
+
+    assert silent.canceled == [silent.published[0].intent]
+    assert len(silent.published) == 1
+    assert str(silent.answers[0]).startswith("late: intent ")
+    assert ended.refused == {}
+    assert ended.stats.figures.open_intents == 0
+    assert lines == []
+    assert [each.effect for each in records_of(careful) if isinstance(each, KernelReceipt)] == [
+        ECHO,
+        CANCEL,
+    ]
+
+
+def test_a_start_finds_what_executors_had_to_do_and_not_what_the_core_ends_itself() -> None:
+    """H-42, K-96: with their last attempt, and the frames that they may have."""
+    world = desks()
+    tell(world, "a", pay("plain"), pay("retried"), pay("told"), wish(ONCE_DESK, {"n": 1}, "begun"))
+    tell(world, "a", wish(ONCE_DESK, {"n": 1}, "new"), pay("aborted"))
+    by_ref = {each.issuer_ref: each for each in world.open()}
+    world.attempt(by_ref["retried"], 2)
+    world.attempt(by_ref["retried"], 3)
+    world.attempt(by_ref["begun"], 1)
+    world.stream(by_ref["told"], 41)
+    world.control("cancel", intent=by_ref["aborted"].intent)
+    assert [each.intent for each in world.state.owed] == [by_ref["aborted"].intent]
+
+    found = [
+        (each.intent.issuer_ref, each.attempt, each.next_frame, each.is_lost)
+        for each in left_open(world.state)
+    ]
+
+    assert found == [
+        ("plain", 1, 0, False),
+        ("retried", 3, 0, False),
+        ("told", 1, 42, False),
+        ("begun", 1, 0, True),
+        ("new", 1, 0, False),
+    ]
 
 
 def test_a_fault_is_told_with_the_engines_words(world: Path) -> None:  # H-85

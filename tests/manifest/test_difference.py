@@ -104,6 +104,19 @@ def test_new_powers_stand_apart() -> None:
     ]
 
 
+def test_a_limit_that_a_document_leaves_out_at_its_default_is_shown_like_any_other() -> None:
+    """M-41."""
+    documents = good()
+    documents[MANIFEST]["limits"] = {"world": {"stream_rate": 7}}
+    changed = loaded(documents).effective
+
+    [there] = difference(loaded().effective, changed).limits
+    [back] = difference(changed, loaded().effective).limits
+
+    assert (there.limit, there.old, there.new) == ("stream_rate", 100, 7)
+    assert (back.limit, back.old, back.new) == ("stream_rate", 7, 100)
+
+
 def test_a_key_that_is_only_replaced_is_pointed_out() -> None:
     """M-60. A key that was retired before and is named no more is not in force: nothing to say."""
     documents = good()

@@ -11,8 +11,8 @@ import contextlib
 import gc
 import json
 import signal
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -22,6 +22,7 @@ from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
 from aos.core.state import OpenIntent, State
 from aos.errors import AosError, BadUsage
+from aos.host.again import Again, left_open, telling_losses
 from aos.host.blobs import Overlay
 from aos.host.engine import Engine, Published, Stats
 from aos.host.errors import Stopping
@@ -34,6 +35,7 @@ from aos.host.restore import Progress, check_key, restore
 from aos.host.server import Server
 from aos.host.stamps import Sources
 from aos.manifest.effective import Effective
+from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock
 from aos.store.store import Store
@@ -47,7 +49,6 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 KEY_SHOWN: Final = 40
 PUBLISH_SLICE: Final = 1000
 """Tasks that a start publishes before the loop does something else."""
-
 Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[Executor]]
 """Makes the executors of a world, given how its durable blobs are read and which world it is."""
 
@@ -123,7 +124,7 @@ async def run_world(
         check_key(state, key)
         gc.freeze()
         blobs = Overlay(store.blob)
-        sandbox = Sandbox(blobs.read)
+        sandbox = Sandbox(blobs.read, cache=standard_cache(run.note, outside=path))
         stack.callback(sandbox.close)
         engine = Engine(
             state=state,
@@ -138,8 +139,13 @@ async def run_world(
             on_stopped=run.stopped,
         )
         run.engine = engine
-        run.receipts = Receipts(engine, world=state.world, key=key)
-        run.pool = Pool(executors(store.blob, state.world), report=report, on_waiting=run.quiet)
+        run.receipts = Receipts(engine, world=state.world, key=key, is_open=run.is_open)
+        run.pool = Pool(
+            executors(store.blob, state.world),
+            report=report,
+            on_waiting=run.quiet,
+            failed=run.failed,
+        )
         server = Server(
             engine, world=state.world, operators=state.operators, stop=run.stop, report=report
         )
@@ -181,6 +187,9 @@ class _Run:
     def quiet(self) -> None:
         self._loop.call_soon_threadsafe(self._check_idle)
 
+    def note(self, line: str) -> None:
+        self._loop.call_soon_threadsafe(self._report, line)
+
     def stopped(self, _: AosError) -> None:
         self._loop.call_soon_threadsafe(self.over.set)
 
@@ -188,6 +197,16 @@ class _Run:
 
     def stop(self) -> None:
         self.over.set()
+
+    def failed(self, problem: Exception) -> None:
+        """An executor that cannot take its tasks ends the run: an effect that nobody was given
+        would stay open without a word. The problem is raised once everything is down."""
+        self.problem = self.problem or problem
+        self.over.set()
+
+    def is_open(self, intent: Hash) -> bool:
+        """Whether somebody waits for it, by all that is durable."""
+        return intent in self._open
 
     async def restored(self, folder: WorldFolder, progress: Progress | None) -> State:
         """Fold the journal on another thread, so that a signal is heard meanwhile.
@@ -216,23 +235,27 @@ class _Run:
 
         What stopped the engine is raised at the end, when everything is down.
         """
-        self.started = Started(
-            folder=folder,
-            seq=state.tip.seq,
-            open_intents=len(state.intents),
-            manifest=state.manifest,
-        )
+        seq, manifest = state.tip.seq, state.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Taken down from the last line up: no requests, no tasks, no steps, no answers.
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self.engine.stop)
-            await self.pool.start(self.receipts.settle)
+            await self.pool.start(self.receipts.settle, self.receipts)
             stack.push_async_callback(self.pool.stop)
             stack.callback(self._take_no_tasks)
-            self._manifest = state.manifest
-            if state.manifest is not None:
-                self.pool.use(state.manifest)
-            await self._publish_again(state.intents.values())
+            self._manifest = manifest
+            if manifest is not None:
+                self.pool.use(manifest)
+            lost = await self._publish_again(state)
+            self.started = Started(
+                folder=folder,
+                seq=seq,
+                open_intents=len(state.intents)
+                - len(lost)
+                - len({each.intent for each in state.owed}),
+                manifest=manifest,
+            )
+            await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
             self.engine.start()
             stack.callback(server.close)
             server.start(folder.socket)
@@ -241,13 +264,20 @@ class _Run:
     def _take_no_tasks(self) -> None:
         self._takes_tasks = False
 
-    async def _publish_again(self, intents: Iterable[OpenIntent]) -> None:
-        """What was open when the last process ended, with the same identity."""
-        rest = iter(intents)
-        while tasks := [self._task(each) for each in islice(rest, PUBLISH_SLICE)]:
-            self._open.update(task.intent for task in tasks)
-            self.pool.publish(tasks)
+    async def _publish_again(self, state: State) -> list[Again]:
+        """Hand executors what was open when the last process ended; return what is lost."""
+        self._open.update(state.intents)
+        lost: list[Again] = []
+        rest = left_open(state)
+        while some := list(islice(rest, PUBLISH_SLICE)):
+            lost += [each for each in some if each.is_lost]
+            self.pool.publish([self._task_again(each) for each in some if not each.is_lost])
             await asyncio.sleep(0)
+        return lost
+
+    def _task_again(self, again: Again) -> Task:
+        task = self._task(again.intent)
+        return replace(task, attempt=again.attempt, next_frame=again.next_frame)
 
     def _publish(self, published: Published) -> None:
         for note in published.faults:
@@ -265,11 +295,9 @@ class _Run:
         try:
             self._follow(published.figures.manifest)
             self.pool.publish([self._task(each) for each in published.opened])
-            self.pool.cancel(published.abandoned)
+            self.pool.cancel(published.dropped)
         except Exception as problem:  # noqa: BLE001  # raised once everything is down
-            # An effect that nobody was given would stay open without a word: better to stop.
-            self.problem = self.problem or problem
-            self.over.set()
+            self.failed(problem)
 
     def _follow(self, manifest: Effective | None) -> None:
         if manifest is self._manifest or manifest is None:

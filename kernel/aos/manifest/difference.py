@@ -7,7 +7,7 @@ definitions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from aos.manifest.effective import Effective, Executor, Route
@@ -156,9 +156,9 @@ def _routes(old: tuple[_Spelled, ...], new: tuple[_Spelled, ...]) -> Iterator[Ro
 
 
 def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:
-    owners = [("world", old.limits.to_document(), new.limits.to_document())]
+    owners = [("world", asdict(old.limits), asdict(new.limits))]
     owners += [
-        (name, workflow.limits.to_document(), new.workflows[name].limits.to_document())
+        (name, asdict(workflow.limits), asdict(new.workflows[name].limits))
         for name, workflow in old.workflows.items()
         if name in new.workflows
     ]

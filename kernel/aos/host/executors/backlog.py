@@ -1,8 +1,11 @@
 """The tasks of one worker process: which wait, which run, which is suspected (X-54 to X-58).
 
 Nothing here does I/O. A task that was running when its process died runs again, with the next
-attempt number. One that did so twice is suspected of being the cause and runs alone; when the
-process dies under it once more, it is parked.
+attempt number, unless it may run only once: then it is lost. One that did so twice is suspected of
+being the cause and runs alone; when the process dies under it once more, it is parked.
+
+An attempt whose number the journal does not have is journaled before it begins (X-12): the first of
+a task that may run once, and every one after the first.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import enum
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aos.host.executors.task import Task
@@ -22,22 +25,49 @@ PARKED_DEATHS: Final = 3
 
 class Where(enum.Enum):
     QUEUED = "queued"
+    BEGINNING = "beginning"
+    """It has its slot, and its attempt is on the way into the journal."""
+    RUNNING = "running"
+    ASKING = "asking"
+    """As BEGINNING, without a slot: its process died while it waited for that."""
     CANCELING = "canceling"
     """Canceled before it ran. The process is told, since only it can sign for that."""
-    RUNNING = "running"
     SETTLING = "settling"
     PARKED = "parked"
+    LOST = "lost"
+    """Its only run ended with the process. The core settles it."""
 
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """A task and how far it is. ``attempt`` is the number that runs, or that is next."""
+    """A task and how far it is.
+
+    ``attempt`` is the number that runs, or that is next; ``journaled`` the last that the journal
+    has, ``asked`` one that is on its way there. ``problem`` is why the last attempt was not enough.
+    """
 
     task: Task
     attempt: int
+    journaled: int
+    asked: int | None = None
+    problem: str | None = None
     where: Where = Where.QUEUED
     has_slot: bool = False
+    is_canceled: bool = False
     deaths: int = 0
+
+    @property
+    def begun(self) -> int:
+        """The last attempt that may have run, which is what a receipt without a run is about."""
+        return max(1, self.journaled)
+
+
+@dataclass(slots=True)
+class Death:
+    """What a process leaves behind: tasks that may not run again, and the one that is the cause."""
+
+    lost: list[Work] = field(default_factory=list)
+    cause: Work | None = None
 
 
 class Backlog:
@@ -63,11 +93,12 @@ class Backlog:
         return {
             intent: work.task
             for intent, work in self._work.items()
-            if work.where is not Where.SETTLING
+            if work.where not in (Where.SETTLING, Where.LOST)
         }
 
     @property
     def running(self) -> int:
+        """Running, or about to."""
         return len(self._running)
 
     @property
@@ -78,28 +109,44 @@ class Backlog:
     def add(self, task: Task) -> None:
         """Queue a task; one that is here already is left as it is."""
         if task.intent not in self._work:
-            work = self._work[task.intent] = Work(task, task.attempt)
-            self._queues.setdefault(task.effect.name, deque()).append(work)
+            work = Work(task, task.attempt, journaled=0 if task.is_once else task.attempt)
+            self._work[task.intent] = work
+            self._queue(work).append(work)
+
+    def _queue(self, work: Work) -> deque[Work]:
+        if work.deaths >= SUSPECT_DEATHS:
+            return self._suspects
+        return self._queues.setdefault(work.task.effect.name, deque())
 
     def cancel(self, intent: Hash) -> Work | None:
         """Cancel a task. The one that is returned is running: tell the process."""
         work = self._work.get(intent)
-        if work is None or work.where in (Where.SETTLING, Where.CANCELING):
+        if work is None:
             return None
-        if work.where is Where.RUNNING:
-            return work
-        self.parked.pop(intent, None)
-        work.where = Where.CANCELING  # its place in a queue is passed over
-        self._cancels.append(work)
+        work.is_canceled = True
+        match work.where:
+            case Where.RUNNING:
+                return work
+            case Where.QUEUED | Where.PARKED:
+                self.parked.pop(intent, None)
+                self._give_up(work)  # its place in a queue is passed over
+            case Where.LOST:
+                del self._work[intent]
         return None
 
     def canceling(self) -> Iterator[Work]:
         """Take those that were canceled before they ran."""
         while self._cancels:
-            yield self._start(self._cancels.popleft())
+            work = self._cancels.popleft()
+            work.where = Where.RUNNING
+            self._running[work.task.intent] = work
+            yield work
 
     def ready(self) -> Iterator[Work]:
-        """Take those that may run now: a suspect alone, else as many as each effect has slots."""
+        """Take those that may run now: a suspect alone, else as many as each effect has slots.
+
+        Those that are BEGINNING must be journaled first: see ``asked`` and ``answered``.
+        """
         suspect = self._head(self._suspects)
         if suspect is not None:
             if not self._running:
@@ -120,65 +167,121 @@ class Backlog:
         work = queue.popleft()
         work.has_slot = True
         self._taken[work.task.effect.name] += 1
-        return self._start(work)
-
-    def _start(self, work: Work) -> Work:
-        work.where = Where.RUNNING
         self._running[work.task.intent] = work
+        work.where = Where.RUNNING
+        if work.attempt > work.journaled:
+            work.where = Where.BEGINNING
+            work.asked = work.attempt
         return work
 
-    def attempt(self, intent: Hash, number: int) -> None:
-        """The process has begun attempt ``number`` of a running task."""
-        work = self._running.get(intent)
-        if work is not None:
-            work.attempt = max(work.attempt, number)
+    def ask(self, work: Work, attempt: int, problem: str) -> bool:
+        """The process wants to begin another attempt of a task that it has. False where that makes
+        no sense: its number is not the next."""
+        if work.asked is not None or not work.has_slot or attempt != work.attempt + 1:
+            return False
+        work.asked = attempt
+        work.problem = problem
+        return True
 
-    def running_task(self, intent: Hash) -> Task | None:
+    def answered(self, work: Work, *, is_granted: bool, is_ready: bool) -> bool:
+        """What was asked for is in the journal, or was refused. Whether the process is to be told.
+
+        ``is_ready`` is whether there is a process that a task can be sent to.
+        """
+        assert work.asked is not None, "answered without a question"
+        attempt, work.asked = work.asked, None
+        if is_granted:
+            work.journaled = work.attempt = attempt
+        if work.where is Where.RUNNING or (
+            work.where is Where.BEGINNING and is_granted and is_ready and not work.is_canceled
+        ):
+            work.where = Where.RUNNING
+            return True
+        if work.where in (Where.BEGINNING, Where.ASKING):
+            self._put_back(work, is_granted=is_granted)
+        return False  # else the process gave its outcome without another attempt
+
+    def _put_back(self, work: Work, *, is_granted: bool) -> None:
+        if work.where is Where.BEGINNING:
+            self._stop_running(work)
+        if work.is_canceled:
+            self._give_up(work)
+        elif is_granted:
+            self._wait_again(work)
+        else:
+            self._park(work)
+
+    def _give_up(self, work: Work) -> None:
+        work.where = Where.CANCELING
+        self._cancels.append(work)
+
+    def _park(self, work: Work) -> None:
+        work.where = Where.PARKED
+        self.parked[work.task.intent] = work.task
+
+    def _wait_again(self, work: Work) -> None:
+        work.where = Where.QUEUED
+        self._queue(work).appendleft(work)
+
+    def at_work(self, intent: Hash) -> Work | None:
+        """A task that the process has; None when it is not one."""
         work = self._running.get(intent)
-        return None if work is None else work.task
+        return work if work is not None and work.where is Where.RUNNING else None
 
     def end(self, intent: Hash) -> Work | None:
-        """A running task has its outcome; None when it is not one."""
-        work = self._running.pop(intent, None)
+        """A task that the process has has its outcome; None when it is not one."""
+        work = self.at_work(intent)
         if work is not None:
-            self._free(work)
+            self._stop_running(work)
             work.where = Where.SETTLING
             self._settling += 1
         return work
 
-    def _free(self, work: Work) -> None:
+    def _stop_running(self, work: Work) -> None:
+        del self._running[work.task.intent]
         if work.has_slot:
             work.has_slot = False
             self._taken[work.task.effect.name] -= 1
 
-    def forget(self, intent: Hash) -> None:
+    def forget(self, intent: Hash) -> Work | None:
         """An ended task is settled, or will be published again."""
-        if self._work.pop(intent, None) is not None:
+        work = self._work.pop(intent, None)
+        if work is not None:
             self._settling -= 1
+        return work
 
-    def take_back(self, *, is_death: bool) -> Work | None:
-        """The process is gone: queue again what was running. Returns the task that is the cause.
+    def take_back(self, ending: str, *, is_death: bool) -> Death:
+        """The process is gone: queue again what was running, but for what may run only once.
 
-        ``is_death`` is False when we ended the process: nothing that ran is to blame then.
+        ``is_death`` is False when we ended the process: nothing that ran is to blame then. What is
+        about to begin was not sent yet and goes on.
         """
-        calls = [work for work in self._running.values() if work.has_slot]
-        cause: Work | None = None
-        for work in reversed(self._running.values()):
-            if not work.has_slot:
+        sent = [work for work in self._running.values() if work.where is Where.RUNNING]
+        is_alone = is_death and sum(work.has_slot for work in sent) == 1
+        death = Death()
+        for work in reversed(sent):
+            had_run = work.has_slot
+            self._stop_running(work)
+            if not had_run or work.is_canceled:
                 work.where = Where.CANCELING
                 self._cancels.appendleft(work)
-                continue
-            self._free(work)
-            work.where = Where.QUEUED
-            work.attempt += 1
-            work.deaths += is_death
-            if is_death and len(calls) == 1 and work.deaths >= PARKED_DEATHS:
-                work.where = Where.PARKED
-                self.parked[work.task.intent] = work.task
-                cause = work
-            elif work.deaths >= SUSPECT_DEATHS:
-                self._suspects.appendleft(work)
+            elif work.task.is_once:
+                work.where = Where.LOST
+                death.lost.append(work)
             else:
-                self._queues[work.task.effect.name].appendleft(work)
-        self._running.clear()
-        return cause
+                work.deaths += is_death
+                self._repeat(work, ending)
+                if is_alone and work.deaths >= PARKED_DEATHS:
+                    self._park(work)
+                    death.cause = work
+        return death
+
+    def _repeat(self, work: Work, ending: str) -> None:
+        """Another attempt, unless the process had asked for one already: then that one."""
+        if work.asked is not None:
+            work.attempt = work.asked
+            work.where = Where.ASKING
+        else:
+            work.attempt += 1
+            work.problem = ending
+            self._wait_again(work)

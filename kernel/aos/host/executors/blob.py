@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aos.core.ports import BlobReader
 from aos.errors import Damage
-from aos.host.executors.settling import REFUSED, Settling
+from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
@@ -50,7 +50,7 @@ class BlobExecutor:
         self._report = report
         self._payload_bytes_max = WorldLimits().event_bytes
         self._queue: deque[Task] = deque()
-        self._here: dict[Hash, bool] = {}  # intent -> it was canceled before its turn
+        self._here: dict[Hash, bool] = {}  # intent -> it was canceled
         self._settling: Settling | None = None
         self._turn: asyncio.Handle | None = None
 
@@ -119,9 +119,9 @@ class BlobExecutor:
         self._settling.begin(outcome, self._ended)
 
     def _ended(self, outcome: Outcome, answer: str | None) -> None:
-        del self._here[outcome.intent]
-        if answer is not None and answer.startswith(REFUSED) and self._settling is not None:
-            self._settling.refused(outcome, answer)
+        is_canceled = self._here.pop(outcome.intent)
+        if answer is not None and not is_canceled and self._settling is not None:
+            self._settling.tell(outcome, answer)
 
     def _done(self, task: Task) -> tuple[Value, Mapping[Hash, bytes]]:
         params: Any = decode_record(task.params)

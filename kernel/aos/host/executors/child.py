@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from aos.core.inputs import STATUSES
-from aos.host.executors.backlog import Backlog, Work
+from aos.core.continuation import takes
+from aos.host.executors import messages
+from aos.host.executors.attempts import Attempts
+from aos.host.executors.backlog import Backlog, Where, Work
 from aos.host.executors.life import Life, NotReady, Ready
-from aos.host.executors.settling import REFUSED, Settling
-from aos.host.executors.task import Outcome, Report, Settle, Stats, Task
+from aos.host.executors.settling import Settling
+from aos.host.executors.streaming import Streaming
+from aos.host.executors.task import Journal, Outcome, Report, Settle, Stats, Task
+from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective
-from aos.manifest.names import NODE
-from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.digests import Hash, hash_text
 from aos.worker.failure import Failure
-from aos.worker.wire import Message, WireProblem
+from aos.worker.wire import Message
 
 QUICK_S: Final = 10.0
 """A process that lived for less died quickly."""
@@ -28,8 +33,17 @@ DRAIN_S: Final = 2.0
 """What running effects have to end in when the node stops."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """The three ways from an executor into the journal."""
+
+    settling: Settling
+    attempts: Attempts
+    streaming: Streaming
+
+
 class ChildExecutor:
-    """Runs tasks in a process made by ``command``.
+    """Runs tasks in a process made by ``command``, with ``environment`` or else the node's own.
 
     The process is started by ``start``; where ``slots`` says what it can do, by the first task.
     """
@@ -42,9 +56,11 @@ class ChildExecutor:
         world: Hash | None,
         report: Report,
         slots: Mapping[str, int] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._name = label
         self._command = command
+        self._environment = environment
         self._world = world
         self._report = report
         self._is_lazy = slots is not None
@@ -62,7 +78,8 @@ class ChildExecutor:
         self._turn: asyncio.Handle | None = None
         self._wanted = asyncio.Event()
         self._calm = asyncio.Event()
-        self._settling: Settling | None = None
+        self._journal: Journal | None = None
+        self._open_desk: _Desk | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
     @property
@@ -77,14 +94,27 @@ class ChildExecutor:
     def signer(self) -> tuple[str, bytes] | None:
         return None if self._key is None else (self._name, self._key)
 
+    @property
+    def _desk(self) -> _Desk:
+        assert self._open_desk is not None, "used before start"
+        return self._open_desk
+
+    def tell_to(self, journal: Journal) -> None:
+        self._journal = journal
+
     async def start(self, settle: Settle) -> None:
         """Start the process and wait until it is ready, unless it is one that waits for a task.
 
         Raises:
             BadUsage: Its functions cannot be loaded, or it ended before it was ready.
         """
+        assert self._journal is not None, "started before tell_to"
         loop = asyncio.get_running_loop()
-        self._settling = Settling(self._name, settle, self._report)
+        self._open_desk = _Desk(
+            Settling(self._name, settle, self._report),
+            Attempts(self._name, self._journal, self._report),
+            Streaming(self._name, self._journal, self._report),
+        )
         first: asyncio.Future[NotReady | None] = loop.create_future()
         if self._is_lazy:
             first.set_result(None)
@@ -114,28 +144,34 @@ class ChildExecutor:
         for intent in intents:
             running = self._backlog.cancel(intent)
             if running is not None and self._life is not None:
-                self._life.send(_cancel(running))
+                self._life.send(messages.cancel(running))
         self._plan()
 
     async def stop(self) -> None:
         """Let running effects end, for a while; then end the process."""
         self._is_stopping = True
-        if self._supervisor is None or self._settling is None:
+        if self._supervisor is None:
             return
         if self._backlog.running:
             self._calm.clear()
             waiting = asyncio.ensure_future(self._calm.wait())
             await asyncio.wait({waiting}, timeout=DRAIN_S)
             waiting.cancel()
-        await self._settling.drain(DRAIN_S)
+        await self._desk.settling.drain(DRAIN_S)
+        await self._desk.attempts.drain(0)
         self._send_acks()
         self._supervisor.cancel()
         await asyncio.gather(self._supervisor, return_exceptions=True)
 
     def stats(self) -> Stats:
         busy = self._backlog.busy
-        done = 0 if self._settling is None else self._settling.done
-        return Stats(running=busy, queued=len(self._backlog) - busy, done=done)
+        desk = self._open_desk
+        return Stats(
+            running=busy,
+            queued=len(self._backlog) - busy,
+            done=0 if desk is None else desk.settling.done,
+            dropped=0 if desk is None else desk.streaming.dropped,
+        )
 
     def stranded(self) -> Mapping[Hash, Task]:
         """Tasks that are not run any more: one ended the process, or it is not started again."""
@@ -158,10 +194,7 @@ class ChildExecutor:
                     first.set_result(problem)
                     return
                 ending = str(problem)
-            cause = self._backlog.take_back(is_death=not self._is_stuck)
-            if cause is not None:
-                self._tell_parked(cause, ending)
-                self.on_stranded()
+            cause = self._take_back(ending)
             if cause is not None or self._is_stuck:
                 quick = 0
             else:
@@ -175,6 +208,19 @@ class ChildExecutor:
                 self._tell_again(ending)
                 await asyncio.sleep(min(BACKOFF_S * 2.0 ** max(quick - 1, 0), BACKOFF_S_MAX))
 
+    def _take_back(self, ending: str) -> Work | None:
+        """What becomes of the tasks that the process had; the one that is the cause of its end."""
+        how = "was ended: it was stuck" if self._is_stuck else f"died ({ending})"
+        problem = f"the process that ran it {how}"
+        death = self._backlog.take_back(problem, is_death=not self._is_stuck)
+        for work in death.lost:
+            self._desk.attempts.lose(work.task, work.attempt, problem)
+        self._calm_down()
+        if death.cause is not None:
+            self._tell_parked(death.cause, ending)
+            self.on_stranded()
+        return death.cause
+
     def _supervised(self, task: asyncio.Task[None], first: asyncio.Future[NotReady | None]) -> None:
         """Nothing starts the process any more; whoever waits for it is told."""
         error = None if task.cancelled() else task.exception()
@@ -187,7 +233,13 @@ class ChildExecutor:
 
     async def _live(self, first: asyncio.Future[NotReady | None]) -> str:
         """One process from start to end; how it ended."""
-        life = Life(self._command, label=self._name, report=self._report, on_message=self._receive)
+        life = Life(
+            self._command,
+            label=self._name,
+            report=self._report,
+            on_message=self._receive,
+            environment=self._environment,
+        )
         self._life = life
         try:
             self._get_ready(life, await life.begin(self._world))
@@ -243,13 +295,44 @@ class ChildExecutor:
         if self._is_stopping:
             return
         for work in self._backlog.canceling():
-            self._life.send(_cancel(work))
+            self._life.send(messages.cancel(work))
         for work in self._backlog.ready():
-            blobs = self.prepare(work.task)
-            if isinstance(blobs, Failure):
-                self._end_unsent(work, blobs)
+            if work.where is Where.BEGINNING:
+                self._journal_attempt(work)
             else:
-                self._life.send(_run(work, blobs))
+                self._send(work)
+
+    def _journal_attempt(self, work: Work) -> None:
+        """It goes on in ``_begin``, once the journal has the number or will not take it."""
+        assert work.asked is not None
+        self._desk.attempts.begin(work.task, work.asked, work.problem, partial(self._begin, work))
+
+    def _begin(self, work: Work, is_granted: bool) -> None:
+        was_running = work.where is Where.RUNNING
+        is_ready = self._is_ready and self._life is not None
+        if self._backlog.answered(work, is_granted=is_granted, is_ready=is_ready):
+            if not was_running:
+                self._send(work)
+            elif self._life is not None:
+                self._life.send(messages.begin(work, is_granted=is_granted))
+        elif work.where is Where.PARKED:
+            self.on_stranded()
+        self._calm_down()
+        self._plan()
+
+    def _send(self, work: Work) -> None:
+        assert self._life is not None
+        blobs = self.prepare(work.task)
+        if isinstance(blobs, Failure):
+            self._end_unsent(work, blobs)
+        else:
+            self._life.send(messages.run(work, blobs, has_taker=self._has_taker(work.task)))
+
+    def _has_taker(self, task: Task) -> bool:
+        """Whether the workflow that asked takes stream frames. It is of the manifest in force: none
+        comes while an intent is open."""
+        workflow = None if self._manifest is None else self._manifest.workflows.get(task.workflow)
+        return workflow is not None and takes(workflow, STREAM)
 
     def _send_acks(self) -> None:
         if self._acks and self._life is not None:
@@ -277,13 +360,18 @@ class ChildExecutor:
     # Results in
 
     def _receive(self, message: Message) -> None:
-        op = message["op"]
-        if op == "done":
-            task = self._backlog.running_task(_intent(message))
-            if task is not None:  # else it is settled already, or was never sent
-                self._end(self._outcome(task, message))
-        elif op == "attempt":
-            self._backlog.attempt(_intent(message), _whole(message, "attempt"))
+        op, work = message["op"], None
+        if op in ("done", "progress", "attempt"):
+            work = self._backlog.at_work(messages.intent(message))
+        if op == "done" and work is not None:  # else it is settled already, or was never sent
+            outcome = messages.outcome(work.task, message, name=self._name, key=self._key)
+            self._count_dropped(work.task, messages.whole(message, "dropped"))
+            self._end(outcome)
+        elif op == "progress" and work is not None:
+            frame = messages.frame(work.task, message, name=self._name, key=self._key)
+            self._desk.streaming.tell(frame)
+        elif op == "attempt" and work is not None:
+            self._ask(work, messages.whole(message, "attempt"), str(message.get("problem")))
         elif op == "stuck" and self._life is not None:
             self._is_stuck = True
             self._report(
@@ -292,95 +380,38 @@ class ChildExecutor:
             )
             self._life.kill()
 
+    def _ask(self, work: Work, attempt: int, problem: str) -> None:
+        if self._backlog.ask(work, attempt, problem):
+            self._journal_attempt(work)
+        elif self._life is not None:
+            self._life.send(messages.begin(work, is_granted=False))
+
+    def _count_dropped(self, task: Task, count: int) -> None:
+        """Stream frames that did not leave the process."""
+        why = "it came faster than limits.world.stream_rate lets through"
+        if not self._has_taker(task):
+            why = f"{task.workflow} has no arm for {STREAM}"
+        self._desk.streaming.drop(task.effect.name, count, why)
+
     def _end(self, outcome: Outcome) -> None:
-        assert self._settling is not None
         self._backlog.end(outcome.intent)
-        self._settling.begin(outcome, self._settled)
+        self._desk.settling.begin(outcome, self._settled)
+        self._calm_down()
+        self._plan()
+
+    def _calm_down(self) -> None:
         if not self._backlog.running:
             self._calm.set()
-        self._plan()
 
     def _settled(self, outcome: Outcome, answer: str | None) -> None:
-        self._backlog.forget(outcome.intent)
+        work = self._backlog.forget(outcome.intent)
         if answer is None:
             return  # the process keeps its result, and gives it when the task is published again
-        if answer.startswith(REFUSED) and self._settling is not None:
-            self._settling.refused(outcome, answer)
+        if work is None or not work.is_canceled:
+            self._desk.settling.tell(outcome, answer)
         self._acks.append(outcome.intent)
         self._plan()
-
-    def _outcome(self, task: Task, message: Message) -> Outcome:
-        """What a done message says.
-
-        Raises:
-            WireProblem: It does not say how its task ended.
-        """
-        status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
-        signature, blobs = message.get("signature"), message.get("blobs")
-        if not (
-            status in STATUSES
-            and message.get("effect") == task.effect.name
-            and isinstance(payload, bytes)
-            and isinstance(cost, int | None)
-            and isinstance(signature, bytes | None)
-            and (signature is None) == (self._key is None)
-            and isinstance(blobs, list)
-        ):
-            raise WireProblem("a done message does not say how its task ended")
-        return Outcome(
-            intent=task.intent,
-            effect=task.effect.name,
-            attempt=_whole(message, "attempt"),
-            status=status,
-            payload=payload,
-            started_ns=_whole(message, "started_ns"),
-            finished_ns=_whole(message, "finished_ns"),
-            cost_cents=cost,
-            executor=NODE if self._key is None else self._name,
-            key_id=self._key,
-            signature=signature,
-            blobs={content_hash(each): each for each in blobs},
-        )
-
-
-def _intent(message: Message) -> Hash:
-    intent = message.get("intent")
-    if not isinstance(intent, bytes):
-        raise WireProblem(f"a {message['op']} message has no intent")
-    return Hash(intent)
-
-
-def _whole(message: Message, name: str) -> int:
-    number = message.get(name)
-    if type(number) is not int or number < 0:
-        raise WireProblem(f"a {message['op']} message has no {name}")
-    return number
 
 
 def _manifest(effective: Effective) -> Message:
     return {"op": "manifest", "document": effective.document}
-
-
-def _cancel(work: Work) -> Message:
-    return {
-        "op": "cancel",
-        "intent": work.task.intent,
-        "effect": work.task.effect.name,
-        "attempt": work.attempt,
-    }
-
-
-def _run(work: Work, blobs: Sequence[bytes]) -> Message:
-    task = work.task
-    return {
-        "op": "run",
-        "intent": task.intent,
-        "effect": task.effect.name,
-        "attempt": work.attempt,
-        "params": task.params,
-        "idempotency_key": task.idempotency_key,
-        "workflow": task.workflow,
-        "cell_key": task.cell_key,
-        "issuer_ref": task.issuer_ref,
-        "blobs": list(blobs),
-    }

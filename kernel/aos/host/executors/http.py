@@ -1,9 +1,10 @@
-"""``sys/http.request@1`` in a process of its own, which gets its blobs from here (X-60 to X-66)."""
+"""``sys/http.request@1`` in a process of its own, which gets its blobs from here (X-60 to X-69)."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import cbor2
@@ -13,19 +14,37 @@ from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.task import Report, Task, report_to_stderr
+from aos.host.secrets import SecretProblem, Secrets
+from aos.manifest.effective import Effective
+from aos.manifest.secrets import Secret, secret_name
 from aos.values.digests import parse_hash
 from aos.values.errors import ValueProblem
 from aos.worker.allow import AllowList
 from aos.worker.failure import Failure
 from aos.worker.limits import CONCURRENCY, HTTP, REQUEST_BYTES_MAX, Limits
+from aos.worker.secrets import UNAVAILABLE, WORKFLOW_DENIED, SecretValue, to_wire
 
 DEFAULT: Final = Limits()
+
+PASSED_ON: Final = (
+    "DYLD_LIBRARY_PATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "PYTHONHOME",
+    "TMPDIR",
+)
+"""Of the environment: what an interpreter may need to start. No setting of TLS, names or proxies,
+and none of the node's secrets."""
 
 
 class HttpExecutor(ChildExecutor):
     """``allow`` is the hosts that may be reached (``aos.worker.allow``), by default none.
 
-    ``read`` reads the store for ``body_ref``. The process is started for the first request.
+    ``read`` reads the store for ``body_ref``. ``secrets`` has the values that headers may name. The
+    process is started for the first request.
 
     Raises:
         BadUsage: An entry of ``allow`` is not one.
@@ -36,27 +55,67 @@ class HttpExecutor(ChildExecutor):
         allow: Sequence[str] = (),
         *,
         read: BlobReader,
+        secrets: Secrets | None = None,
         limits: Limits = DEFAULT,
         report: Report = report_to_stderr,
     ) -> None:
         AllowList(allow)
-        command = [sys.executable, "-m", "aos.worker.http"]
+        # -P: no module of the folder that the node happens to run in.
+        command = [sys.executable, "-P", "-m", "aos.worker.http"]
         command += [f"--allow={entry}" for entry in allow]
         command += [
             f"--response-bytes-max={limits.response_bytes_max}",
             f"--inline-bytes-max={limits.inline_bytes_max}",
+            f"--timeout-s={limits.timeout_s}",
         ]
         super().__init__(
-            label="http", command=command, world=None, report=report, slots={HTTP: CONCURRENCY}
+            label="http",
+            command=command,
+            world=None,
+            report=report,
+            slots={HTTP: CONCURRENCY},
+            environment={name: os.environ[name] for name in PASSED_ON if name in os.environ},
         )
         self._read = read
+        self._secrets = secrets or Secrets()
+        self._missing: frozenset[str] = frozenset()
+
+    def use(self, effective: Effective) -> None:
+        super().use(effective)
+        if HTTP in effective.effects:
+            self._tell_missing(effective.secrets)
+
+    def _tell_missing(self, secrets: Mapping[str, Secret]) -> None:
+        """Tell a person before the first request does, and only of what is new."""
+        missing: dict[str, SecretProblem] = {}
+        for name, secret in secrets.items():
+            try:
+                self._secrets.value(secret)
+            except SecretProblem as problem:
+                missing[name] = problem
+        for name in missing.keys() - self._missing:
+            self._report(f"{missing[name]}: until then requests that name it fail")
+        self._missing = frozenset(missing)
 
     def prepare(self, task: Task) -> Sequence[bytes] | Failure:
+        """The body, if it is a blob, then the values of secrets, if headers name any."""
         # What is published was read at the record gate.
         params: dict[str, Any] = cbor2.loads(task.params)
-        ref = params["body_ref"]
-        if ref is None:
-            return ()
+        sent: list[bytes] = []
+        names = _secret_names(params)
+        if params["body_ref"] is not None:
+            body = self._body(params["body_ref"])
+            if isinstance(body, Failure):
+                return body
+            sent.append(body)
+        if names:
+            try:
+                sent.append(to_wire(self._secret(name, task.workflow) for name in names))
+            except SecretProblem as problem:
+                return Failure(code=problem.code, message=str(problem), retryable=False)
+        return sent
+
+    def _body(self, ref: str) -> bytes | Failure:
         try:
             data = self._read(parse_hash(ref))
         except (Damage, ValueProblem) as error:
@@ -67,4 +126,22 @@ class HttpExecutor(ChildExecutor):
                 message=f"body_ref: expected at most {REQUEST_BYTES_MAX} bytes, found {len(data)}",
                 retryable=False,
             )
-        return (data,)
+        return data
+
+    def _secret(self, name: str, workflow: str) -> SecretValue:
+        known: Mapping[str, Secret] = {} if self._manifest is None else self._manifest.secrets
+        secret = known.get(name)
+        if secret is None:
+            raise SecretProblem(UNAVAILABLE, f"secret {name:.300} is not in the manifest in force")
+        if not secret.may_be_used_by(workflow):
+            raise SecretProblem(WORKFLOW_DENIED, f"secret {name} may not be used by {workflow}")
+        return SecretValue(name=name, value=self._secrets.value(secret), hosts=secret.hosts)
+
+
+def _secret_names(params: Mapping[str, Any]) -> list[str]:
+    named = {
+        secret_name(header["$value"]["alias"], header["$value"]["version"])
+        for header in params["headers"].values()
+        if header["$tag"] != "literal"
+    }
+    return sorted(named)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sysconfig
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -44,7 +44,10 @@ class Ready:
 
 
 class Life:
-    """``on_message`` gets what the process says once it is ready."""
+    """``on_message`` gets what the process says once it is ready.
+
+    ``environment`` is that of the process, beside what it needs to find the node; None: ours.
+    """
 
     def __init__(
         self,
@@ -53,9 +56,11 @@ class Life:
         label: str,
         report: Report,
         on_message: Callable[[Message], None],
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._command = command
+        self._environment = environment
         self.label = label
         self._report = report
         self._on_message = on_message
@@ -105,7 +110,7 @@ class Life:
             stderr=subprocess.STDOUT,
             pass_fds=(descriptor,),
             start_new_session=True,
-            env=_environment(descriptor),
+            env=_environment(descriptor, self._environment),
         )
         assert process.stdout is not None
         self._reading = asyncio.ensure_future(self._pass_output(process.stdout))
@@ -218,11 +223,12 @@ def _read_ready(message: Message) -> Ready:
     return Ready(name=name, key=key, slots={each["name"]: each["concurrency"] for each in effects})
 
 
-def _environment(descriptor: int) -> dict[str, str]:
-    """Ours, with the socket's number, and a search path on which this very package is found."""
+def _environment(descriptor: int, base: Mapping[str, str] | None) -> dict[str, str]:
+    """With the socket's number, and a search path on which this very package is found."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(Path(each).resolve()) for each in given if each]
     root = str(Path(aos.__file__).resolve().parent.parent)
     if root not in path and root != sysconfig.get_path("purelib"):
         path.append(root)
-    return {**os.environ, FD_VARIABLE: str(descriptor), "PYTHONPATH": os.pathsep.join(path)}
+    given_here = os.environ if base is None else base
+    return {**given_here, FD_VARIABLE: str(descriptor), "PYTHONPATH": os.pathsep.join(path)}

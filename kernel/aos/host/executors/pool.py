@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.errors import BadUsage, sentence
+from aos.host.executors.attempts import Attempts
+from aos.host.executors.gate import Gate
 from aos.host.executors.task import (
     Executor,
+    Journal,
+    Journaling,
     Report,
     Settle,
     Stats,
@@ -20,7 +24,7 @@ from aos.host.executors.task import (
     report_to_stderr,
 )
 from aos.manifest.effective import Effect, Effective
-from aos.manifest.names import NODE, is_system
+from aos.manifest.names import KERNEL, NODE, is_system
 from aos.values.digests import Hash
 
 TYPO: Final = 0.9
@@ -42,6 +46,7 @@ class Pool:
 
     ``start``, then ``use`` the manifest in force, then ``publish`` what is open; ``use`` again when
     another manifest comes into force. ``on_waiting`` is called when ``waiting`` has become more.
+    ``failed`` gets what an executor raises when it is given a task that had to be journaled first.
     """
 
     def __init__(
@@ -50,10 +55,13 @@ class Pool:
         *,
         report: Report = report_to_stderr,
         on_waiting: Callable[[], None] = lambda: None,
+        failed: Callable[[Exception], None] | None = None,
     ) -> None:
         self._executors = tuple(executors)
         self._on_waiting = on_waiting
+        self._failed = failed or _raise
         self._report = report
+        self._gate: Gate | None = None
         self._by_effect: dict[str, Executor] = {}
         self._waiting: dict[Hash, Task] = {}
         self._told: set[str] = set()
@@ -70,12 +78,17 @@ class Pool:
         }
         return {**self._waiting, **stranded} if stranded else self._waiting
 
-    async def start(self, settle: Settle) -> None:
+    async def start(self, settle: Settle, journal: Journal) -> None:
         """Start them all, or none.
 
         Raises:
             BadUsage: One cannot start, or two run the same effect.
         """
+        attempts = Attempts("pool", journal, self._report)
+        self._gate = Gate(attempts, hand_over=self._hand_over, keep=self._keep)
+        for executor in self._executors:
+            if isinstance(executor, Journaling):
+                executor.tell_to(journal)
         starts = [asyncio.ensure_future(each.start(settle)) for each in self._executors]
         try:
             await asyncio.gather(*starts)
@@ -116,7 +129,8 @@ class Pool:
             BadUsage: An effect that is run here is not defined, and looks like one that is defined
                 and that nobody runs: a misspelt name.
         """
-        unserved = tuple(sorted(set(effects) - set(self._by_effect)))
+        run_by_others = {name for name, each in effects.items() if each.executor != KERNEL}
+        unserved = tuple(sorted(run_by_others - set(self._by_effect)))
         unused = tuple(
             sorted(name for name in self._by_effect if name not in effects and not is_system(name))
         )
@@ -133,16 +147,35 @@ class Pool:
         return Coverage(unserved=unserved, unused=unused)
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Hand each task to its executor; one without stays open and is reported once an effect."""
+        """Hand each task to its executor; one without stays open and is reported once an effect.
+
+        A task that may run only once is journaled first, by its executor or here.
+        """
         groups: dict[Executor, list[Task]] = {}
         for task in tasks:
             executor = self._by_effect.get(task.effect.name)
+            if task.effect.executor == KERNEL:
+                continue  # the core answers it itself
             if executor is None:
                 self._wait(task)
+            elif task.is_once and not isinstance(executor, Journaling):
+                assert self._gate is not None, "published before start"
+                self._gate.hold(executor, task)
             else:
                 groups.setdefault(executor, []).append(task)
         for executor, group in groups.items():
             executor.publish(group)
+
+    def _hand_over(self, executor: Executor, task: Task) -> None:
+        try:
+            executor.publish([task])
+        except Exception as problem:  # noqa: BLE001  # there is no caller to hear of it
+            self._failed(problem)
+
+    def _keep(self, task: Task) -> None:
+        """Its attempt was refused, and a person has been told: it stays open."""
+        self._waiting[task.intent] = task
+        self._on_waiting()
 
     def _wait(self, task: Task) -> None:
         self._waiting[task.intent] = task
@@ -168,15 +201,23 @@ class Pool:
     def cancel(self, intents: Sequence[Hash]) -> None:
         for intent in intents:
             self._waiting.pop(intent, None)
+        if self._gate is not None:
+            self._gate.cancel(intents)
         for executor in self._executors:
             executor.cancel(intents)
 
     async def stop(self) -> None:
+        if self._gate is not None:
+            await self._gate.close()
         await asyncio.gather(*(executor.stop() for executor in self._executors))
 
     def stats(self) -> Mapping[str, Stats]:
         """By executor name."""
         return {executor.name: executor.stats() for executor in self._executors}
+
+
+def _raise(problem: Exception) -> None:
+    raise problem
 
 
 def _without_authority(by_effect: Mapping[str, Executor], effective: Effective) -> list[str]:

@@ -11,6 +11,12 @@ from aos.host.executors.task import Outcome, Report, Settle
 from aos.values.digests import hash_text
 
 RETRY_S: Final = 1.0
+
+# How the answers to an outcome begin.
+SETTLED: Final = "settled"
+ABANDONED: Final = "abandoned"
+DUPLICATE: Final = "duplicate"
+LATE: Final = "late"
 REFUSED: Final = "refused"
 
 OnEnd = Callable[[Outcome, str | None], None]
@@ -43,7 +49,7 @@ class Settling:
         except Exception as error:  # noqa: BLE001  # whatever it is, the intent stays open and a person is told
             self._say_once(outcome, f"its receipt was not taken: {error!r} (it stays open)")
         else:
-            self.done += not answer.startswith(REFUSED)
+            self.done += answer in (SETTLED, ABANDONED, DUPLICATE)
         on_end(outcome, answer)
 
     async def _answer(self, outcome: Outcome) -> str:
@@ -60,6 +66,16 @@ class Settling:
     def refused(self, outcome: Outcome, answer: str) -> None:
         """Tell a person that the journal did not take it."""
         self._say(outcome, f"its receipt was {answer} (the intent stays open)")
+
+    def tell(self, outcome: Outcome, answer: str) -> None:
+        """Tell a person what came of an outcome of a task that nobody canceled, unless all is well.
+
+        One that came late is no trouble: somebody else settled the intent.
+        """
+        if answer.startswith(REFUSED):
+            self.refused(outcome, answer)
+        elif answer.startswith(LATE):
+            self._say(outcome, "its receipt came late: the intent was settled without it")
 
     def _say_once(self, outcome: Outcome, text: str) -> None:
         """The same trouble usually meets all outcomes of the moment: tell it for the first."""

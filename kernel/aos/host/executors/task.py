@@ -1,12 +1,14 @@
-"""What passes between host and executor: a task goes in, an outcome comes out (X-1 to X-6)."""
+"""What passes between host and executor: a task goes in, an outcome comes out (X-1 to X-6a)."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from aos.core.records import Batch
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.names import NODE
 from aos.values.digests import Hash
@@ -17,7 +19,8 @@ class Task:
     """One open intent, as it is published once it is durable.
 
     ``params`` is canonical CBOR in normal form, ``cell_key`` that of the cell's key (empty for an
-    unkeyed workflow). ``attempt`` is the number that the first attempt gets.
+    unkeyed workflow). ``attempt`` is the number that the first run here gets: the journal has it,
+    unless it ``is_once``. ``next_frame`` is the lowest number that a stream frame may have.
     """
 
     intent: Hash
@@ -30,6 +33,13 @@ class Task:
     opened_seq: int
     opened_ns: int
     attempt: int = 1
+    next_frame: int = 0
+
+    @property
+    def is_once(self) -> bool:
+        """Whether it may run once only: its first attempt is journaled, too, and there is no other
+        (K-95, K-97)."""
+        return self.effect.delivery == "at_most_once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +47,10 @@ class Outcome:
     """How an intent ended: what becomes a receipt.
 
     ``payload`` is canonical CBOR of the effect's receipt schema for ``ok`` and of
-    ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` are all of the
-    executor that signed; unsigned, ``executor`` is ``node`` and the other two are None. ``blobs``
-    are what the payload refers to, to be stored in the transaction of the receipt.
+    ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` (with a ``batch`` if
+    it is of several receipts) are all of the executor that signed; unsigned, ``executor`` is
+    ``node`` and the others are None. ``blobs`` are what the payload refers to, to be stored in the
+    transaction of the receipt.
     """
 
     intent: Hash
@@ -53,23 +64,68 @@ class Outcome:
     executor: str = NODE
     key_id: bytes | None = None
     signature: bytes | None = None
+    batch: Batch | None = None
     blobs: Mapping[Hash, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFrame:
+    """How far a running intent is: what becomes a stream frame of the journal (K-90).
+
+    ``number`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
+    """
+
+    intent: Hash
+    effect: str
+    attempt: int
+    number: int
+    kind: str
+    payload: bytes
+    blob: bytes | None = None
+    executor: str = NODE
+    key_id: bytes | None = None
+    signature: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Counts for a status line. ``done`` is what was settled since the start."""
+    """Counts for a status line. ``done`` is what was settled since the start, ``dropped`` the
+    stream frames that nobody got."""
 
     running: int
     queued: int
     done: int
+    dropped: int = 0
 
 
 Settle: TypeAlias = Callable[[Outcome], Awaitable[str]]
-"""Resolves when the receipt is durable or refused: ``settled``, ``duplicate`` or ``refused: …``.
+"""Resolves when the receipt is durable or refused: ``settled``, ``abandoned`` (nobody waited for
+it), ``duplicate``, ``late: …`` or ``refused: …``.
 
 Raises Unavailable when the same outcome may be taken later.
 """
+
+
+class Journal(Protocol):
+    """What an executor tells the journal while an intent is open, beside how it ended."""
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
+        """Journal that an attempt begins; resolve once that is durable (``taken``) or
+        ``refused: …``. ``problem`` is why the one before it was not enough.
+
+        Raises Unavailable when the same may be taken later.
+        """
+        ...
+
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> str:
+        """Journal that nobody knows how the only attempt ended. As ``begin``."""
+        ...
+
+    def tell(self, frame: StreamFrame) -> asyncio.Future[str]:
+        """Hand a stream frame over, ahead of every outcome that is settled after. The answer is
+        ``taken`` or ``refused: …``: then it is lost, and nothing else is."""
+        ...
+
 
 Report: TypeAlias = Callable[[str], None]
 """Takes a line, or several, for the person who runs the node."""
@@ -108,7 +164,8 @@ class Executor(Protocol):
         ...
 
     def cancel(self, intents: Sequence[Hash]) -> None:
-        """End these as ``canceled`` unless they have ended already. Unknown ones are ignored."""
+        """Nobody waits for these: end them as ``canceled`` unless they have ended already. Unknown
+        ones are ignored."""
         ...
 
     async def stop(self) -> None:
@@ -116,6 +173,18 @@ class Executor(Protocol):
         ...
 
     def stats(self) -> Stats: ...
+
+
+@runtime_checkable
+class Journaling(Protocol):
+    """An executor that journals attempts itself: it may run a task again, or lose one.
+
+    For any other the pool journals the attempt of a task that ``is_once``, before it hands it over.
+    """
+
+    def tell_to(self, journal: Journal) -> None:
+        """Called before ``start``."""
+        ...
 
 
 @runtime_checkable

@@ -46,7 +46,7 @@ class TimerExecutor:
         self._clock = clock
         self._report = report
         self._armed: dict[Hash, tuple[Task, str | None]] = {}
-        self._firing: set[Hash] = set()
+        self._firing: dict[Hash, bool] = {}  # intent -> it was canceled
         self._heap: list[tuple[int, int, Hash]] = []
         self._order = itertools.count()
         self._settling: Settling | None = None
@@ -72,6 +72,8 @@ class TimerExecutor:
     def cancel(self, intents: Sequence[Hash]) -> None:
         for intent in intents:
             armed = self._armed.pop(intent, None)
+            if intent in self._firing:
+                self._firing[intent] = True
             if armed is not None:
                 failure = Failure(code=CANCELED, message="the timer was canceled", retryable=False)
                 self._settle(armed[0], CANCELED, failure.payload(), self._clock(), armed[1])
@@ -124,7 +126,7 @@ class TimerExecutor:
 
     def _settle(self, task: Task, status: str, payload: bytes, now: int, key: str | None) -> None:
         assert self._settling is not None, "published before start"
-        self._firing.add(task.intent)
+        self._firing[task.intent] = status == CANCELED
         outcome = Outcome(
             intent=task.intent,
             effect=TIMER,
@@ -136,13 +138,14 @@ class TimerExecutor:
         )
 
         def on_end(outcome: Outcome, answer: str | None) -> None:
-            self._firing.discard(task.intent)
-            if answer is not None and answer.startswith(REFUSED) and NOT_DUE in answer:
-                # The wall clock was set back between our look at it and the journal's.
-                self._armed[task.intent] = (task, key)
-                self._push(self._clock() + NS_PER_S, task.intent)
-            elif answer is not None and answer.startswith(REFUSED) and self._settling is not None:
-                self._settling.refused(outcome, answer)
+            is_canceled = self._firing.pop(task.intent)
+            if answer is not None and not is_canceled and self._settling is not None:
+                if answer.startswith(REFUSED) and NOT_DUE in answer:
+                    # The wall clock was set back between our look at it and the journal's.
+                    self._armed[task.intent] = (task, key)
+                    self._push(self._clock() + NS_PER_S, task.intent)
+                else:
+                    self._settling.tell(outcome, answer)
             self._arm()
 
         self._settling.begin(outcome, on_end)

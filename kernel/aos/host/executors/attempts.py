@@ -1,0 +1,99 @@
+"""An attempt is in the journal before it begins (X-12 to X-14).
+
+While the world is unavailable the same is offered again, as outcomes are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from aos.core.state import OpenIntent
+from aos.errors import Unavailable
+from aos.host.executors import settling
+from aos.host.executors.settling import REFUSED
+from aos.host.executors.task import Journal, Report, Task
+from aos.values.digests import hash_text
+
+TAKEN: Final = "taken"
+"""The journal's answer to an attempt or a stream frame that is durable."""
+
+NOT_OPEN: Final = "receipt_intent_is_unknown"
+
+OnAnswer = Callable[[bool], None]
+"""Called with whether the attempt may begin. Not called when the world stops first."""
+
+
+class Attempts:
+    """The attempts of one executor's tasks that are on their way into the journal."""
+
+    def __init__(self, name: str, journal: Journal, report: Report) -> None:
+        self._name = name
+        self._journal = journal
+        self._report = report
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._trouble: str | None = None
+
+    def begin(
+        self, of: Task | OpenIntent, attempt: int, problem: str | None, on_answer: OnAnswer
+    ) -> None:
+        """Journal that ``attempt`` begins; ``problem`` is why there is another one."""
+
+        async def run() -> None:
+            ask = partial(self._journal.begin, of.intent, attempt, problem)
+            answer = await self._answer(of, f"attempt {attempt}", ask)
+            if answer is not None:
+                on_answer(answer == TAKEN)
+
+        self._run(run())
+
+    def lose(self, of: Task | OpenIntent, attempt: int, problem: str) -> None:
+        """Journal that nobody knows how the only attempt ended. The core settles the intent."""
+
+        async def run() -> None:
+            ask = partial(self._journal.lose, of.intent, attempt, problem)
+            await self._answer(of, "its loss", ask)
+
+        self._run(run())
+
+    async def drain(self, seconds: float | None) -> None:
+        """Wait for what is on its way; give up after ``seconds``, or never."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _run(self, body: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(body)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(
+        self, of: Task | OpenIntent, what: str, ask: Callable[[], Awaitable[str]]
+    ) -> str | None:
+        while True:
+            try:
+                answer = await ask()
+            except Unavailable as error:
+                self._say_once(of, f"its attempt waits: {error}")
+                await asyncio.sleep(settling.RETRY_S)
+            except Exception as error:  # noqa: BLE001  # the world ends: the intent stays open and a person is told
+                self._say_once(of, f"its attempt was not journaled: {error!r} (it stays open)")
+                return None
+            else:
+                self._trouble = None
+                # One that is open no longer was canceled meanwhile, which is no trouble.
+                if answer.startswith(REFUSED) and NOT_OPEN not in answer:
+                    self._say(of, f"{what} was {answer}")
+                return answer
+
+    def _say_once(self, of: Task | OpenIntent, text: str) -> None:
+        if text != self._trouble:
+            self._trouble = text
+            self._say(of, text)
+
+    def _say(self, of: Task | OpenIntent, text: str) -> None:
+        self._report(f"executor {self._name}: {of.effect.name} {hash_text(of.intent)}: {text}")

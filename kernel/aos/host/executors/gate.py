@@ -1,0 +1,49 @@
+"""Tasks that may run only once -> executors that do not journal attempts themselves (X-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from aos.host.executors.attempts import Attempts
+from aos.host.executors.task import Executor, Task
+from aos.values.digests import Hash
+
+
+class Gate:
+    """``hand_over`` gets a task once its attempt is durable, ``keep`` one whose attempt the journal
+    does not take."""
+
+    def __init__(
+        self,
+        attempts: Attempts,
+        *,
+        hand_over: Callable[[Executor, Task], None],
+        keep: Callable[[Task], None],
+    ) -> None:
+        self._attempts = attempts
+        self._hand_over = hand_over
+        self._keep = keep
+        self._here: set[Hash] = set()
+
+    def hold(self, executor: Executor, task: Task) -> None:
+        if task.intent not in self._here:
+            self._here.add(task.intent)
+            begun = partial(self._begun, executor, task)
+            self._attempts.begin(task, task.attempt, None, begun)
+
+    def _begun(self, executor: Executor, task: Task, is_granted: bool) -> None:
+        if task.intent not in self._here:
+            return  # it was canceled meanwhile
+        self._here.discard(task.intent)
+        if is_granted:
+            self._hand_over(executor, task)
+        else:
+            self._keep(task)
+
+    def cancel(self, intents: Iterable[Hash]) -> None:
+        self._here.difference_update(intents)
+
+    async def close(self) -> None:
+        self._here.clear()
+        await self._attempts.drain(0)

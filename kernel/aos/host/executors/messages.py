@@ -1,0 +1,133 @@
+"""What node and worker process say to each other, as the node makes and reads it (X-50)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aos.core.inputs import STATUSES
+from aos.core.records import Batch
+from aos.host.executors.backlog import Work
+from aos.host.executors.task import Outcome, StreamFrame, Task
+from aos.manifest.names import NODE
+from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.worker.wire import Message, WireProblem
+
+
+def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
+    task = work.task
+    return {
+        "op": "run",
+        "intent": task.intent,
+        "effect": task.effect.name,
+        "attempt": work.attempt,
+        "params": task.params,
+        "idempotency_key": task.idempotency_key,
+        "workflow": task.workflow,
+        "cell_key": task.cell_key,
+        "issuer_ref": task.issuer_ref,
+        "blobs": list(blobs),
+        "next_frame": task.next_frame,
+        "has_taker": has_taker,
+    }
+
+
+def begin(work: Work, *, is_granted: bool) -> Message:
+    """The answer to what asks for another attempt."""
+    return {"op": "begin", "intent": work.task.intent, "is_granted": is_granted}
+
+
+def cancel(work: Work) -> Message:
+    return {
+        "op": "cancel",
+        "intent": work.task.intent,
+        "effect": work.task.effect.name,
+        "attempt": work.begun,
+    }
+
+
+# Read: what does not fit raises WireProblem, and the process is ended.
+
+
+def intent(message: Message) -> Hash:
+    found = message.get("intent")
+    if not isinstance(found, bytes):
+        raise WireProblem(f"message {message['op']} has no intent")
+    return Hash(found)
+
+
+def whole(message: Message, name: str) -> int:
+    number = message.get(name)
+    if type(number) is not int or number < 0:
+        raise WireProblem(f"message {message['op']} has no {name}")
+    return number
+
+
+def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
+    """What a done message says of ``task``. ``name`` signs, if the process has a ``key``."""
+    status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
+    signature, blobs = message.get("signature"), message.get("blobs")
+    if not (
+        status in STATUSES
+        and message.get("effect") == task.effect.name
+        and isinstance(payload, bytes)
+        and isinstance(cost, int | None)
+        and isinstance(signature, bytes | None)
+        and (signature is None) == (key is None)
+        and isinstance(blobs, list)
+    ):
+        raise WireProblem("message done does not say how its task ended")
+    return Outcome(
+        intent=task.intent,
+        effect=task.effect.name,
+        attempt=whole(message, "attempt"),
+        status=status,
+        payload=payload,
+        started_ns=whole(message, "started_ns"),
+        finished_ns=whole(message, "finished_ns"),
+        cost_cents=cost,
+        executor=NODE if key is None else name,
+        key_id=key,
+        signature=signature,
+        batch=None if key is None else _batch(message.get("batch")),
+        blobs={content_hash(each): each for each in blobs},
+    )
+
+
+def _batch(given: Any) -> Batch | None:
+    match given:
+        case None:
+            return None
+        case [int(index), int(size), list(path)] if all(_is_hash(each) for each in path):
+            return Batch(index=index, size=size, path=tuple(path))
+    raise WireProblem("message done has a batch that is none")
+
+
+def _is_hash(given: object) -> bool:
+    return isinstance(given, bytes) and len(given) == HASH_BYTES
+
+
+def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> StreamFrame:
+    """What a progress message says of ``task``."""
+    kind, payload, blob = (message.get(each) for each in ("kind", "payload", "blob"))
+    signature = message.get("signature")
+    if not (
+        isinstance(kind, str)
+        and isinstance(payload, bytes)
+        and isinstance(blob, bytes | None)
+        and isinstance(signature, bytes | None)
+        and (signature is None) == (key is None)
+    ):
+        raise WireProblem("message progress does not say how far its task is")
+    return StreamFrame(
+        intent=task.intent,
+        effect=task.effect.name,
+        attempt=whole(message, "attempt"),
+        number=whole(message, "number"),
+        kind=kind,
+        payload=payload,
+        blob=blob,
+        executor=NODE if key is None else name,
+        key_id=key,
+        signature=signature,
+    )

@@ -1,0 +1,78 @@
+"""A host that kills itself or its worker: ``python -m tests.host.attempt_host WORLD POINT WHO``.
+
+POINT is ``before-begin``, ``after-begin``, ``before-settle``, ``after-settle`` or ``never``; WHO is
+``node`` or ``child``. It strikes once, where the first attempt or receipt passes that point.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from aos.host import runner
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import Outcome, Report, report_to_stderr
+from aos.host.receipts import Receipts
+from aos.host.runner import Ended, run_world
+from aos.values.digests import Hash
+
+EFFECTS = f"{Path(__file__).parent / 'attempt_effects.py'}:effects"
+
+
+class Striking(Receipts):
+    """Receipts that strike at their point."""
+
+    point = "never"
+    who = "node"
+    executor: PythonExecutor
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
+        if self.pass_("before-begin"):
+            while self.executor._is_ready:  # noqa: ASYNC110  # until the death of another process is known
+                await asyncio.sleep(0.001)
+        answer = await super().begin(intent, attempt, problem)
+        self.pass_("after-begin")
+        return answer
+
+    async def settle(self, outcome: Outcome) -> str:
+        self.pass_("before-settle")
+        answer = await super().settle(outcome)
+        self.pass_("after-settle")
+        return answer
+
+    def pass_(self, point: str) -> bool:
+        """Whether the worker was killed here."""
+        if point != self.point:
+            return False
+        Striking.point = "never"
+        if self.who == "node":
+            os.kill(os.getpid(), signal.SIGKILL)
+        life = self.executor._life
+        assert life is not None
+        life.kill()
+        return True
+
+
+async def host(path: Path, *, report: Report = report_to_stderr) -> Ended:
+    """Run the world until it is idle, with the effects in a process of their own."""
+
+    def executors(_: object, world: Hash) -> list[PythonExecutor]:
+        Striking.executor = PythonExecutor(EFFECTS, world=world, report=report)
+        return [Striking.executor]
+
+    return await run_world(
+        path, executors=executors, until_idle=True, handle_signals=False, report=report
+    )
+
+
+def main(path: str, point: str, who: str) -> None:
+    Striking.point, Striking.who = point, who
+    vars(runner)["Receipts"] = Striking
+    asyncio.run(host(Path(path)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""A test that lacks a tool is skipped loudly, or fails where all tools must be there (CI)."""
+"""How tests are chosen: a missing tool is skipped loudly, a long form is asked for."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("AOS_REQUIRE_TOOLS") == "1":
         pytest.fail(f"AOS_REQUIRE_TOOLS=1, and {what}")
     pytest.skip(f"SKIPPED FOR A MISSING TOOL: {what}")
+
+
+def long_form() -> bool:
+    """Whether tests run whole that otherwise run in part: ``AOS_LONG=1``."""
+    return os.environ.get("AOS_LONG") == "1"

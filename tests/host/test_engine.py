@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.inputs import ControlInput
 from aos.core.kernel import receipt_digest
 from aos.core.records import Event, Start, Step, slot_bytes
 from aos.errors import Damage
@@ -27,7 +29,7 @@ from aos.host.restore import restore
 from aos.host.stamps import Sources
 from aos.store.errors import CommitFailed, NoRoom
 from aos.values.cbor import encode
-from aos.values.digests import content_hash
+from aos.values.digests import Hash, content_hash
 from tests.host.rig import (
     ADD,
     COUNTER,
@@ -47,7 +49,7 @@ from tests.host.rig import (
     seeded,
     sign,
 )
-from tests.memory_world import Envelope
+from tests.memory_world import OPERATOR_KEY, Envelope
 
 FULL = NoRoom("the disk is full", needed=1, free=0)
 
@@ -692,3 +694,32 @@ def test_a_restored_store_must_be_this_worlds() -> None:  # H-41
     store = new_store()
     with pytest.raises(Damage, match="the store holds another world"):
         restore(store, content_hash(b"another"))
+
+
+# Erasure (K-104)
+
+
+def erasing(rig: Rig, value: Hash) -> ControlInput:
+    given = ControlInput(action="erase", principal="operator", serial=0, signature=b"", value=value)
+    return replace(given, signature=OPERATOR_KEY.sign(given.message(rig.world)).signature)
+
+
+def test_what_came_with_an_input_of_the_same_frame_is_erased_too() -> None:
+    data = b"personal " * 200
+    value = content_hash(data)
+    with running() as rig:
+        rig.quiet()
+        # One batch is one drain, so all of it is one frame.
+        first, second = rig.ask(add("a"), erasing(rig, value), blobs={value: data})
+
+        assert isinstance(first, Admitted)
+        assert isinstance(second, Admitted)
+        assert second.seq == first.seq + 1
+        assert not rig.store.has_blob(value)
+
+
+def test_what_the_world_does_not_hold_cannot_be_erased() -> None:
+    with running() as rig:
+        [answer] = rig.ask(erasing(rig, content_hash(b"nothing")))
+        assert isinstance(answer, Refusal)
+        assert answer.rule is Rule.VALUE_IS_UNKNOWN

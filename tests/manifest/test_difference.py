@@ -107,7 +107,7 @@ def test_new_powers_stand_apart() -> None:
 def test_a_limit_that_a_document_leaves_out_at_its_default_is_shown_like_any_other() -> None:
     """M-41."""
     documents = good()
-    documents[MANIFEST]["limits"] = {"world": {"stream_rate": 7}}
+    documents[MANIFEST]["limits"]["world"]["stream_rate"] = 7
     changed = loaded(documents).effective
 
     [there] = difference(loaded().effective, changed).limits

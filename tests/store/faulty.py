@@ -22,6 +22,8 @@ class FaultyEnvironment:
         self._error: lmdb.Error | None = None
         self._where = ""
         self.commits = 0
+        self.dies = False
+        """Whether it refuses every further transaction after the failure."""
 
     @classmethod
     def under(cls, store: LmdbStore) -> Self:
@@ -41,6 +43,8 @@ class FaultyEnvironment:
         if not write:
             return self._raw.begin()
         self.take("begin")
+        if self.dies and self._error is None:
+            raise lmdb.PanicError("MDB_PANIC")
         return FaultyTransaction(self, self._raw.begin(write=True))
 
     def __getattr__(self, name: str) -> Any:

@@ -9,9 +9,10 @@ from pathlib import Path
 from nacl.signing import SigningKey
 
 from aos.core.frame import NO_FRAME, Frame, Head, Tip, seal
-from aos.core.inputs import world_id
+from aos.core.inputs import ERASE, world_id
 from aos.core.records import (
     CellId,
+    Control,
     Event,
     Genesis,
     Intent,
@@ -70,6 +71,7 @@ class Made:
     settled: tuple[Settled, ...]
     abandoned: tuple[Hash, ...]
     submissions: tuple[Submitted, ...]
+    erased: tuple[Hash, ...] = ()
 
 
 def bytes_for(what: str, seq: int, size: int) -> bytes:
@@ -90,6 +92,7 @@ class Journal:
     made: list[Made] = field(default_factory=list)
     _blobs: dict[Hash, bytes] = field(default_factory=dict)
     _submissions: list[Submitted] = field(default_factory=list)
+    _erased: list[Hash] = field(default_factory=list)
 
     @property
     def seq(self) -> int:
@@ -204,6 +207,26 @@ class Journal:
         )
         return seq
 
+    def erase(self, value: Hash) -> int:
+        """As the kernel has it: what comes again in the same frame, after this, stays."""
+        seq = self.seq
+        self.add(
+            Control(
+                seq=seq,
+                stamp=self.stamp(),
+                action=ERASE,
+                cell=None,
+                intent=None,
+                value=value,
+                principal=OPERATOR.name,
+                serial=0,
+                signature=bytes_for("signature", seq, 64),
+            )
+        )
+        self._blobs.pop(value, None)
+        self._erased.append(value)
+        return seq
+
     def seal(self) -> Made:
         """All records since the last seal, as one frame."""
         opened: list[Opened] = []
@@ -226,11 +249,13 @@ class Journal:
             settled=tuple(settled),
             abandoned=tuple(abandoned),
             submissions=tuple(self._submissions),
+            erased=tuple(each for each in self._erased if each not in self._blobs),
         )
         self.made.append(made)
         self.records.clear()
         self._blobs.clear()
         self._submissions.clear()
+        self._erased.clear()
         return made
 
     def head(self) -> Head:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from aos.store.lmdb_store import LmdbStore
 from tests.store.children import end, line, spawn
 from tests.store.journal import WORLD, Journal
 from tests.store.writer import group
-from tests.tools import missing
 
 ROUNDS = 6
 
@@ -67,16 +64,6 @@ def under_strace(folder: Path, *inject: str) -> list[str]:
     out, error = child.communicate()
     assert child.returncode == 0, error
     return out.splitlines()
-
-
-@pytest.fixture
-def strace() -> None:
-    program = shutil.which("strace")
-    if program is None:
-        missing("strace is not installed: failing system calls are not tested")
-    tried = subprocess.run([program, "-o", "/dev/null", "true"], capture_output=True, check=False)
-    if tried.returncode:
-        pytest.skip(f"strace may not trace: failing system calls are NOT TESTED: {tried.stderr!r}")
 
 
 @pytest.mark.usefixtures("strace")

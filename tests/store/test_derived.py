@@ -9,10 +9,12 @@ from types import MappingProxyType
 import pytest
 
 from aos.core.frame import NO_FRAME, Head
+from aos.core.kernel import receipt_digest
+from aos.core.records import KernelReceipt
 from aos.errors import Damage
 from aos.store.derived import DerivedRows, derived_rows, differences
 from aos.store.memory_store import MemoryStore
-from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.memory_world import (
@@ -28,7 +30,7 @@ from tests.memory_world import (
     state_of,
     workflow,
 )
-from tests.store.journal import Journal, put
+from tests.store.journal import CELL, Journal, put
 
 SHOP = "t/shop@1"
 KINDS = [(False, False), (False, True), (False, True), (True, False), (True, False), (True, True)]
@@ -206,6 +208,84 @@ def test_a_world_may_be_verified_while_it_runs(small: tuple[MemoryStore, Journal
     (intent,) = (hash for hash, row in store.intents() if row.settled_seq == 8)
     store._intents[intent] = replace(store._intents[intent], index=7)
     assert len(list(differences(store, rows))) == 1
+
+
+ONE, TWO, THREE = (bytes([n]) * 2000 for n in (1, 2, 3))
+
+
+def with_erased() -> tuple[MemoryStore, Journal]:
+    """One value erased for good, one that came again, one that a record erased twice."""
+    store, journal = MemoryStore(), Journal()
+    journal.genesis()
+    for value in (ONE, TWO, THREE):
+        journal.event(value=value)
+        journal.erase(content_hash(value))
+        journal.seal()
+    journal.event(value=TWO)
+    journal.erase(content_hash(THREE))
+    journal.seal()
+    store.append(journal.made, journal.head(), expected=NO_FRAME)
+    return store, journal
+
+
+def test_rows_of_erased_values_are_what_the_records_say() -> None:
+    """ST-31, ST-33: whether the bytes came again, records do not tell, and the store does."""
+    store, journal = with_erased()
+    rows = derived_rows(store.frames())
+
+    assert rows.erased == {content_hash(ONE): 3, content_hash(TWO): 5, content_hash(THREE): 9}
+    assert {hash: row.seq for hash, row in store.erasures()} == {
+        content_hash(ONE): 3,
+        content_hash(THREE): 9,
+    }
+    assert len(rows) == 3
+    assert list(differences(store, rows)) == []
+
+    journal.event(value=ONE)
+    journal.erase(content_hash(TWO))
+    journal.erase(content_hash(THREE))
+    journal.seal()
+    put(store, journal)
+    assert list(differences(store, rows)) == [], "of a world that went on meanwhile"
+    assert list(differences(store, derived_rows(store.frames()))) == []
+
+
+def test_each_difference_of_an_erased_value_is_told() -> None:
+    """ST-33."""
+    store, _ = with_erased()
+    rows = derived_rows(store.frames())
+    one, two, three = map(content_hash, (ONE, TWO, THREE))
+    never = content_hash(b"never erased")
+    del store._erased[one]
+    store._erased[two] = ErasedRow(seq=5, size=2000)
+    store._erased[three] = ErasedRow(seq=7, size=2000)
+    store._erased[never] = ErasedRow(seq=2, size=1)
+    store._erased[content_hash(b"newer")] = ErasedRow(seq=10, size=1)
+
+    assert set(differences(store, rows)) == {
+        f"value {hash_text(one)} has no row: expected erased by record 3",
+        f"value {hash_text(two)} is erased by record 5, and its bytes are there",
+        f"value {hash_text(three)}: expected erased by record 9, found by record 7",
+        f"value {hash_text(never)} has a row, and record 2 does not erase it",
+    }
+
+
+def test_a_receipt_that_the_kernel_made_settles_its_intent() -> None:
+    """ST-31."""
+    journal = Journal()
+    (intent,) = journal.step(intents=1)
+    (opens,) = journal.records
+    receipt = KernelReceipt(
+        seq=2, intent=intent, cell=CELL, effect="t/charge@1", status="canceled", payload=b"\xf6",
+        payload_schema=None, root=1, depth=0, by=None, outcome="delivered", problem=None,
+        abandoned=(),
+    )  # fmt: skip
+    rows = DerivedRows()
+    rows.take(opens)
+    rows.take(receipt)
+
+    row = rows.intents[intent]
+    assert (row.settled_seq, row.receipt_digest) == (2, receipt_digest(receipt))
 
 
 def test_records_that_cannot_follow_are_damage() -> None:

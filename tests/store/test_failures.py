@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import resource
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +12,15 @@ import lmdb
 import pytest
 
 from aos.errors import Damage, Unavailable
-from aos.store import environment
+from aos.store import environment, lmdb_errors
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.lmdb_store import LmdbStore
+from aos.store.room import has_room
 from aos.values.digests import content_hash
-from tests.store.children import in_child
+from tests.store.children import ask, end, in_child, line, spawn
+from tests.store.disk import SmallDisk
 from tests.store.faulty import FaultyEnvironment, error
-from tests.store.journal import Journal, grown, put
-from tests.tools import missing
+from tests.store.journal import Journal, grown, put, world
 
 PLENTY = 1 << 40
 
@@ -32,7 +32,8 @@ def store(tmp_path: Path) -> Iterator[LmdbStore]:
 
 
 def free_is(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(environment, "_free_bytes", lambda _: size)
+    monkeypatch.setattr(lmdb_errors, "free_bytes", lambda _: size)
+    monkeypatch.setattr(lmdb_errors, "has_room", lambda _, needed: needed <= size)
 
 
 def more(journal: Journal) -> None:
@@ -177,58 +178,130 @@ def test_a_map_that_is_full_is_told_as_such(
     assert "ulimit -v unlimited" in str(caught.value)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, check=False)
-    except FileNotFoundError:
-        missing("there is no mount program: a disk that is really full is not tested")
-    if mounted.returncode:
-        pytest.skip(f"mount is not permitted: a full disk is NOT TESTED: {mounted.stderr!r}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def test_a_disk_that_is_really_full(small_disk: Path) -> None:
-    ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(1_200_000))
-    with LmdbStore.create(small_disk / "store") as store:
-        journal = grown(store, 2)
-        full: NoRoom | None = None
-        while full is None:
-            journal.event(value=os.urandom(30_000))
-            journal.seal()
-            try:
-                put(store, journal)
-            except NoRoom as error:
-                full = error
-        assert full.free < 100_000
-        with pytest.raises(NoRoom):
+def filled(store: LmdbStore, journal: Journal, size: int) -> NoRoom:
+    """Append values of this size until there is no room; what that said."""
+    while True:
+        journal.event(value=os.urandom(size))
+        journal.seal()
+        try:
             put(store, journal)
-        assert list(store.frames()) == journal.frames[:-1]
-
-        ballast.unlink()
-        put(store, journal)
-        assert list(store.frames()) == journal.frames
-    with LmdbStore.open(small_disk / "store") as store:
-        assert store.head() == journal.head()
-        for made in journal.made:
-            assert [store.blob(each) for each in made.blobs] == list(made.blobs.values())
+        except NoRoom as error:
+            return error
 
 
-def test_a_store_that_finds_no_room_to_be_made(small_disk: Path) -> None:
-    (small_disk / "ballast").write_bytes(bytes((2 << 20) - 20_000))
+@pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
+@pytest.mark.parametrize("size", [900, 3000, 30_000, 300_000])
+def test_a_disk_that_is_really_full(tmp_path: Path, kind: str, size: int) -> None:
+    """ST-4: LMDB says "no space" or, where a write was cut short, "input/output error", and ext4
+    says that it has room that nobody gets."""
+    with SmallDisk(tmp_path, megabytes=2 if kind == "tmpfs" else 8, kind=kind) as disk:
+        folder = disk.path / "store"
+        with LmdbStore.create(folder) as store:
+            journal = grown(store, 2)
+            disk.fill(leave=1_000_000)
+            full = filled(store, journal, size)
+            assert full.needed > full.free
+            for _ in range(3):
+                with pytest.raises(NoRoom):
+                    put(store, journal)
+            assert list(store.frames()) == journal.frames[:-1]
+            assert read_elsewhere(folder, "?") == f"{journal.made[-2].tip.seq}"
+
+            disk.make_room()
+            put(store, journal)
+            assert list(store.frames()) == journal.frames
+        with LmdbStore.open(folder) as store:
+            assert store.head() == journal.head()
+            for made in journal.made:
+                assert [store.blob(each) for each in made.blobs] == list(made.blobs.values())
+
+
+def read_elsewhere(folder: Path, question: str) -> str:
+    """The head that a process reads that comes now."""
+    child = spawn("reader", str(folder))
+    try:
+        assert line(child.stdout) == "open"
+        return ask(child, question).split()[0]
+    finally:
+        end(child)
+
+
+def test_what_ext4_counts_as_free_and_gives_nobody(tmp_path: Path) -> None:
+    """ST-4: why the file system is asked for the room, and not for figures."""
+    with SmallDisk(tmp_path, megabytes=8, kind="ext4") as disk:
+        disk.fill()
+        stat = os.statvfs(disk.path)
+        assert stat.f_bfree * stat.f_frsize > 10_000
+        assert not has_room(disk.path, 10_000)
+        disk.make_room()
+        assert has_room(disk.path, 10_000)
+        assert not has_room(disk.path, 1 << 30)
+        assert list(disk.path.glob("*.*")) == []
+
+
+def test_a_store_that_finds_no_room_to_be_made(small_disk: SmallDisk) -> None:
+    small_disk.fill(leave=20_000)
+    folder = small_disk.path / "store"
 
     with pytest.raises(NoRoom):
-        LmdbStore.create(small_disk / "store")
+        LmdbStore.create(folder)
 
-    (small_disk / "ballast").unlink()
-    with LmdbStore.create(small_disk / "store") as store:
+    small_disk.make_room()
+    with LmdbStore.create(folder) as store:
         grown(store, 1)
+
+
+@pytest.mark.parametrize("readonly", [False, True], ids=["to write", "to read"])
+def test_a_full_disk_does_not_end_who_opens_the_store(
+    small_disk: SmallDisk, readonly: bool
+) -> None:
+    """ST-14a: LMDB writes to its lock file through a memory map, where a hole is SIGBUS."""
+    folder = small_disk.path / "store"
+    journal = world(folder)
+    lock = folder / "lock.mdb"
+    assert lock.stat().st_blocks * 512 >= lock.stat().st_size, "it has holes"
+
+    def opened() -> str:
+        with LmdbStore.open(folder, readonly=readonly) as store:
+            head = store.head()
+            return "none" if head is None else str(head.seq)
+
+    small_disk.fill()
+    assert in_child(opened) == str(journal.tip.seq)
+
+    small_disk.make_room()
+    lock.write_bytes(b"")
+    os.truncate(lock, 128 + 64 * 512)
+    small_disk.fill()
+    assert in_child(opened).startswith(f"NoRoom: {folder}: no room to open the store: expected ")
+    small_disk.make_room()
+    assert in_child(opened) == str(journal.tip.seq)
+
+
+def test_the_lock_file_is_as_long_as_lmdb_makes_it(tmp_path: Path) -> None:
+    """ST-14a: else there would be more places for readers, or holes in it again."""
+    lmdb.open(str(tmp_path / "raw"), map_size=1 << 20, max_readers=environment.READERS_MAX).close()
+    world(tmp_path / "store")
+
+    sizes = [(tmp_path / each / "lock.mdb").stat().st_size for each in ("raw", "store")]
+    assert sizes[0] == sizes[1]
+    with LmdbStore.open(tmp_path / "store") as store:
+        assert store._environment._raw.max_readers() == environment.READERS_MAX
+
+
+def test_a_meta_page_that_could_not_be_written_is_no_full_disk(
+    store: LmdbStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ST-4: LMDB goes no further then, and what of it is on the disk nobody knows."""
+    journal = grown(store, 2)
+    faulty = FaultyEnvironment.under(store)
+    free_is(monkeypatch, 0)
+    more(journal)
+    faulty.fail_next(error(lmdb.DiskError, "no space", errno.ENOSPC))
+    faulty.dies = True
+
+    with pytest.raises(CommitFailed, match="the commit failed: no space"):
+        put(store, journal)
 
 
 def test_a_limit_on_the_file_size_is_no_full_disk(tmp_path: Path) -> None:

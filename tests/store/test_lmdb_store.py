@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +15,14 @@ import lmdb
 import pytest
 
 from aos.core.frame import Tip, follow, seal
-from aos.errors import Damage, Refused, Unavailable
-from aos.store import environment, lmdb_store
-from aos.store.environment import structure_problems
+from aos.errors import Damage, Erased, Refused, Unavailable
+from aos.store import first_look, lmdb_store, shared
+from aos.store.errors import CommitFailed
+from aos.store.first_look import structure_problems
 from aos.store.lmdb_store import LmdbStore
-from aos.values.digests import content_hash
+from aos.values.digests import content_hash, hash_text
 from tests.store.children import ask, end, in_child, line, spawn
+from tests.store.faulty import FaultyEnvironment, error
 from tests.store.journal import WORLD, Journal, grown, put, world
 
 
@@ -27,9 +31,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def read_all(folder: Path) -> str:
+def read_all(folder: Path, *, looks: bool = True) -> str:
     """Read everything there is, and check it; return how far it goes."""
-    with LmdbStore.open(folder, readonly=True) as store:
+    with LmdbStore.open(folder, readonly=True, looks=looks) as store:
         tip = Tip(world=WORLD)
         for frame in store.frames():
             tip = follow(tip, frame)
@@ -52,7 +56,7 @@ def test_only_the_owner_may_look_into_it(folder: Path) -> None:
     world(folder)
 
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
-    assert {path.name for path in folder.iterdir()} == {"data.mdb", "lock.mdb"}
+    assert {path.name for path in folder.iterdir()} == {"closed", "data.mdb", "lock.mdb"}
     for path in folder.iterdir():
         assert oct(path.stat().st_mode & 0o777) == "0o600"
 
@@ -240,7 +244,7 @@ def test_a_slice_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_stores_on_one_folder_share_it(folder: Path, tmp_path: Path) -> None:
     """ST-16: LMDB may have an environment open once in a process."""
-    before = dict(environment._open)
+    before = dict(shared._open)
     (tmp_path / "alias").symlink_to(folder)
     writer = LmdbStore.create(folder)
     reader = LmdbStore.open(tmp_path / "alias", readonly=True)
@@ -259,7 +263,7 @@ def test_stores_on_one_folder_share_it(folder: Path, tmp_path: Path) -> None:
 
     second.close()
     reader.close()
-    assert environment._open == before
+    assert shared._open == before
     assert read_all(folder) == "whole to 3"
 
 
@@ -465,6 +469,289 @@ def test_a_frame_after_the_head_stops_the_writer(folder: Path) -> None:
         assert [frame.header.first for frame in store.frames()] == [1, 2]
 
 
+def test_rows_that_are_out_of_order_are_damage_and_no_endless_scan(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ST-17: where a page stands in two places a scan would meet the same rows again and again."""
+    monkeypatch.setattr(lmdb_store, "SLICE_ROWS", 4)
+    with LmdbStore.create(folder) as store:
+        journal = grown(store, 0)
+        for n in range(10):
+            journal.event(f"id {n}")
+        journal.seal()
+        put(store, journal)
+    data = (folder / "data.mdb").read_bytes()
+    (folder / "data.mdb").write_bytes(data.replace(b"id 7", b"id 3"))
+
+    with LmdbStore.open(folder, readonly=True, looks=False) as store:
+        with pytest.raises(Damage) as caught:
+            list(store.submissions())
+        assert str(caught.value).startswith(
+            f"{folder}: the rows of submissions are out of order at 69642033 (the store's file "
+        )
+
+
+# Stores of earlier releases
+
+
+def without(folder: Path, *tables: str) -> None:
+    """Take tables away, as if the store had been made before they were known."""
+    raw = lmdb.open(str(folder), map_size=1 << 30, max_dbs=8)
+    for table in tables:
+        db = raw.open_db(table.encode(), create=False)
+        with raw.begin(write=True) as txn:
+            txn.drop(db)
+    raw.close()
+
+
+LATER = ("notes", "erased")
+
+
+def test_a_table_that_an_earlier_release_did_not_know_is_empty(folder: Path) -> None:
+    """ST-10a."""
+    journal = world(folder)
+    without(folder, *LATER)
+
+    with LmdbStore.open(folder, readonly=True) as store:
+        assert store.head() == journal.head()
+        assert (store.note(2), store.erased(content_hash(b"")), list(store.erasures())) == (
+            None,
+            None,
+            [],
+        )
+        with pytest.raises(Damage, match="is missing"):
+            store.blob(content_hash(b"absent"))
+
+
+def test_a_writer_makes_the_tables_that_are_missing(folder: Path) -> None:
+    """ST-10a."""
+    value = bytes(3000)
+    with LmdbStore.create(folder) as store:
+        journal = grown(store, 1, value=value)
+    without(folder, *LATER)
+
+    with LmdbStore.open(folder) as store:
+        seq = journal.erase(content_hash(value))
+        sealed = journal.seal()
+        store.append(
+            [sealed], journal.head(), expected=sealed.frame.header.prev, notes={seq: "a note"}
+        )
+        assert store.note(seq) == "a note"
+        assert [row.seq for _, row in store.erasures()] == [seq]
+        store.compact()
+        assert store.note(seq) == "a note"
+
+
+def test_a_reader_sees_a_table_that_a_writer_made_meanwhile(folder: Path) -> None:
+    """ST-10a: also one that began before."""
+    value = bytes(3000)
+    with LmdbStore.create(folder) as store:
+        journal = grown(store, 1, value=value)
+    without(folder, *LATER)
+    begun, done = os.pipe(), os.pipe()
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.read(begun[0], 1)
+            with LmdbStore.open(folder) as store:
+                journal.erase(content_hash(value))
+                journal.seal()
+                put(store, journal)
+            os.write(done[1], b"x")
+        finally:
+            os._exit(0)
+
+    def act() -> str:
+        with LmdbStore.open(folder, readonly=True) as store:
+            before = store.erased(content_hash(value))
+            os.write(begun[1], b"x")
+            os.read(done[0], 1)
+            try:
+                store.blob(content_hash(value))
+            except Erased as erased:
+                return f"{before} {erased} {store.erased(content_hash(value))}"
+            return "there"
+
+    found = in_child(act)
+    os.waitpid(pid, 0)
+    assert found == (
+        f"None the value {hash_text(content_hash(value))} was erased by record 3 "
+        "ErasedRow(seq=3, size=3000)"
+    )
+
+
+@pytest.mark.parametrize("table", ["system", "frames", "blobs", "intents", "submissions", "meta"])
+@pytest.mark.parametrize("readonly", [False, True])
+def test_a_table_that_every_release_knew_may_not_be_missing(
+    folder: Path, table: str, readonly: bool
+) -> None:
+    """ST-10a."""
+    world(folder)
+    without(folder, table)
+    with pytest.raises(Damage, match="not a whole AOS store: a table is missing"):
+        LmdbStore.open(folder, readonly=readonly)
+
+
+# The first look
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders whose file was read by a child first."""
+    found: list[Path] = []
+    walk = first_look._walk
+
+    def noted(folder: Path, cut: tuple[int, int] | None) -> None:
+        found.append(folder)
+        walk(folder, cut)
+
+    monkeypatch.setattr(first_look, "_walk", noted)
+    return found
+
+
+def test_a_file_that_is_as_it_was_closed_is_opened_at_once(folder: Path, looks: list[Path]) -> None:
+    """ST-18b: also a copy that kept its time."""
+    world(folder)
+    with LmdbStore.open(folder) as store:
+        assert not (folder / "closed").exists()
+        assert store.head() is not None
+    with LmdbStore.open(folder, readonly=True):
+        assert (folder / "closed").exists()
+    copy = folder.parent / "copy"
+    shutil.copytree(folder, copy)
+    read_all(copy)
+    assert looks == []
+
+    shutil.copyfile(folder / "data.mdb", copy / "data.mdb")
+    read_all(copy)
+    assert looks == [copy]
+
+
+def test_a_file_whose_writer_was_killed_is_read_by_a_child_first(
+    folder: Path, looks: list[Path]
+) -> None:
+    """ST-18b: a reader leaves no mark, the next writer does."""
+    journal = world(folder)
+
+    def dies() -> str:
+        store = LmdbStore.open(folder)
+        journal.event()
+        journal.seal()
+        put(store, journal)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "lives"
+
+    assert in_child(dies) == "signal 9"
+    assert read_all(folder) == read_all(folder) == "whole to 5"
+    assert len(looks) == 2
+    LmdbStore.open(folder).close()
+    assert read_all(folder) == "whole to 5"
+    assert len(looks) == 3
+
+
+def test_a_writer_whose_commit_failed_leaves_no_mark(folder: Path, looks: list[Path]) -> None:
+    """ST-18b."""
+    journal = world(folder)
+    with LmdbStore.open(folder) as store:
+        FaultyEnvironment.under(store).fail_next(error(lmdb.Error, "it broke", 5))
+        journal.event()
+        journal.seal()
+        with pytest.raises(CommitFailed):
+            put(store, journal)
+    assert not (folder / "closed").exists()
+    assert read_all(folder) == "whole to 4"
+    assert looks == [folder]
+
+
+def test_who_joins_others_does_not_look_again(folder: Path, looks: list[Path]) -> None:
+    """ST-18b: they have looked, and read it since."""
+    world(folder)
+    (folder / "closed").unlink()
+    child = spawn("reader", str(folder))
+    try:
+        assert line(child.stdout) == "open"
+        assert read_all(folder) == "whole to 4"
+        assert looks == []
+    finally:
+        end(child)
+    assert read_all(folder) == "whole to 4"
+    assert looks == [folder]
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_only_who_has_looked_is_relied_on(folder: Path, readonly: bool) -> None:
+    """ST-18b: not who took the file for whole, as the child of verify does; and not for ever."""
+
+    def asked() -> str:
+        return in_child(lambda: str(first_look._is_vouched_for(folder)))
+
+    world(folder)
+    with LmdbStore.open(folder, readonly=readonly, looks=False):
+        assert asked() == "False"
+    with LmdbStore.open(folder, readonly=readonly) as store:
+        assert asked() == "True"
+        if not readonly:
+            store.compact()
+            assert asked() == "True"
+    assert asked() == "False"
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+def test_what_would_kill_who_opens_it_is_damage(folder: Path, readonly: bool) -> None:
+    """ST-18a: every page in turn is garbage, and nobody dies of it."""
+    with LmdbStore.create(folder) as store:
+        journal = grown(store, 0)
+        for n in range(12):
+            journal.event(f"id {n}", bytes([n]) * (700 * n % 9000))
+            journal.step(intents=2)
+            journal.seal()
+            put(store, journal)
+    whole = (folder / "data.mdb").read_bytes()
+    found = {"whole": 0, "Damage": 0}
+    killed = 0
+    for page in range(0, len(whole) // 4096, 4):
+        data = bytearray(whole)
+        data[page * 4096 + 16 : page * 4096 + 64] = b"\xff" * 48
+        (folder / "data.mdb").write_bytes(data)
+        (folder / "closed").unlink(missing_ok=True)
+
+        def act() -> str:
+            LmdbStore.open(folder, readonly=readonly).close()
+            return read_all(folder)
+
+        said = in_child(act)
+        assert said.startswith(("Damage: ", "whole to 25")), (page, said)
+        found[said[:5] if said[0] == "w" else said[:6]] += 1
+        killed += "it kills the process that reads it (SIG" in said
+    assert found["Damage"] > 3
+    assert found["whole"] > 0, "no page was free"
+    assert killed > 0, "nothing would have killed"
+
+
+def test_a_child_that_cannot_look_says_nothing_of_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ST-18a."""
+    world(folder)
+    for executable in ("/no/such/program", "/bin/false"):
+        (folder / "closed").unlink(missing_ok=True)
+        monkeypatch.setattr(sys, "executable", executable)
+        assert read_all(folder) == "whole to 4"
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ST-18a: nobody waits for ever for a disk that does not answer."""
+    world(folder)
+    (folder / "closed").unlink()
+    monkeypatch.setattr(first_look, "WALK_S", 0.0)
+    monkeypatch.setattr(first_look, "WALK_BYTES_S", 1 << 40)
+    with pytest.raises(Unavailable, match="could not be read to its end in 0 s"):
+        LmdbStore.open(folder)
+
+
 def test_a_damaged_head_or_row_is_named(folder: Path) -> None:
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
@@ -502,13 +789,14 @@ def whole(folder: Path) -> bytes:
     return (folder / "data.mdb").read_bytes()
 
 
-def outcome(folder: Path, data: bytes) -> str:
+def outcome(folder: Path, data: bytes, *, looks: bool = True) -> str:
+    """What comes of reading these bytes."""
     (folder / "data.mdb").write_bytes(data)
-    return in_child(lambda: read_all(folder))
+    return in_child(lambda: read_all(folder, looks=looks))
 
 
 def test_a_file_that_was_cut_off_is_damage(folder: Path, whole: bytes) -> None:
-    """ST-17: it is found before LMDB dies of it."""
+    """ST-18b: it is found before LMDB dies of it."""
     sizes = [0, 1, 100, 4095, 4096, 5000, 8191, 8192, 9000]
     sizes += [*range(12_288, len(whole), 8192), len(whole) - 4096, len(whole) - 1]
     for size in sizes:
@@ -538,7 +826,7 @@ def test_flipped_bits_end_in_damage_or_in_nothing_that_matters(folder: Path, who
         data = bytearray(whole)
         data[chance.choice(written)] ^= 1 << chance.randrange(8)
 
-        found = outcome(folder, bytes(data))
+        found = outcome(folder, bytes(data), looks=False)
 
         # A head that was flipped may still be a head: its signature is for verify to check.
         assert found.startswith(("Damage: ", "whole to ", "signal ")), found
@@ -550,7 +838,7 @@ def test_flipped_bits_end_in_damage_or_in_nothing_that_matters(folder: Path, who
 
 
 def test_the_structure_is_walked_without_lmdb(folder: Path, whole: bytes) -> None:
-    """ST-18."""
+    """ST-19."""
     assert structure_problems(folder) == []
     found = 0
     for page in range(0, len(whole), 4096):

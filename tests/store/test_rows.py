@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aos.errors import Damage
-from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.digests import Hash
 
 seqs = st.integers(1, 2**64 - 1)
@@ -39,7 +39,13 @@ def test_a_submission_row_survives(row: SubmissionRow) -> None:
     assert SubmissionRow.from_bytes(row.key, row.to_bytes()) == row
 
 
+@given(st.builds(ErasedRow, seq=seqs, size=st.integers(0, 2**64 - 1)))
+def test_an_erased_values_row_survives(row: ErasedRow) -> None:
+    assert ErasedRow.from_bytes(row.to_bytes()) == row
+
+
 def test_rows_lie_as_they_are_drawn() -> None:
+    assert ErasedRow(seq=1, size=258).to_bytes() == b"\0\0\0\0\0\0\0\1\0\0\0\0\0\0\1\2"
     settled = IntentRow(opened_seq=1, index=2, settled_seq=3, receipt_digest=HASH, abandoned=True)
     assert settled.to_bytes().hex(" ", -8) == (
         "0000000000000001 0000000200000000 0000000301000102 030405060708090a 0b0c0d0e0f101112 "
@@ -69,6 +75,8 @@ def test_every_flipped_bit_is_damage_or_another_row() -> None:
 def test_another_length_is_no_row(size: int) -> None:
     with pytest.raises(Damage, match=f"an intent's row: expected 53 bytes, found {size}"):
         IntentRow.from_bytes(bytes(size))
+    with pytest.raises(Damage, match=f"an erased value's row: expected 16 bytes, found {size}"):
+        ErasedRow.from_bytes(bytes(size))
     with pytest.raises(Damage, match=f"a submission's row: expected 40 bytes, found {size}"):
         SubmissionRow.from_bytes(b"name", bytes(size))
 

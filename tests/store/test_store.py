@@ -12,13 +12,22 @@ import pytest
 from aos.core import kernel
 from aos.core.frame import NO_FRAME, Head, Tip, follow
 from aos.core.records import Receipt
-from aos.errors import Damage, Unavailable
+from aos.errors import Damage, Erased, Unavailable
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
-from aos.store.rows import IntentRow
+from aos.store.rows import ErasedRow, IntentRow
 from aos.store.store import Sealed, Store
 from aos.values.digests import content_hash, hash_text
-from tests.store.journal import WORLD, WORLD_KEY, AnyStore, Journal, grown, put, receipt_name
+from tests.store.journal import (
+    WORLD,
+    WORLD_KEY,
+    AnyStore,
+    Journal,
+    Made,
+    grown,
+    put,
+    receipt_name,
+)
 
 
 @pytest.fixture(params=["memory", "lmdb"])
@@ -331,7 +340,7 @@ def test_a_blob_that_is_not_there_is_damage(store: AnyStore) -> None:
     assert not store.has_blob(absent)
     with pytest.raises(Damage) as caught:
         store.blob(absent)
-    assert f"blob {hash_text(absent)} is missing (it was erased" in str(caught.value)
+    assert f"blob {hash_text(absent)} is missing (no record erased it" in str(caught.value)
 
 
 def test_the_same_blob_twice_is_one(store: AnyStore) -> None:
@@ -350,6 +359,148 @@ def test_blobs_are_listed_ascending(store: AnyStore) -> None:
     store.put_blobs(many)
 
     assert list(store.blob_hashes()) == sorted({**blobs, **many})
+
+
+BIG = b"personal " * 200
+BIG_HASH = content_hash(BIG)
+
+
+def test_what_a_record_erases_is_gone_with_its_frame(store: AnyStore) -> None:
+    """ST-22: the bytes go, the frames stay, and whoever asks is told which record it was."""
+    journal = grown(store, 2, value=BIG)
+    assert (store.blob(BIG_HASH), store.erased(BIG_HASH)) == (BIG, None)
+
+    seq = journal.erase(BIG_HASH)
+    journal.seal()
+    put(store, journal)
+
+    assert not store.has_blob(BIG_HASH)
+    assert store.erased(BIG_HASH) == ErasedRow(seq=seq, size=len(BIG))
+    assert list(store.erasures()) == [(BIG_HASH, ErasedRow(seq=seq, size=len(BIG)))]
+    assert list(store.blob_hashes()) == []
+    assert list(store.frames()) == journal.frames
+    with pytest.raises(Erased) as caught:
+        store.blob(BIG_HASH)
+    assert str(caught.value) == f"the value {hash_text(BIG_HASH)} was erased by record {seq}"
+    assert caught.value.exit_code == Damage.exit_code == 3
+
+
+def test_an_erased_value_that_comes_again_is_there_again(store: AnyStore) -> None:
+    """ST-23."""
+    journal = grown(store, 1, value=BIG)
+    journal.erase(BIG_HASH)
+    journal.seal()
+    put(store, journal)
+
+    journal.event(value=BIG)
+    journal.seal()
+    put(store, journal)
+
+    assert (store.blob(BIG_HASH), store.erased(BIG_HASH)) == (BIG, None)
+    assert list(store.erasures()) == []
+
+    seq = journal.erase(BIG_HASH)
+    journal.seal()
+    put(store, journal)
+    assert store.erased(BIG_HASH) == ErasedRow(seq=seq, size=len(BIG))
+
+    store.put_blobs({BIG_HASH: BIG})
+    assert (store.blob(BIG_HASH), store.erased(BIG_HASH)) == (BIG, None)
+
+
+@pytest.mark.parametrize("cut", ["one frame", "one group", "two groups"])
+@pytest.mark.parametrize("again", [False, True], ids=["erased last", "comes again last"])
+def test_the_order_of_records_decides_whether_an_erased_value_is_there(
+    store: AnyStore, cut: str, again: bool
+) -> None:
+    """ST-22, ST-23: however frames and groups are cut."""
+    journal = grown(store, 0)
+    journal.event(value=BIG)
+    if cut != "one frame":
+        journal.seal()
+    seq = journal.erase(BIG_HASH)
+    if again:
+        if cut != "one frame":
+            journal.seal()
+        journal.event(value=BIG)
+    journal.seal()
+
+    if cut == "two groups":
+        for made in journal.made[1:]:
+            store.append([made], _head_after(made), expected=made.frame.header.prev)
+    else:
+        put(store, journal, *journal.made[1:])
+
+    assert store.has_blob(BIG_HASH) is again
+    row = store.erased(BIG_HASH)
+    if again:
+        assert (row, store.blob(BIG_HASH)) == (None, BIG)
+    else:
+        # In one frame nobody ever stored the bytes, and their size was never known.
+        assert row == ErasedRow(seq=seq, size=0 if cut == "one frame" else len(BIG))
+
+
+def _head_after(made: Made) -> Head:
+    return Head.of(made.tip).signed(WORLD_KEY)
+
+
+def test_a_value_may_be_erased_twice_and_one_that_never_was_too(store: AnyStore) -> None:
+    """ST-22: the newest record counts, and the size stays known."""
+    journal = grown(store, 1, value=BIG)
+    absent = content_hash(b"never there")
+    journal.erase(BIG_HASH)
+    journal.erase(absent)
+    journal.seal()
+    put(store, journal)
+    first, second = journal.erase(absent), journal.erase(BIG_HASH)
+    journal.seal()
+    put(store, journal)
+
+    assert store.erased(absent) == ErasedRow(seq=first, size=0)
+    assert store.erased(BIG_HASH) == ErasedRow(seq=second, size=len(BIG))
+    assert [hash for hash, _ in store.erasures()] == sorted([absent, BIG_HASH])
+
+
+def test_nothing_is_erased_that_no_record_erases(store: AnyStore) -> None:
+    """ST-22: a bug of the caller's, found before anything is written."""
+    journal = grown(store, 1, value=BIG)
+    journal.event()
+    wrong = replace(journal.seal(), erased=(BIG_HASH,))
+
+    with pytest.raises(AssertionError, match="no record of the frame says so"):
+        put(store, journal, wrong)
+    assert store.blob(BIG_HASH) == BIG
+
+
+def test_compacting_changes_nothing_that_can_be_read(store: AnyStore) -> None:
+    """ST-50."""
+    journal = grown(store, 3, value=BIG)
+    journal.event("name", b"x" * 3000)
+    (intent,) = journal.step(intents=1)
+    journal.erase(BIG_HASH)
+    journal.seal()
+    put(store, journal)
+    store.meta_put("anchor", b"1")
+
+    def everything() -> list[object]:
+        return [
+            store.head(),
+            list(store.frames()),
+            [(each, store.blob(each)) for each in store.blob_hashes()],
+            list(store.intents()),
+            list(store.submissions()),
+            list(store.erasures()),
+            store.meta_get("anchor"),
+        ]
+
+    before = everything()
+    store.compact()
+    assert everything() == before
+
+    journal.receipt(intent)
+    journal.seal()
+    put(store, journal)
+    assert list(store.frames()) == journal.frames
 
 
 def test_notes_come_with_their_group_and_are_found_by_record(store: AnyStore) -> None:
@@ -386,6 +537,10 @@ def test_a_closed_store_says_so(store: AnyStore) -> None:
         next(store.frames())
     with pytest.raises(Unavailable, match="the store is closed"):
         store.meta_put("a", b"")
+    with pytest.raises(Unavailable, match="the store is closed"):
+        store.erased(content_hash(b""))
+    with pytest.raises(Unavailable, match="the store is closed"):
+        store.compact()
 
 
 def test_readers_in_other_threads_see_whole_groups_only(store: AnyStore) -> None:

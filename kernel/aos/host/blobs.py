@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 
 from aos.core.ports import BlobReader
+from aos.store.store import erased_error
 from aos.values.digests import Hash
 
 
@@ -12,12 +14,15 @@ class Overlay:
     """Blobs that are on their way to the disk, over a store's reader.
 
     The core's thread adds, the committer's thread drops; both may do so at the same time. A blob is
-    dropped only once it can be read from below.
+    dropped only once it can be read from below. One that a record has erased is gone at once, and
+    not only when the disk knows of it.
     """
 
     def __init__(self, below: BlobReader) -> None:
         self._below = below
+        self._lock = threading.Lock()
         self._held: dict[Hash, tuple[int, bytes]] = {}
+        self._erased: dict[Hash, int] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -26,18 +31,39 @@ class Overlay:
         """Whether a blob is on its way."""
         return hash in self._held
 
+    def is_erased(self, hash: Hash) -> bool:
+        """Whether it was erased and what is below may not know."""
+        return hash in self._erased
+
     def hold(self, blobs: Mapping[Hash, bytes], *, until: int) -> None:
         """Keep ``blobs`` until the frame that ends with record ``until`` is durable."""
-        for hash_, data in blobs.items():
-            self._held[hash_] = (until, data)
+        with self._lock:
+            for hash_, data in blobs.items():
+                self._held[hash_] = (until, data)
+                self._erased.pop(hash_, None)
+
+    def erase(self, hash: Hash, *, by: int) -> None:
+        """Forget a blob, and what is below until record ``by``, which erased it, is durable."""
+        with self._lock:
+            self._held.pop(hash, None)
+            self._erased[hash] = by
 
     def drop(self, hashes: Iterable[Hash], *, durable: int) -> None:
         """Forget those that no frame after record ``durable`` holds again."""
-        for hash_ in hashes:
-            held = self._held.get(hash_)
-            if held is not None and held[0] <= durable:
-                del self._held[hash_]
+        with self._lock:
+            for hash_ in hashes:
+                held = self._held.get(hash_)
+                if held is not None and held[0] <= durable:
+                    del self._held[hash_]
+            for hash_, by in tuple(self._erased.items()):
+                if by <= durable:
+                    del self._erased[hash_]
 
     def read(self, hash: Hash, /) -> bytes:
         held = self._held.get(hash)
-        return self._below(hash) if held is None else held[1]
+        if held is not None:
+            return held[1]
+        by = self._erased.get(hash)
+        if by is not None:
+            raise erased_error(hash, by)
+        return self._below(hash)

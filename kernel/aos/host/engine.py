@@ -24,6 +24,7 @@ from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.inputs import (
+    ERASE,
     ControlInput,
     EventInput,
     Input,
@@ -454,6 +455,10 @@ class Engine:
             self._blob_bytes += len(given.value)
         elif isinstance(given, StreamInput):
             self._blob_bytes += len(given.payload)
+        elif isinstance(given, ControlInput) and given.action == ERASE and given.value is not None:
+            # Also what came with an input of this very frame; what comes after it stays.
+            self._blobs.pop(given.value, None)
+            self._overlay.erase(given.value, by=answer.seq)
         return answer
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
@@ -479,7 +484,7 @@ class Engine:
         except Damage:
             return None  # the kernel says what is wrong with it
         for module in modules:
-            if module.hash not in blobs and not self._store.has_blob(module.hash):
+            if module.hash not in blobs and not self._has(module.hash):
                 return Refusal(
                     rule=Rule.MANIFEST_IS_INVALID,
                     message=f"module {module.name}: its bytes ({hash_text(module.hash)}) were not "
@@ -487,10 +492,16 @@ class Engine:
                 )
         return None
 
+    def _has(self, value: Hash) -> bool:
+        """Whether the core can read a value, durable or not."""
+        if self._overlay.has(value):
+            return True
+        return not self._overlay.is_erased(value) and self._store.has_blob(value)
+
     def _lacks_value(self, given: ControlInput) -> Refusal | None:
         """Nothing is erased that is not there: a slip of the hand would look like success."""
         value = given.value
-        if value is None or self._overlay.has(value) or self._store.has_blob(value):
+        if value is None or self._has(value):
             return None
         return Refusal(
             rule=Rule.VALUE_IS_UNKNOWN,

@@ -5,11 +5,13 @@ Damage
 Unavailable
 ├── Busy           the inbox or the pipeline is full; the same request may pass soon  exit 4
 └── Stopping       the world is shutting down or has shut down                        exit 4
+    └── NoRoomLeft     and its last records found no room on the disk (a NoRoom too)  exit 4
 """
 
 from __future__ import annotations
 
 from aos.errors import Damage, Unavailable
+from aos.store.errors import NoRoom
 
 
 class WorldStopped(Damage):
@@ -26,3 +28,7 @@ class Busy(Unavailable):
 
 class Stopping(Unavailable):
     """The world stops. Nothing was admitted."""
+
+
+class NoRoomLeft(NoRoom, Stopping):
+    """The world stopped before there was room for its last records. Nobody has heard of them."""

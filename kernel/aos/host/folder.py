@@ -30,6 +30,7 @@ from aos.core.inputs import GenesisInput
 from aos.core.kernel import genesis
 from aos.core.records import Principal
 from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.restore import check_world
 from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
 from aos.manifest.names import NODE
@@ -76,10 +77,18 @@ class WorldFolder:
         """Open the store; a writer must hold the world's lock.
 
         Raises:
-            Damage: It is not there or cannot be read.
+            Damage: It is not there or cannot be read, or it holds another world.
             Unavailable: It cannot be opened now.
         """
-        return LmdbStore.open(self.path / STORE, readonly=readonly)
+        store = LmdbStore.open(self.path / STORE, readonly=readonly)
+        try:
+            head = store.head()
+            if head is not None:
+                check_world(head, self.world)
+        except BaseException:
+            store.close()
+            raise
+        return store
 
 
 def init_world(

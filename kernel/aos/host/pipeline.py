@@ -24,7 +24,7 @@ from aos.core.frame import Head
 from aos.core.inputs import Input
 from aos.core.kernel import Sealed
 from aos.core.records import CellId
-from aos.host.errors import Stopping
+from aos.host.errors import NoRoomLeft
 from aos.manifest.effective import Effective
 from aos.store.errors import NoRoom
 from aos.store.store import Store
@@ -232,8 +232,10 @@ class Pipeline:
                 self._store.append(frames, head, expected=self._follows, notes=texts)
             except NoRoom as problem:
                 if was_hurrying:
-                    raise Stopping(
-                        f"the world stopped before there was room: {problem}"
+                    raise NoRoomLeft(
+                        f"the world stopped before there was room: {problem}",
+                        needed=problem.needed,
+                        free=problem.free,
                     ) from problem
                 self._wait_for_room(str(problem), pause_s)
                 pause_s = min(pause_s * 2, RETRY_MOST_S)

@@ -28,6 +28,14 @@ def restore(store: Store, world: Hash, *, progress: Progress | None = None) -> S
     head = store.head()
     if head is None:
         raise Damage("the store is empty: expected the genesis record of a world")
+    check_world(head, world)
+    state = State(tip=Tip(world=world))
+    catch_up(state, store, head, progress=progress)
+    return state
+
+
+def check_world(head: Head, world: Hash) -> None:
+    """Raises: Damage: The store whose ``head`` this is does not belong to this world's folder."""
     if head.world != world:
         raise Damage(
             sentence(
@@ -37,9 +45,6 @@ def restore(store: Store, world: Hash, *, progress: Progress | None = None) -> S
                 hint="world.json and store/ belong together; restore both from one copy",
             )
         )
-    state = State(tip=Tip(world=world))
-    catch_up(state, store, head, progress=progress)
-    return state
 
 
 def check_key(state: State, key: SigningKey) -> None:

@@ -11,8 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from aos.core.frame import Frame
 from aos.core.identity import submission_hash
+from aos.core.inputs import ERASE
 from aos.core.kernel import receipt_digest
-from aos.core.records import Event, Receipt, Record, Step, from_bytes, slot_hash
+from aos.core.records import (
+    Control,
+    Event,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Step,
+    from_bytes,
+    slot_hash,
+)
 from aos.errors import Damage
 from aos.store.rows import IntentRow, SubmissionRow
 from aos.store.store import Store
@@ -21,11 +31,19 @@ from aos.values.digests import Hash, hash_text
 
 @dataclass(slots=True)
 class DerivedRows:
-    """The rows that the records up to ``seq`` make."""
+    """The rows that the records up to ``seq`` make.
+
+    ``erased`` has the newest record that erases a value. Whether its bytes came again, records do
+    not tell.
+    """
 
     seq: int = 0
     intents: dict[Hash, IntentRow] = field(default_factory=dict)
     submissions: dict[str, SubmissionRow] = field(default_factory=dict)
+    erased: dict[Hash, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.intents) + len(self.submissions) + len(self.erased)
 
     def take(self, record: Record) -> None:
         """Take the next record.
@@ -43,9 +61,11 @@ class DerivedRows:
                         raise Damage(f"record {record.seq} opens an intent a second time")
                     self.intents[opened.intent] = IntentRow(opened_seq=record.seq, index=index)
                 self._abandon(record.abandoned)
-            case Receipt():
+            case Receipt() | KernelReceipt():
                 self._settle(record)
                 self._abandon(record.abandoned)
+            case Control(action=action, value=bytes(value)) if action == ERASE:
+                self.erased[Hash(value)] = record.seq
             case Event(submission_id=str(name)):
                 payload = submission_hash(record.schema, slot_hash(record.value))
                 self.submissions[name] = SubmissionRow(
@@ -54,7 +74,7 @@ class DerivedRows:
             case _:
                 pass
 
-    def _settle(self, record: Receipt) -> None:
+    def _settle(self, record: Receipt | KernelReceipt) -> None:
         before = self._known(record.intent)
         if before.settled_seq is not None:
             raise Damage(
@@ -109,6 +129,7 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
             if store.intent(intent) is None:
                 yield f"intent {hash_text(intent)} has no row: expected {_shown(expected)}"
     yield from _submission_differences(store, rows)
+    yield from _erased_differences(store, rows)
 
 
 def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
@@ -150,3 +171,24 @@ def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
         for name, expected in rows.submissions.items():
             if store.submission(name) is None:
                 yield f"submission {name!r} has no row: expected record {expected.seq}"
+
+
+def _erased_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
+    """A value that was erased has its row, or its bytes again; never both."""
+    for value, found in store.erasures():
+        if found.seq > rows.seq:
+            continue
+        derived = rows.erased.get(value)
+        if derived is None:
+            yield f"value {hash_text(value)} has a row, and record {found.seq} does not erase it"
+        elif found.seq != derived:
+            yield (
+                f"value {hash_text(value)}: expected erased by record {derived}, "
+                f"found by record {found.seq}"
+            )
+        elif store.has_blob(value) and store.erased(value) == found:
+            yield f"value {hash_text(value)} is erased by record {derived}, and its bytes are there"
+    for value, seq in rows.erased.items():
+        if not (store.erased(value) or store.has_blob(value) or store.erased(value)):
+            # Asked twice: between the first two questions a newer record may have erased it again.
+            yield f"value {hash_text(value)} has no row: expected erased by record {seq}"

@@ -1,37 +1,55 @@
-"""One LMDB environment: how it is opened, shared, read and written, and what its errors mean.
+"""One LMDB environment: opened, read, written, compacted (spec/store.md, ST-10 to ST-19).
 
-LMDB answers with an error code where it can tell and ends the process with a signal where it cannot
-(a page that is not in the file). What can be seen beforehand is looked at before it is opened.
-Nothing of ``lmdb.Error`` leaves this file (spec/store.md, ST-10 to ST-19).
+LMDB answers with an error code where it can tell (``lmdb_errors``) and ends the process with a
+signal where it cannot: what can be seen before it is opened is looked at (``first_look``). Nothing
+of ``lmdb.Error`` leaves this file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import enum
-import errno
 import os
-import struct
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 import lmdb
-from lmdb import verify as lmdb_verify
 
 from aos.errors import AosError, Damage, Refused, Unavailable, sentence
-from aos.store.errors import CommitFailed, NoRoom
+from aos.store.compact import copy_rows
+from aos.store.first_look import (
+    DATA_NAME,
+    LOCK_NAME,
+    check_file,
+    leave_mark,
+    look,
+    take_mark,
+    vouch,
+)
+from aos.store.lmdb_errors import (
+    commit_failed,
+    failed_before,
+    failure,
+    found_no_room,
+    no_room,
+    unopened,
+)
+from aos.store.room import FULL, allocate
 
-DATA_NAME: Final = "data.mdb"
-LOCK_NAME: Final = "lock.mdb"
+COMPACT_NAME: Final = "data.mdb.compact"
 
 MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
 """Address space to reserve: 1 TiB, or less where a limit of the process forbids it."""
 
 READERS_MAX: Final = 512
-TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "notes", "meta")
+
+TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
+LATER_TABLES: Final = ("notes", "erased")
+"""Tables that the store of an earlier release may lack. A writer makes them when it opens one; for
+a reader, one that is not there is empty."""
+
 FORMAT: Final = b"1"
 _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16
@@ -51,47 +69,50 @@ class Access(enum.Enum):
 class Environment:
     """An open environment, shared by all stores of this process on one folder."""
 
-    def __init__(self, folder: Path, access: Access) -> None:
+    def __init__(self, folder: Path, access: Access, *, looks: bool = True) -> None:
         self.folder = folder
         self.where = str(folder)
         self.readonly = access is Access.READ
         self.users = 1
         self.tables: dict[str, Table] = {}
+        self._data, self._lock = str(folder / DATA_NAME), str(folder / LOCK_NAME)
+        self._looks = looks
         self._swap = threading.Lock()
         self._has_failed = False
-        self._is_lockless = self.readonly and not (folder / LOCK_NAME).exists()
-        self._raw = self._open(access)
-        stat = (folder / DATA_NAME).stat()
-        self.identity = (os.getpid(), stat.st_dev, stat.st_ino)
+        self._vouching: int | None = None
+        self._is_lockless = self.readonly and not os.path.exists(self._lock)  # noqa: PTH110  # asked at each read
+        self._file: tuple[int, int] | None = None
+        self._raw = self._open(access, looks=looks)
+        self.key = folder_key(folder)
 
     def read(self, take: Callable[[Txn], T]) -> T:
         """Return ``take(transaction)``; it must copy what it needs and be quick about it.
 
-        It may be called twice.
+        It may be called twice, and must look into ``tables`` only then.
 
         Raises:
             Damage, Unavailable: In place of every ``lmdb.Error``.
         """
         is_second = False
         while True:
-            if self._is_lockless and (self.folder / LOCK_NAME).exists():
-                self._reopen()
-            raw, was_lockless = self._raw, self._is_lockless
+            raw = self._raw
             try:
                 with raw.begin() as txn:
                     result = take(txn)
             except lmdb.ReadersFullError as error:
                 if is_second or not raw.reader_check():
-                    raise self._failure(error) from error
+                    raise failure(error, self.folder) from error
                 is_second = True
                 continue
             except lmdb.Error as error:
-                if raw is not self._raw:
-                    continue
-                raise self._failure(error) from error
-            # A writer that came meanwhile did not know of this transaction: what was read may mix.
-            if not (was_lockless and (self.folder / LOCK_NAME).exists()):
-                return result
+                if raw is self._raw and not self._is_outdated():
+                    raise failure(error, self.folder) from error
+            else:
+                if raw is self._raw and not self._is_outdated():
+                    return result
+            # A writer that came meanwhile did not know of this transaction, so that what was read
+            # may mix; or what was read is not the store any more.
+            self._reopen()
 
     @contextlib.contextmanager
     def write(self, needed: int) -> Iterator[Txn]:
@@ -102,12 +123,19 @@ class Environment:
         """
         assert not self.readonly, "written to, and opened for reading"
         if self._has_failed:
-            raise self._failed_before()
+            raise failed_before(self.folder)
         try:
             with self._raw.begin(write=True) as txn:
                 yield txn
         except lmdb.Error as error:
             raise self._commit_failure(error, needed) from error
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is such a table: for a reader, a writer may have made it since."""
+        if name not in self.tables:
+            with contextlib.suppress(lmdb.NotFoundError), self._swap:
+                self.tables[name] = self._raw.open_db(name.encode(), create=False)
+        return name in self.tables
 
     def reader_check(self) -> int:
         """Clear the slots of readers that died; return how many."""
@@ -116,24 +144,82 @@ class Environment:
         try:
             return self._raw.reader_check()
         except lmdb.Error as error:
-            raise self._failure(error) from error
+            raise failure(error, self.folder) from error
+
+    def compact(self) -> None:
+        """Replace the file by one that holds the rows and nothing else (ST-50 to ST-53).
+
+        Raises:
+            NoRoom: There is none for the copy beside the file. Nothing has changed.
+            Damage: A row cannot be read, or the copy not be written. Nothing has changed.
+            Unavailable: The copy cannot take the file's place, or that cannot be synced.
+        """
+        assert not self.readonly, "compacted, and opened for reading"
+        if self._has_failed:
+            raise failed_before(self.folder)
+        target = self.folder / COMPACT_NAME
+        target.unlink(missing_ok=True)
+        try:
+            copy_rows(self._raw, self.tables, target, again=("system", _FORMAT_KEY))
+        except lmdb.Error as error:
+            target.unlink(missing_ok=True)
+            raise self._copy_failure(error) from error
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        self._close_raw()
+        try:
+            target.replace(self._data)
+            _sync_folder(self.folder)
+        except OSError as error:
+            what = f"the compact copy cannot take the place of the file: {error.strerror}"
+            raise Unavailable(sentence(what, where=self.where, hint="look at the disk")) from error
+        finally:
+            self._raw = self._open(Access.WRITE, looks=False)
 
     def close(self) -> None:
+        self._close_raw()
+        if not self.readonly and not self._has_failed:
+            leave_mark(self.folder)
+
+    def _close_raw(self) -> None:
         self._raw.close()
+        if self._vouching is not None:
+            os.close(self._vouching)
+            self._vouching = None
+
+    def _file_now(self) -> tuple[int, int] | None:
+        """Which data file lies in the folder; None for none."""
+        try:
+            stat = os.stat(self._data)  # noqa: PTH116  # asked at each read
+        except FileNotFoundError:
+            return None
+        return stat.st_dev, stat.st_ino
 
     # Opening
 
-    def _open(self, access: Access) -> lmdb.Environment:
+    def _open(self, access: Access, *, looks: bool) -> lmdb.Environment:
         try:
             if access is Access.CREATE:
                 self.folder.mkdir(mode=0o700, exist_ok=True)
             else:
                 check_file(self.folder)
+            if not self._is_lockless:
+                self._ready_lock_file()
+            if access is not Access.CREATE and looks:
+                look(self.folder)
+            if not self.readonly:
+                # From here on the file may be left in any way; and a copy that nobody finished is
+                # taken away, because it may hold what was erased since.
+                take_mark(self.folder)
+                (self.folder / COMPACT_NAME).unlink(missing_ok=True)
+            # Asked first: if another file takes its place right now, it is opened once more.
+            self._file = self._file_now()
             raw = self._open_raw()
         except lmdb.Error as error:
             raise self._opening_failure(error, access) from error
         except OSError as error:
-            raise self._unopened(error) from error
+            raise unopened(error, self.folder) from error
         try:
             if access is Access.CREATE:
                 self._create_tables(raw)
@@ -153,11 +239,31 @@ class Environment:
             raise self._opening_failure(error, access) from error
         except OSError as error:
             raw.close()
-            raise self._unopened(error) from error
+            raise unopened(error, self.folder) from error
         except AosError:
             raw.close()
             raise
+        if self._looks and not self._is_lockless:
+            self._vouching = vouch(self.folder)
         return raw
+
+    def _ready_lock_file(self) -> None:
+        """See that the lock file lies on the disk: LMDB writes to it through a memory map, and on a
+        full disk a page that is a hole would end the process (ST-14a).
+
+        Raises:
+            NoRoom: There is no room for it.
+        """
+        try:
+            fd = os.open(self._lock, os.O_RDWR | (0 if self.readonly else os.O_CREAT), 0o600)
+            try:
+                allocate(fd, _lock_bytes())
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno in FULL:
+                raise no_room("no room to open the store", self.folder, _lock_bytes()) from error
+            # Whatever else is wrong with it, LMDB finds too.
 
     def _open_raw(self) -> lmdb.Environment:
         for size in MAP_BYTES:
@@ -169,7 +275,7 @@ class Environment:
                     create=False,
                     mode=0o700,
                     max_readers=READERS_MAX,
-                    max_dbs=len(TABLES),
+                    max_dbs=len(TABLES) + len(LATER_TABLES),
                     lock=not self._is_lockless,
                     lib_version=_LIB_VERSION,
                 )
@@ -187,20 +293,17 @@ class Environment:
     def _create_tables(self, raw: lmdb.Environment) -> None:
         """Make what is missing; an interrupted making goes on where it stopped."""
         with raw.begin(write=True) as txn:
-            for name in TABLES:
+            for name in (*TABLES, *LATER_TABLES):
                 self.tables[name] = raw.open_db(name.encode(), txn=txn)
             if txn.get(b"head", db=self.tables["system"]) is not None:
                 raise Refused(sentence("a store with a journal is here already", where=self.where))
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
         # The files are synced by LMDB, their names in the folder are not.
-        for folder in (self.folder, self.folder.parent):
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        _sync_folder(self.folder)
+        _sync_folder(self.folder.parent)
 
     def _open_tables(self, raw: lmdb.Environment) -> None:
+        self.tables = {}
         for name in TABLES:
             # In a transaction of its own: a handle dies with a read transaction that is given.
             self.tables[name] = raw.open_db(name.encode(), create=False)
@@ -216,230 +319,76 @@ class Environment:
                     hint="a newer release wrote it, or it is damaged",
                 )
             )
+        for name in LATER_TABLES:
+            with contextlib.suppress(lmdb.NotFoundError):
+                self.tables[name] = raw.open_db(name.encode(), create=False)
+        missing = [name for name in LATER_TABLES if name not in self.tables]
+        if missing and not self.readonly:
+            with raw.begin(write=True) as txn:
+                for name in missing:
+                    self.tables[name] = raw.open_db(name.encode(), txn=txn)
+
+    def _is_outdated(self) -> bool:
+        """Whether a writer has made the lock file since, or put another data file in its place."""
+        if not self.readonly:
+            return False
+        if self._is_lockless and os.path.exists(self._lock):  # noqa: PTH110  # asked at each read
+            return True
+        # Where there is none any more, what is open stays readable.
+        return self._file_now() not in (self._file, None)
 
     def _reopen(self) -> None:
-        """Go from no lock file to the one that a writer has made."""
+        """Go on to the files that lie in the folder now."""
         with self._swap:
-            if not self._is_lockless:
+            if not self._is_outdated():
                 return
-            self._raw.close()
-            self._is_lockless = False
-            self._raw = self._open(Access.READ)
+            self._close_raw()
+            self._is_lockless = not os.path.exists(self._lock)  # noqa: PTH110
+            self._raw = self._open(Access.READ, looks=self._looks)
 
-    # What an error means
-
-    def _failed_before(self) -> CommitFailed:
-        return CommitFailed(
-            sentence(
-                "an earlier commit failed, so that this store is of no more use",
-                where=self.where,
-                hint="start again: the world reopens at its last durable record",
-            )
-        )
-
-    def _unopened(self, error: OSError) -> Unavailable:
-        what = f"the store cannot be opened: {error.strerror}"
-        return Unavailable(sentence(what, where=self.where))
+    # Failures
 
     def _opening_failure(self, error: lmdb.Error, access: Access) -> AosError:
-        if access is Access.CREATE:
-            made = self._commit_failure(error, _EMPTY_ROOM)
-            if isinstance(made, NoRoom):
-                return made
-        return self._failure(error)
-
-    def _failure(self, error: lmdb.Error) -> AosError:
-        """The error of a read, or of opening."""
-        if isinstance(error, lmdb.PanicError):
-            return self._failed_before()
-        for kind, what, hint in _UNAVAILABLE:
-            if isinstance(error, kind):
-                return Unavailable(sentence(what, where=self.where, hint=hint))
-        if error.code in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return Unavailable(
-                sentence(
-                    f"no permission: {error}",
-                    where=self.where,
-                    hint=f"a reader too must be able to write {LOCK_NAME}; or read a copy",
-                )
-            )
-        if error.code == 0:
-            return Unavailable(sentence(f"the store is not usable: {error}", where=self.where))
-        return Damage(
-            sentence(
-                f"the store cannot be read: {error}",
-                where=self.where,
-                hint=f"{DATA_NAME} is damaged, or the disk is: restore a backup",
-            )
-        )
+        if access is not Access.READ and found_no_room(error, self.folder, _EMPTY_ROOM):
+            return no_room(f"no room to open the store ({error})", self.folder, _EMPTY_ROOM)
+        return failure(error, self.folder)
 
     def _commit_failure(self, error: lmdb.Error, needed: int) -> AosError:
-        free = _free_bytes(self.folder)
-        # A short write says "input/output error", as a broken disk does: what is left tells.
-        is_full = error.code in (errno.ENOSPC, errno.EDQUOT)
-        if is_full or (error.code == errno.EIO and free < needed):
-            return NoRoom(
-                sentence(
-                    f"no room to commit ({error})",
-                    where=self.where,
-                    expected=f"about {needed} bytes",
-                    found=f"{free} bytes free",
-                    hint="make room; nothing is lost and nothing was acknowledged",
-                ),
-                needed=needed,
-                free=free,
-            )
+        if found_no_room(error, self.folder, needed) and not self._is_dead():
+            return no_room(f"no room to commit ({error})", self.folder, needed)
         self._has_failed = True
-        hint = "look at the disk; the world reopens at its last durable record"
-        if isinstance(error, lmdb.MapFullError):
-            hint = "the address space of this process is used up: ulimit -v unlimited"
-        return CommitFailed(sentence(f"the commit failed: {error}", where=self.where, hint=hint))
+        return commit_failed(error, self.folder)
+
+    def _copy_failure(self, error: lmdb.Error) -> AosError:
+        needed = os.stat(self._data).st_size  # noqa: PTH116
+        if found_no_room(error, self.folder, needed):
+            return no_room(f"no room for a compact copy ({error})", self.folder, needed)
+        return failure(error, self.folder)
+
+    def _is_dead(self) -> bool:
+        """Whether LMDB refuses every further write: it was the meta page that it could not write,
+        and nobody knows what of it is on the disk (ST-4b)."""
+        try:
+            self._raw.begin(write=True).abort()
+        except lmdb.Error:
+            return True
+        return False
 
 
-_UNAVAILABLE: Final = (
-    (
-        lmdb.ReadersFullError,
-        f"more than {READERS_MAX} readers at once",
-        "end some of them",
-    ),
-    (
-        lmdb.MapResizedError,
-        "the store has outgrown what this process reserved for it",
-        "open it again, with ulimit -v unlimited",
-    ),
-    (
-        lmdb.MemoryError,
-        "no memory to read the store",
-        "close other programs",
-    ),
-)
+def folder_key(folder: Path) -> tuple[int, int, int]:
+    """A folder by any of its names, in this process and not in one that was forked off it."""
+    stat = folder.stat()
+    return os.getpid(), stat.st_dev, stat.st_ino
 
 
-# Sharing: LMDB may have an environment open once in a process.
-
-_open: Final[dict[tuple[int, int, int], Environment]] = {}
-_registry = threading.Lock()
-
-
-def acquire(folder: Path, access: Access) -> Environment:
-    """Open the environment in ``folder``, or join the one that this process has open.
-
-    Give it back with ``release``. Not to be used across a fork.
-    """
-    with _registry:
-        found = _find(folder)
-        if found is None:
-            made = Environment(folder, access)
-            _open[made.identity] = made
-            return made
-        if access is Access.CREATE:
-            raise Refused(sentence("a store is here already, and open", where=str(folder)))
-        if access is Access.WRITE and found.readonly:
-            raise Unavailable(
-                sentence(
-                    "this process has the store open for reading, and cannot write it beside",
-                    where=str(folder),
-                    hint="close it first",
-                )
-            )
-        found.users += 1
-        return found
+def _lock_bytes() -> int:
+    """How long LMDB makes its lock file: a head, and a cache line for each reader."""
+    return 128 + 64 * READERS_MAX
 
 
-def release(environment: Environment) -> None:
-    with _registry:
-        environment.users -= 1
-        if not environment.users:
-            del _open[environment.identity]
-            environment.close()
-
-
-def _find(folder: Path) -> Environment | None:
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        stat = (folder / DATA_NAME).stat()
-    except OSError:
-        return None
-    return _open.get((os.getpid(), stat.st_dev, stat.st_ino))
-
-
-# What can be seen without LMDB
-
-_META: Final = struct.Struct(("<" if sys.byteorder == "little" else ">") + "16xII8x8xI92xQQ")
-"""What matters of an LMDB 0.9 meta page: magic, version, page size, last page, transaction."""
-
-_MAGIC: Final = 0xBEEFC0DE
-
-
-def check_file(folder: Path) -> None:
-    """Look whether the data file is there and as long as its last commit left it.
-
-    LMDB takes a file that was cut off for whole, and dies of SIGBUS when it reads beyond the end.
-
-    Raises:
-        Damage: It is missing, empty or cut off.
-        OSError: It cannot be looked at.
-    """
-    path = folder / DATA_NAME
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        raise Damage(
-            sentence("the store's data file is missing", where=str(path), hint="restore a backup")
-        ) from None
-    try:
-        expected = _committed_bytes(fd)
-        size = os.fstat(fd).st_size  # after the metas: a writer may be at work
+        os.fsync(fd)
     finally:
         os.close(fd)
-    if size == 0:
-        raise Damage(
-            sentence("the store's data file is empty", where=str(path), hint="restore a backup")
-        )
-    if expected is not None and size < expected:
-        # Pages that are free may lie beyond the end; if one is in use, the walk finds it.
-        problems = structure_problems(folder)
-        if problems:
-            raise Damage(
-                sentence(
-                    "the store's data file is cut off",
-                    where=str(path),
-                    expected=f"{expected} bytes",
-                    found=f"{size} bytes: {problems[0]}",
-                    hint="restore a backup",
-                )
-            )
-
-
-def _committed_bytes(fd: int) -> int | None:
-    """How long the newer meta page says the file is; None where LMDB itself will refuse it."""
-    newest, last_page = -1, 0
-    offset, page_bytes = 0, 0
-    for _ in range(2):
-        data = os.pread(fd, _META.size, offset)
-        if len(data) < _META.size:
-            return None
-        magic, _version, page_bytes, last, txn = _META.unpack(data)
-        if magic != _MAGIC:
-            return None
-        if txn > newest:
-            newest, last_page = txn, last
-        offset = page_bytes
-    return int((last_page + 1) * page_bytes)
-
-
-def structure_problems(folder: Path) -> list[str]:
-    """Walk every page of the data file without LMDB; return what is wrong with it.
-
-    It takes about a second for 10 MB, survives any bytes, and is right only while nobody writes.
-    """
-    try:
-        problems = lmdb_verify.verify(str(folder))  # type: ignore[no-untyped-call]  # it has no types
-    except lmdb_verify.VerifyError as error:
-        return [str(error)]
-    return [str(problem) for problem in problems]
-
-
-def _free_bytes(folder: Path) -> int:
-    stat = os.statvfs(folder)
-    blocks = stat.f_bfree if os.geteuid() == 0 else stat.f_bavail
-    return blocks * stat.f_frsize

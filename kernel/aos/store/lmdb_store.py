@@ -8,6 +8,7 @@ Its tables:
     blobs        content hash                         the bytes
     intents      intent hash                          IntentRow
     submissions  submission id                        SubmissionRow
+    erased       content hash                         ErasedRow
     notes        a record's sequence (u64, big end)   words about it, UTF-8
     meta         name                                 what the host put there
 """
@@ -22,8 +23,9 @@ from typing import Final, Self, TypeVar
 
 from aos.core.frame import Frame, Head, read_frame
 from aos.errors import Damage, Unavailable, sentence
-from aos.store.environment import Access, Environment, Txn, acquire, release
-from aos.store.rows import KEY_BYTES_MAX, IntentRow, SubmissionRow, submission_key
+from aos.store.environment import Access, Environment, Txn
+from aos.store.rows import KEY_BYTES_MAX, ErasedRow, IntentRow, SubmissionRow, submission_key
+from aos.store.shared import acquire, compact, release
 from aos.store.store import (
     NO_NOTES,
     Sealed,
@@ -31,6 +33,7 @@ from aos.store.store import (
     check_expected,
     check_group,
     checked_blob,
+    erasing,
     intent_changes,
     missing_frame,
     submission_changes,
@@ -70,14 +73,19 @@ class LmdbStore:
         return cls(acquire(folder, Access.CREATE), readonly=False)
 
     @classmethod
-    def open(cls, folder: Path, *, readonly: bool = False) -> Self:
+    def open(cls, folder: Path, *, readonly: bool = False, looks: bool = True) -> Self:
         """Open the store in ``folder``. For reading, no file is made.
+
+        A file that is not as a writer left it is read by a child first (ST-18a), unless ``looks``
+        is False: then a damaged one may end this process by a signal.
 
         Raises:
             Damage: There is no whole store.
+            NoRoom: A writer found none for what it must write first.
             Unavailable: It cannot be opened by this process, or not now.
         """
-        return cls(acquire(folder, Access.READ if readonly else Access.WRITE), readonly=readonly)
+        access = Access.READ if readonly else Access.WRITE
+        return cls(acquire(folder, access, looks=looks), readonly=readonly)
 
     def __enter__(self) -> Self:
         return self
@@ -108,8 +116,9 @@ class LmdbStore:
         frames = [(_key(each.frame.header.first), each.frame.to_bytes()) for each in group]
         blobs = {key: data for each in group for key, data in each.blobs.items()}
         check_blobs(blobs)
+        erased = [erasing(each) for each in group]
         submissions = submission_changes(group)
-        opened = sum(len(each.opened) + len(each.settled) for each in group)
+        opened = sum(len(each.opened) + len(each.settled) + len(each.erased) for each in group)
         texts = [(_key(seq), text.encode(errors="replace")) for seq, text in notes.items()]
         rows = len(frames) + len(blobs) + len(submissions) + len(texts) + opened
         needed = sum(len(data) for _, data in (*frames, *texts)) + sum(map(len, blobs.values()))
@@ -119,8 +128,10 @@ class LmdbStore:
             for key, data in frames:
                 if not txn.put(key, data, append=True, db=tables["frames"]):
                     raise self._stored_already(key)
-            for blob, data in blobs.items():
-                txn.put(blob, data, overwrite=False, db=tables["blobs"])
+            for sealed, values in zip(group, erased, strict=True):
+                for value, seq in values.items():
+                    self._erase(txn, value, seq)
+                self._keep(txn, sealed.blobs)
             intents = intent_changes(group, lambda each: self._intent(txn, each), self.where)
             for intent, row in intents.items():
                 txn.put(intent, row.to_bytes(), db=tables["intents"])
@@ -197,14 +208,18 @@ class LmdbStore:
     # Blobs
 
     def blob(self, hash: Hash) -> bytes:
-        blobs = self._environment.tables["blobs"]
-        return checked_blob(self._read(lambda txn: txn.get(hash, db=blobs)), hash, self.where)
+        def take(txn: Txn) -> tuple[bytes | None, ErasedRow | None]:
+            data = txn.get(hash, db=self._environment.tables["blobs"])
+            return data, None if data is not None else self._erased(txn, hash)
+
+        data, erased = self._read(take)
+        if data is None and erased is None and self._environment.has_table("erased"):
+            data, erased = self._read(take)
+        return checked_blob(data, hash, erased, self.where)
 
     def has_blob(self, hash: Hash) -> bool:
-        blobs = self._environment.tables["blobs"]
-
         def take(txn: Txn) -> bool:
-            with txn.cursor(db=blobs) as cursor:
+            with txn.cursor(db=self._environment.tables["blobs"]) as cursor:
                 return cursor.set_key(hash)
 
         return self._read(take)
@@ -216,11 +231,40 @@ class LmdbStore:
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
         self._check_writable()
         check_blobs(blobs)
-        table = self._environment.tables["blobs"]
         needed = sum(map(len, blobs.values())) + len(blobs) * _ROW_ROOM
         with self._environment.write(needed) as txn:
-            for key, data in blobs.items():
-                txn.put(key, data, overwrite=False, db=table)
+            self._keep(txn, blobs)
+
+    def erased(self, hash: Hash) -> ErasedRow | None:
+        if not self._has("erased"):
+            return None
+        return self._read(lambda txn: self._erased(txn, hash))
+
+    def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
+        for key, data in self._scan("erased"):
+            yield Hash(key), self._erased_row(Hash(key), data)
+
+    def _keep(self, txn: Txn, blobs: Mapping[Hash, bytes]) -> None:
+        """Store what is not there yet. What was erased and comes again is there again."""
+        tables = self._environment.tables
+        for key, data in blobs.items():
+            if txn.put(key, data, overwrite=False, db=tables["blobs"]):
+                txn.delete(key, db=tables["erased"])
+
+    def _erase(self, txn: Txn, value: Hash, seq: int) -> None:
+        tables = self._environment.tables
+        data, before = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
+        size = len(data) if data is not None else before.size if before else 0
+        txn.delete(value, db=tables["blobs"])
+        txn.put(value, ErasedRow(seq=seq, size=size).to_bytes(), db=tables["erased"])
+
+    def _erased(self, txn: Txn, hash: Hash) -> ErasedRow | None:
+        table = self._environment.tables.get("erased")
+        data = None if table is None else txn.get(hash, db=table)
+        return None if data is None else self._erased_row(hash, data)
+
+    def _erased_row(self, hash: Hash, data: bytes) -> ErasedRow:
+        return self._named(f"erased value {hash_text(hash)}", ErasedRow.from_bytes, data)
 
     # Derived rows
 
@@ -235,8 +279,7 @@ class LmdbStore:
         key = submission_key(submission_id)
         if key is None:
             return None
-        table = self._environment.tables["submissions"]
-        data = self._read(lambda txn: txn.get(key, db=table))
+        data = self._get("submissions", key)
         return None if data is None else self._submission_row(key, data)
 
     def submissions(self) -> Iterator[SubmissionRow]:
@@ -256,13 +299,11 @@ class LmdbStore:
     # Beside the journal
 
     def note(self, seq: int) -> str | None:
-        table = self._environment.tables["notes"]
-        data = self._read(lambda txn: txn.get(_key(seq), db=table))
+        data = self._get("notes", _key(seq)) if self._has("notes") else None
         return None if data is None else data.decode(errors="replace")
 
     def meta_get(self, name: str) -> bytes | None:
-        table = self._environment.tables["meta"]
-        return self._read(lambda txn: txn.get(_name(name), db=table))
+        return self._get("meta", _name(name))
 
     def meta_put(self, name: str, value: bytes) -> None:
         self._check_writable()
@@ -279,6 +320,10 @@ class LmdbStore:
         self._check_open()
         return (self.folder / "data.mdb").stat().st_size
 
+    def compact(self) -> None:
+        self._check_writable()
+        compact(self._environment)
+
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
@@ -288,8 +333,18 @@ class LmdbStore:
         self._check_open()
         return self._environment.read(take)
 
+    def _get(self, table: str, key: bytes) -> bytes | None:
+        return self._read(lambda txn: txn.get(key, db=self._environment.tables[table]))
+
+    def _has(self, table: str) -> bool:
+        """Whether there is such a table; one that is not is empty (ST-10a)."""
+        self._check_open()
+        return self._environment.has_table(table)
+
     def _scan(self, table: str, *, values: bool = True) -> Iterator[tuple[bytes, bytes]]:
         """All rows of a table, ascending, in one transaction for each ``SLICE_ROWS``."""
+        if not self._has(table):
+            return
         after = b"\0"
         while True:
             found = self._read(partial(self._rows, table=table, start=after, values=values))
@@ -302,10 +357,16 @@ class LmdbStore:
         self, txn: Txn, *, table: str, start: bytes, values: bool
     ) -> list[tuple[bytes, bytes]]:
         found: list[tuple[bytes, bytes]] = []
+        least = start
         with txn.cursor(db=self._environment.tables[table]) as cursor:
             is_there = cursor.set_range(start)
             while is_there and len(found) < SLICE_ROWS:
-                found.append((cursor.key(), cursor.value() if values else b""))
+                key = cursor.key()
+                if key < least:
+                    # Where a page stands in two places, a scan would go round for ever.
+                    raise self._out_of_order(table, key)
+                found.append((key, cursor.value() if values else b""))
+                least = key + b"\0"
                 is_there = cursor.next()
         return found
 
@@ -316,6 +377,15 @@ class LmdbStore:
             raise Damage(
                 sentence(f"{what}: {error}", where=self.where, hint="restore a backup")
             ) from error
+
+    def _out_of_order(self, table: str, key: bytes) -> Damage:
+        return Damage(
+            sentence(
+                f"the rows of {table} are out of order at {key.hex()}",
+                where=self.where,
+                hint="the store's file is damaged: restore a backup",
+            )
+        )
 
     def _stored_already(self, key: bytes) -> Damage:
         return Damage(

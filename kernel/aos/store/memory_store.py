@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aos.core.frame import Frame, Head
 from aos.errors import Unavailable
-from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
     Sealed,
@@ -16,6 +16,7 @@ from aos.store.store import (
     check_expected,
     check_group,
     checked_blob,
+    erasing,
     intent_changes,
     missing_frame,
     submission_changes,
@@ -36,6 +37,7 @@ class MemoryStore:
         self._blobs: dict[Hash, bytes] = {}
         self._intents: dict[Hash, IntentRow] = {}
         self._submissions: dict[str, SubmissionRow] = {}
+        self._erased: dict[Hash, ErasedRow] = {}
         self._notes: dict[int, str] = {}
         self._meta: dict[str, bytes] = {}
         self._is_closed = False
@@ -62,11 +64,23 @@ class MemoryStore:
             for sealed in group:
                 self._frames[sealed.frame.header.first] = sealed.frame
                 self._firsts.append(sealed.frame.header.first)
-                self._blobs.update(sealed.blobs)
+                for value, seq in erasing(sealed).items():
+                    self._erase(value, seq)
+                self._keep(sealed.blobs)
             self._intents.update(intents)
             self._submissions.update(submission_changes(group))
             self._notes.update(notes)
             self._head = head
+
+    def _erase(self, value: Hash, seq: int) -> None:
+        before, data = self._erased.get(value), self._blobs.pop(value, None)
+        size = len(data) if data is not None else before.size if before else 0
+        self._erased[value] = ErasedRow(seq=seq, size=size)
+
+    def _keep(self, blobs: Mapping[Hash, bytes]) -> None:
+        self._blobs.update(blobs)
+        for key in blobs:
+            self._erased.pop(key, None)
 
     def note(self, seq: int) -> str | None:
         return self._notes.get(seq)
@@ -98,7 +112,9 @@ class MemoryStore:
 
     def blob(self, hash: Hash) -> bytes:
         self._check_open()
-        return checked_blob(self._blobs.get(hash), hash, WHERE)
+        with self._lock:
+            data, erased = self._blobs.get(hash), self._erased.get(hash)
+        return checked_blob(data, hash, erased, WHERE)
 
     def has_blob(self, hash: Hash) -> bool:
         self._check_open()
@@ -114,7 +130,7 @@ class MemoryStore:
         self._check_open()
         check_blobs(blobs)
         with self._lock:
-            self._blobs.update(blobs)
+            self._keep(blobs)
 
     def intent(self, hash: Hash) -> IntentRow | None:
         self._check_open()
@@ -124,6 +140,16 @@ class MemoryStore:
         self._check_open()
         with self._lock:
             rows = sorted(self._intents.items(), key=lambda item: item[0])
+        yield from rows
+
+    def erased(self, hash: Hash) -> ErasedRow | None:
+        self._check_open()
+        return self._erased.get(hash)
+
+    def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._erased.items(), key=lambda item: item[0])
         yield from rows
 
     def submission(self, submission_id: str) -> SubmissionRow | None:
@@ -153,6 +179,9 @@ class MemoryStore:
         with self._lock:
             frames = sum(len(each.to_bytes()) for each in self._frames.values())
             return frames + sum(map(len, self._blobs.values()))
+
+    def compact(self) -> None:
+        self._check_open()
 
     def close(self) -> None:
         self._is_closed = True

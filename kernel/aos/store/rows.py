@@ -1,10 +1,12 @@
-"""The derived rows: what the records say of one intent or one submission (spec/store.md, ST-30).
+"""The derived rows: what the records say of one intent, one submission, one value that was erased
+(spec/store.md, ST-30).
 
 They hold nothing that the records do not: readers find by them what they would else search for.
 Numbers are big end first:
 
     IntentRow       opened_seq u64, index u32, settled_seq u64 or 0, abandoned u8, receipt digest 32
     SubmissionRow   seq u64, payload hash 32
+    ErasedRow       seq u64, size u64
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ KEY_BYTES_MAX: Final = 511
 
 _INTENT: Final = struct.Struct(">QIQB32s")
 _SUBMISSION: Final = struct.Struct(">Q32s")
+_ERASED: Final = struct.Struct(">QQ")
 _NO_RECEIPT: Final = bytes(HASH_BYTES)
 
 
@@ -97,6 +100,26 @@ class SubmissionRow:
             )
         seq, payload = _SUBMISSION.unpack(data)
         return cls(submission_id=name, seq=seq, payload=Hash(payload))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedRow:
+    """A value whose bytes are gone: ``seq`` is the record that erased them, the newest if there are
+    several, ``size`` how many bytes were there; 0 if there never were any."""
+
+    seq: int
+    size: int
+
+    def to_bytes(self) -> bytes:
+        return _ERASED.pack(self.seq, self.size)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ErasedRow:
+        """Raises: Damage."""
+        if len(data) != _ERASED.size:
+            raise Damage(f"an erased value's row: expected {_ERASED.size} bytes, found {len(data)}")
+        seq, size = _ERASED.unpack(data)
+        return cls(seq=seq, size=size)
 
 
 def submission_key(submission_id: str) -> bytes | None:

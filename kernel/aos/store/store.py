@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from aos.core.frame import NO_FRAME, Frame, Head, Tip
-from aos.errors import Damage, sentence
-from aos.store.rows import IntentRow, SubmissionRow
+from aos.core.inputs import ERASE
+from aos.core.records import Control, from_bytes
+from aos.errors import Damage, Erased, sentence
+from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
 
 
@@ -52,7 +54,11 @@ class Submitted(Protocol):
 
 
 class Sealed(Protocol):
-    """A frame and what becomes durable with it, as ``Kernel.seal`` gives it."""
+    """A frame and what becomes durable with it, as ``Kernel.seal`` gives it.
+
+    ``erased`` are the values whose bytes go when the frame comes, each by a record in it. A value
+    that is among ``blobs`` too came after it was erased, and stays.
+    """
 
     @property
     def frame(self) -> Frame: ...
@@ -68,6 +74,8 @@ class Sealed(Protocol):
     def abandoned(self) -> Sequence[Hash]: ...
     @property
     def submissions(self) -> Sequence[Submitted]: ...
+    @property
+    def erased(self) -> Sequence[Hash]: ...
 
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
@@ -125,6 +133,7 @@ class Store(Protocol):
         """Return the bytes with this content hash.
 
         Raises:
+            Erased: They were erased, and did not come again.
             Damage: They are missing or altered.
         """
         ...
@@ -145,6 +154,14 @@ class Store(Protocol):
 
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
         """Yield the rows of all intents, ascending by hash."""
+        ...
+
+    def erased(self, hash: Hash) -> ErasedRow | None:
+        """Return by which record the value was erased; None where it was not, or came again."""
+        ...
+
+    def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
+        """Yield the rows of all erased values, ascending by hash."""
         ...
 
     def submission(self, submission_id: str) -> SubmissionRow | None: ...
@@ -171,6 +188,16 @@ class Store(Protocol):
 
     def size_bytes(self) -> int:
         """How much room the store takes."""
+        ...
+
+    def compact(self) -> None:
+        """Leave in the store's file nothing but its rows: no bytes that were erased or replaced.
+
+        Raises:
+            Unavailable: This process has the store open elsewhere too, or there is no room for a
+                second file of its size. Nothing has changed.
+            Damage: A row cannot be read. Nothing has changed.
+        """
         ...
 
     def close(self) -> None:
@@ -283,20 +310,41 @@ def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
     }
 
 
+def erasing(sealed: Sealed) -> dict[Hash, int]:
+    """The values that ``sealed`` erases, and the newest record in it that erases each."""
+    if not sealed.erased:
+        return {}
+    found = {
+        Hash(record.value): record.seq
+        for record in map(from_bytes, sealed.frame.records)
+        if isinstance(record, Control) and record.action == ERASE and record.value is not None
+    }
+    for value in sealed.erased:
+        assert value in found, f"{hash_text(value)} is erased, and no record of the frame says so"
+    return {value: found[value] for value in sealed.erased}
+
+
 def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
     """A blob under a wrong hash would make its world unreadable: a bug, found before it is kept."""
     for key, data in blobs.items():
         assert content_hash(data) == key, f"blob {key.hex()}: {len(data)} bytes of another hash"
 
 
-def checked_blob(data: bytes | None, hash: Hash, where: str) -> bytes:
-    """Raises: Damage: ``data`` is missing or not what ``hash`` stands for."""
+def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where: str) -> bytes:
+    """Return ``data``, what is stored under ``hash``; ``erased`` is its row where there is none.
+
+    Raises:
+        Erased: It was erased.
+        Damage: It is missing, or not what ``hash`` stands for.
+    """
+    if data is None and erased is not None:
+        raise erased_error(hash, erased.seq)
     if data is None:
         raise Damage(
             sentence(
                 f"blob {hash_text(hash)} is missing",
                 where=where,
-                hint="it was erased, or the store is damaged: aos verify tells; restore a backup",
+                hint="no record erased it: aos verify tells what else is missing; restore a backup",
             )
         )
     found = content_hash(data)
@@ -311,6 +359,10 @@ def checked_blob(data: bytes | None, hash: Hash, where: str) -> bytes:
             )
         )
     return data
+
+
+def erased_error(hash: Hash, by: int) -> Erased:
+    return Erased(f"the value {hash_text(hash)} was erased by record {by}")
 
 
 def missing_frame(seq: int, head: Head, where: str) -> Damage:

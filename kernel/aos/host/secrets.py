@@ -1,0 +1,199 @@
+"""The values of a world's secrets: the environment, and the file of ``--secrets`` (X-67).
+
+A value is looked up when a request is sent, and kept nowhere else. No error, report or ``repr``
+shows one, or any other part of the file but its keys.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from aos.errors import AosError, BadUsage, Refused, sentence
+from aos.manifest.secrets import Secret, is_key
+from aos.values.digests import content_hash, hash_text
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+from aos.worker.secrets import MISMATCH, UNAVAILABLE, VALUE_BYTES_MAX, VALUE_BYTES_MIN
+
+FILE_BYTES_MAX: Final = 1024 * 1024
+_QUOTES: Final = ("'", '"')
+
+
+class SecretProblem(Refused):
+    """A secret cannot be used. ``code`` is what the workflow gets to see."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Secrets:
+    """``file`` is read at once, and again at the first use after it has changed.
+
+    Raises:
+        BadUsage, Refused: As ``read_secrets`` does.
+    """
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+        self._held = None if file is None else read_secrets(file)
+
+    def value(self, secret: Secret) -> bytes:
+        """The value of a secret at this moment.
+
+        Raises:
+            SecretProblem: There is none, it is too short or too long, or it is another one than the
+                manifest expects.
+        """
+        value = self._found(secret)
+        if not VALUE_BYTES_MIN <= len(value) <= VALUE_BYTES_MAX:
+            raise _unavailable(
+                secret,
+                f"expected {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX} bytes, found {len(value)} "
+                "(a shorter one could not be kept out of what comes back)",
+            )
+        if secret.expected_digest not in (None, content_hash(value)):
+            assert secret.expected_digest is not None
+            raise SecretProblem(
+                MISMATCH,
+                f"secret {secret.name}: the value at {secret.binding} is not the one whose hash "
+                f"is {hash_text(secret.expected_digest)} (expected_digest in the manifest)",
+            )
+        return value
+
+    def _found(self, secret: Secret) -> bytes:
+        binding = secret.binding
+        if binding.source == "env":
+            value = os.environb.get(binding.key.encode())
+            if value is None:
+                raise _unavailable(secret, f"the environment has no {binding.key}")
+            return value
+        if self._file is None:
+            raise _unavailable(secret, "the node must be run with --secrets FILE")
+        try:
+            values = self._values(self._file)
+        except AosError as problem:
+            raise _unavailable(secret, str(problem)) from None
+        if binding.key not in values:
+            raise _unavailable(secret, f"{self._file} has no key {binding.key}")
+        return values[binding.key]
+
+    def _values(self, file: Path) -> Mapping[str, bytes]:
+        try:
+            is_fresh = self._held is not None and self._held.mark == _mark(file.stat())
+        except OSError as error:
+            raise BadUsage(f"{file}: it cannot be read: {error.strerror}") from error
+        if self._held is None or not is_fresh:
+            # Not kept when it fails: what has been taken away is gone.
+            self._held = None
+            self._held = read_secrets(file)
+        return self._held.values
+
+
+def _unavailable(secret: Secret, why: str) -> SecretProblem:
+    return SecretProblem(UNAVAILABLE, f"secret {secret.name} at {secret.binding}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """What a file held. ``mark`` changes when the file does."""
+
+    values: Mapping[str, bytes] = field(repr=False)
+    mark: tuple[int, ...]
+
+
+def read_secrets(file: Path) -> SecretFile:
+    """Read ``KEY=VALUE`` lines, or one JSON object of texts, from a file that is its owner's only.
+
+    In lines, what stands after the first ``=`` is the value, without blanks around it and without
+    quotes; empty lines and those that begin with ``#`` are passed over.
+
+    Raises:
+        BadUsage: It cannot be read, or holds something else.
+        Refused: Others than its owner may read it.
+    """
+    try:
+        # Not blocking: a pipe or terminal is refused instead of waited for.
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor, not a path
+            found = os.fstat(descriptor)
+            _check_access(file, found)
+            data = opened.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise BadUsage(f"{file}: it cannot be read: {error.strerror}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise BadUsage(f"{file}: expected at most {FILE_BYTES_MAX} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{file}: byte {error.start} is no part of UTF-8 text") from None
+    values = _from_json(file, text) if text.lstrip().startswith("{") else _from_lines(file, text)
+    return SecretFile({key: value.encode() for key, value in values.items()}, _mark(found))
+
+
+def _mark(found: os.stat_result) -> tuple[int, ...]:
+    # The mode too: a file that others may read now is refused, whatever it holds.
+    return (
+        found.st_dev,
+        found.st_ino,
+        found.st_mode,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
+
+
+def _check_access(file: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise BadUsage(f"{file}: expected a file, which is read again when it changes")
+    mode = stat.S_IMODE(found.st_mode)
+    if mode & 0o077:
+        raise Refused(
+            sentence(
+                "others may read these secrets",
+                where=str(file),
+                expected="mode 0600",
+                found=f"mode {mode:04o}",
+                hint=f"chmod 600 {file}",
+            )
+        )
+
+
+def _from_json(file: Path, text: str) -> dict[str, str]:
+    try:
+        values = parse_json(text, max_bytes=FILE_BYTES_MAX)
+    except ValueProblem:
+        # Its words would quote what it found.
+        raise BadUsage(f"{file}: it begins with {{ and is not one JSON object") from None
+    assert isinstance(values, dict)
+    for number, (key, value) in enumerate(values.items(), start=1):
+        if not is_key(key):
+            raise BadUsage(f"{file}: entry {number}: expected a key of letters, digits and . _ / @")
+        if not isinstance(value, str):
+            raise BadUsage(f"{file}: {key}: expected text")
+    return values
+
+
+def _from_lines(file: Path, text: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        bare = line.strip()
+        if not bare or bare.startswith("#"):
+            continue
+        key, equals, value = (part.strip() for part in bare.partition("="))
+        if not equals or not is_key(key):
+            raise BadUsage(f"{file}: line {number}: expected KEY=VALUE")
+        if key in values:
+            raise BadUsage(f"{file}: line {number}: {key} stands there already")
+        if value[:1] in _QUOTES and len(value) > 1 and value[-1] == value[0]:
+            raise BadUsage(
+                f"{file}: line {number}: {key} has quotes around it, which would be part of the "
+                "value (leave them out, or write the file as JSON)"
+            )
+        values[key] = value
+    return values

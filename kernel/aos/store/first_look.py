@@ -1,0 +1,261 @@
+"""The store's file before LMDB maps it: is it whole? (spec/store.md, ST-17 to ST-18c)
+
+LMDB believes what it maps. A page that is not in the file, or that something else wrote over, ends
+the process with a signal that nothing in it can turn into an error. So what can be seen from
+outside is looked at, and a file that is not as its last writer left it is read by a child first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import lmdb
+from lmdb import verify as lmdb_verify
+
+from aos.errors import Damage, Unavailable, sentence
+from aos.store import walk
+
+DATA_NAME: Final = "data.mdb"
+LOCK_NAME: Final = "lock.mdb"
+CLOSED_NAME: Final = "closed"
+
+WALK_S: Final = 60.0
+WALK_BYTES_S: Final = 4 << 20
+"""How long the child may take, and how many bytes more for each second more."""
+
+_META: Final = struct.Struct(("<" if sys.byteorder == "little" else ">") + "16xII8x8xI92xQQ")
+"""What matters of an LMDB 0.9 meta page: magic, version, page size, last page, transaction."""
+
+_MAGIC: Final = 0xBEEFC0DE
+
+DEADLY: Final = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+"""How a process ends that LMDB leads into a damaged file."""
+
+_FLOCK: Final = struct.Struct("@hhqqi0q")
+"""Linux's ``struct flock``: type, whence, start, length, pid."""
+
+_VOUCHED: Final = 1 << 40
+"""The byte of LMDB's lock file, far behind its end, that whoever has looked holds a lock on."""
+
+
+def look(folder: Path) -> None:
+    """See whether LMDB may map the file in ``folder``, as ``check_file`` found it there.
+
+    Raises:
+        Damage: The file is cut off, or kills who reads it.
+        Unavailable: It could not be read to its end in any reasonable time.
+        OSError: It cannot be looked at.
+    """
+    cut = _cut_off(folder)
+    if cut is not None or not (_is_vouched_for(folder) or _is_as_it_was_left(folder)):
+        _walk(folder, cut)
+
+
+# The mark of who closed it
+
+# It is no promise of the bytes, which nothing but reading them gives: it says that nobody has
+# written to the file since a writer that met no damage closed it.
+
+
+def leave_mark(folder: Path) -> None:
+    """A writer has closed the file. Without room the mark is left out."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder / CLOSED_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "w") as mark:
+            mark.write(_shape(folder))
+
+
+def take_mark(folder: Path) -> None:
+    """A writer has opened the file: from here on it is not known how it will be left."""
+    with contextlib.suppress(OSError):
+        (folder / CLOSED_NAME).unlink(missing_ok=True)
+
+
+def _is_as_it_was_left(folder: Path) -> bool:
+    try:
+        return (folder / CLOSED_NAME).read_text() == _shape(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _shape(folder: Path) -> str:
+    stat = (folder / DATA_NAME).stat()
+    return f"{stat.st_size} {stat.st_mtime_ns}\n"
+
+
+# Who has looked
+
+
+def vouch(folder: Path) -> int | None:
+    """Tell others, for as long as the descriptor that is returned stays open, that this process has
+    looked and has the store open. None where that cannot be told.
+
+    To be closed only when LMDB has the store open no more in this process: closing any descriptor
+    of the lock file gives back LMDB's own locks on it.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        fd = os.open(folder / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return None
+    lock = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, _VOUCHED, 1, 0)
+    with contextlib.suppress(OSError):  # where there are no such locks, everybody looks
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, lock)
+    return fd
+
+
+def _is_vouched_for(folder: Path) -> bool:
+    """Whether another process has looked, and reads or writes the file since. Not to be asked while
+    this process has the store open."""
+    if sys.platform != "linux":
+        return False
+    try:
+        fd = os.open(folder / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _VOUCHED, 1, 0)
+        found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    kind: int = _FLOCK.unpack(found)[0]
+    return kind != fcntl.F_UNLCK
+
+
+# What can be seen from outside
+
+
+def check_file(folder: Path) -> None:
+    """See that there is a data file, and something in it.
+
+    Raises:
+        Damage: There is none.
+        OSError: It cannot be looked at.
+    """
+    path = folder / DATA_NAME
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        raise Damage(
+            sentence("the store's data file is missing", where=str(path), hint="restore a backup")
+        ) from None
+    try:
+        size = os.fstat(fd).st_size
+    finally:
+        os.close(fd)
+    if size == 0:
+        raise Damage(
+            sentence("the store's data file is empty", where=str(path), hint="restore a backup")
+        )
+
+
+def _cut_off(folder: Path) -> tuple[int, int] | None:
+    """How long the file was and is, if it is shorter than its last commit left it.
+
+    LMDB takes such a file for whole. Pages that are free may lie beyond the end, and nobody misses
+    them: reading tells.
+    """
+    fd = os.open(folder / DATA_NAME, os.O_RDONLY)
+    try:
+        expected = _committed_bytes(fd)
+        size = os.fstat(fd).st_size  # after the metas: a writer may be at work
+    finally:
+        os.close(fd)
+    return None if expected is None or size >= expected else (expected, size)
+
+
+def _committed_bytes(fd: int) -> int | None:
+    """How long the newer meta page says the file is; None where LMDB itself will refuse it."""
+    newest, last_page = -1, 0
+    offset, page_bytes = 0, 0
+    for _ in range(2):
+        data = os.pread(fd, _META.size, offset)
+        if len(data) < _META.size:
+            return None
+        magic, _version, page_bytes, last, txn = _META.unpack(data)
+        if magic != _MAGIC:
+            return None
+        if txn > newest:
+            newest, last_page = txn, last
+        offset = page_bytes
+    return int((last_page + 1) * page_bytes)
+
+
+def structure_problems(folder: Path) -> list[str]:
+    """Walk every page of the data file without LMDB; return what is wrong with it.
+
+    It takes about a second for 10 MB, survives any bytes, and is right only while nobody writes.
+    """
+    try:
+        problems = lmdb_verify.verify(str(folder))  # type: ignore[no-untyped-call]  # it has no types
+    except lmdb_verify.VerifyError as error:
+        return [str(error)]
+    return [str(problem) for problem in problems]
+
+
+# The child
+
+
+def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
+    """Let a child read all of the file; raises as ``look``.
+
+    A child that cannot be started, or that fails in another way than the file makes it, says
+    nothing of the file: it is then opened as if there were no first look.
+    """
+    path = folder / DATA_NAME
+    packages = Path(lmdb.__file__).parent.parent
+    wait_s = WALK_S + path.stat().st_size / WALK_BYTES_S
+    command = [sys.executable, "-I", "-S", walk.__file__, str(folder), str(packages)]
+    try:
+        ended = subprocess.run(  # noqa: S603  # this interpreter, a file of this package, a folder
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=wait_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Unavailable(
+            sentence(
+                f"the store's data file could not be read to its end in {wait_s:.0f} s",
+                where=str(path),
+                hint="look at the disk",
+            )
+        ) from late
+    except OSError:
+        return
+    if ended.returncode == walk.DAMAGED:
+        found = ended.stdout.decode(errors="replace").strip()
+    elif -ended.returncode in DEADLY:
+        found = f"it kills the process that reads it ({signal_name(-ended.returncode)})"
+    else:
+        return
+    what, expected = "the store's data file is damaged", None
+    if cut is not None:
+        what, expected = "the store's data file is cut off", f"{cut[0]} bytes"
+        found = f"{cut[1]} bytes: {found}"
+    raise Damage(
+        sentence(
+            what,
+            where=str(path),
+            expected=expected,
+            found=found,
+            hint="restore a backup; aos verify says how far this one can be read",
+        )
+    )
+
+
+def signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"

@@ -1,0 +1,103 @@
+"""What an error of LMDB means, and what to do about it (spec/store.md, ST-4 and ST-17)."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Final
+
+import lmdb
+
+from aos.errors import AosError, Damage, Unavailable, sentence
+from aos.store.errors import CommitFailed, NoRoom
+from aos.store.room import FULL, free_bytes, has_room
+
+
+def failure(error: lmdb.Error, folder: Path) -> AosError:
+    """The error of a read, or of opening."""
+    where = str(folder)
+    if isinstance(error, lmdb.PanicError):
+        return failed_before(folder)
+    for kind, what, hint in _UNAVAILABLE:
+        if isinstance(error, kind):
+            return Unavailable(sentence(what, where=where, hint=hint))
+    if error.code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return Unavailable(
+            sentence(
+                f"no permission: {error}",
+                where=where,
+                hint="a reader too must be able to write lock.mdb; or read a copy",
+            )
+        )
+    if error.code == 0:
+        return Unavailable(sentence(f"the store is not usable: {error}", where=where))
+    return Damage(
+        sentence(
+            f"the store cannot be read: {error}",
+            where=where,
+            hint="data.mdb is damaged, or the disk is: restore a backup",
+        )
+    )
+
+
+_UNAVAILABLE: Final = (
+    (
+        lmdb.ReadersFullError,
+        "more readers at once than there are places",
+        "end some of them",
+    ),
+    (
+        lmdb.MapResizedError,
+        "the store has outgrown what this process reserved for it",
+        "open it again, with ulimit -v unlimited",
+    ),
+    (
+        lmdb.MemoryError,
+        "no memory to read the store",
+        "close other programs",
+    ),
+)
+
+
+def unopened(error: OSError, folder: Path) -> Unavailable:
+    what = f"the store cannot be opened: {error.strerror}"
+    return Unavailable(sentence(what, where=str(folder)))
+
+
+def commit_failed(error: lmdb.Error, folder: Path) -> CommitFailed:
+    """The error of a commit, when room is not why."""
+    hint = "look at the disk; the world reopens at its last durable record"
+    if isinstance(error, lmdb.MapFullError):
+        hint = "the address space of this process is used up: ulimit -v unlimited"
+    return CommitFailed(sentence(f"the commit failed: {error}", where=str(folder), hint=hint))
+
+
+def failed_before(folder: Path) -> CommitFailed:
+    return CommitFailed(
+        sentence(
+            "an earlier commit failed, so that this store is of no more use",
+            where=str(folder),
+            hint="start again: the world reopens at its last durable record",
+        )
+    )
+
+
+def found_no_room(error: lmdb.Error, folder: Path, needed: int) -> bool:
+    """Whether too little room is why, to write ``needed`` bytes. A short write says "input/output
+    error", as a broken disk does: only the file system knows (ST-4)."""
+    return error.code in FULL or (error.code == errno.EIO and not has_room(folder, needed))
+
+
+def no_room(what: str, folder: Path, needed: int) -> NoRoom:
+    free = free_bytes(folder)
+    return NoRoom(
+        sentence(
+            what,
+            where=str(folder),
+            expected=f"about {needed} bytes",
+            found=f"{free} bytes free",
+            hint="make room; nothing is lost and nothing was acknowledged",
+        ),
+        needed=needed,
+        free=free,
+    )

@@ -1,0 +1,95 @@
+"""Read all of a store's file, to see whether that ends the process (spec/store.md, ST-18a).
+
+    python -I -S walk.py FOLDER PACKAGES
+
+A program of its own, which imports nothing of aos and so starts in 20 ms. ``PACKAGES`` is the
+folder that ``lmdb`` is imported from. It ends with 0 where all could be read; with 3, after one
+line that says why, where LMDB found the file damaged; by a signal where LMDB did not survive it.
+What keeps the file from being opened at all is for who opens it next to say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import lmdb
+
+DAMAGED: Final = 3
+SLICE_BYTES: Final = 16 << 20
+"""What one read transaction takes at most, but for one last row."""
+
+ROW_BYTES: Final = 1024
+"""What a row counts for beside its value."""
+
+TABLES_MAX: Final = 64
+ROOM_BYTES: Final = 1 << 26
+
+
+def main(folder: str, packages: str) -> int:
+    sys.path.append(packages)
+    import lmdb  # noqa: PLC0415  # it is found only now
+
+    file, lock = os.path.join(folder, "data.mdb"), os.path.join(folder, "lock.mdb")  # noqa: PTH118  # pathlib takes longer to import than this file to run
+    try:
+        env = lmdb.open(
+            folder,
+            map_size=os.path.getsize(file) + ROOM_BYTES,  # noqa: PTH202
+            readonly=True,
+            create=False,
+            lock=os.path.exists(lock),  # noqa: PTH110
+            max_dbs=TABLES_MAX,
+            lib_version=0,
+        )
+    except (lmdb.Error, OSError):
+        return 0
+    try:
+        with env.begin() as txn:
+            names = [bytes(name) for name, _ in txn.cursor()]
+        for name in names:
+            table = env.open_db(name, create=False)
+            after: bytes | None = b""
+            while after is not None:
+                after = read_rows(env, table, after)
+        read_free_pages(lmdb, env)
+    except (lmdb.Error, OutOfOrderError) as problem:
+        sys.stdout.write(f"{problem}\n")
+        return DAMAGED
+    return 0
+
+
+class OutOfOrderError(Exception):
+    """Keys that do not ascend: a page stands in another's place."""
+
+
+def read_rows(env: lmdb.Environment, table: Any, after: bytes) -> bytes | None:
+    """Read a slice of the rows behind ``after``; return its last key, None at the end."""
+    size = 0
+    with env.begin() as txn, txn.cursor(db=table) as cursor:
+        if not (cursor.set_range(after + b"\0") if after else cursor.first()):
+            return None
+        for key, value in cursor:
+            if key <= after:
+                raise OutOfOrderError(f"key {key.hex()} after {after.hex()}")
+            after = key
+            size += ROW_BYTES + len(value)
+            if size >= SLICE_BYTES:
+                return after
+    return None
+
+
+def read_free_pages(lmdb: Any, env: lmdb.Environment) -> None:
+    """Read the list of free pages, which no table shows: a copy that nobody keeps does."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        env.copyfd(nowhere, compact=True)
+    except lmdb.IncompatibleError:
+        pass  # a page that is neither used nor free does no harm
+    finally:
+        os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -6,13 +6,21 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TESTS ?= tests
 JOBS ?= 2
+TARGET ?= decoder
+SECONDS ?= 60
+SEEDS ?= 1000
 
-.PHONY: demo test check modules lock clean help
+.PHONY: demo test test-long sim fuzz check bench bench-peers modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make test     every test, formatter, linter and type checker"
+	@echo "make test-long  the long forms of the tests that have one (at most 20 minutes)"
+	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
+	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
+	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
+	@echo "make bench-peers  the same three effects on AOS, DBOS and Restate, by turns (7 minutes)"
 	@echo "make modules  rebuild the WASM modules (needs Rust; see modules/README.md)"
 	@echo "make lock     resolve the dependencies anew into requirements.lock"
 
@@ -22,10 +30,25 @@ demo: $(READY)
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
 
+test-long: $(READY)
+	AOS_LONG=1 $(BIN)/python -m pytest $(TESTS) -m long -n $(JOBS) --dist worksteal
+
+sim: $(READY)
+	$(BIN)/python -m tests.sim $(SEEDS)
+
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python -m tests.fuzz.run $(TARGET) --seconds $(SECONDS)
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(OPTIONS)
+
+bench-peers: $(READY)
+	$(BIN)/python -m benchmarks.peers $(OPTIONS)
 
 modules: $(READY)
 	$(BIN)/python modules/build
@@ -39,6 +62,11 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The fuzzer is for `make fuzz` alone, so it is none of the locked development tools.
+$(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.txt
 	@touch $@
 
 clean:

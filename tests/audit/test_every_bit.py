@@ -236,6 +236,21 @@ def is_named(disk: Disk, blob: Hash) -> None:
     assert any(blob.hex()[:16] in each.message for each in damaged), shown(report)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("table", ["intents", "submissions"])
+def test_each_bit_of_a_derived_row_is_found(disk: Disk, table: str) -> None:
+    """A-26."""
+    assert disk.keys(table)
+    for key in disk.keys(table):
+        for bit in bits(len(disk.value(table, key)), stride=1 if long_form() else 23):
+            disk.turn(table, key, bit)
+            report = verify_store(disk.store)
+            assert not report.is_sound, (bit, table)
+            assert {each.kind for each in report.findings} <= {
+                Kind.DERIVED_DIFFERS, Kind.STORE_UNREADABLE,
+            }, shown(report)  # fmt: skip
+
+
 def test_a_record_is_where_the_frame_says() -> None:
     """What the other tests rely on to say which record a byte belongs to."""
     for frame in frames():

@@ -31,7 +31,7 @@ from tests.memory_world import MemoryWorld
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MODULES: Final = Path(os.environ.get("AOS_MODULES_DIR", ROOT / "modules"))
-NAMES: Final = ("ledger", "orders", "puppet")
+NAMES: Final = ("bench", "ledger", "orders", "puppet")
 
 START_NS: Final = 1_700_000_000_000_000_000
 MS: Final = 1_000_000

@@ -1,12 +1,8 @@
-"""Modules written as WAT beside the tests, and a sandbox to run them in."""
+"""A sandbox over the corpus (``tests.sandbox.corpus``) for the tests of this folder."""
 
 from __future__ import annotations
 
-import functools
-from pathlib import Path
 from typing import Final
-
-import wasmtime
 
 from aos.core.faults import Fault, FaultKind
 from aos.core.ports import Call, Ran
@@ -14,21 +10,9 @@ from aos.sandbox.caps import MIB, PAGE_BYTES
 from aos.sandbox.config import LIVE_STACK_BYTES
 from aos.sandbox.engine import Sandbox
 from aos.values.digests import Hash, content_hash
+from tests.sandbox.corpus import FUEL, MEMORY_BYTES, wasm
 
-WAT: Final = Path(__file__).parent / "wat"
-MEMORY_BYTES: Final = 4 * MIB
 PAGES: Final = MEMORY_BYTES // PAGE_BYTES
-FUEL: Final = 10_000_000
-
-
-@functools.cache
-def wasm(name: str) -> bytes:
-    """The bytes of ``wat/<name>.wat``."""
-    return assemble((WAT / f"{name}.wat").read_text())
-
-
-def assemble(wat: str) -> bytes:
-    return bytes(wasmtime.wat2wasm(wat))
 
 
 class Bench:

@@ -23,8 +23,8 @@ from aos.sandbox import config
 from aos.sandbox.config import BEHAVIOUR, FEATURES, PULLEY, WASMTIME, fingerprint
 from aos.sandbox.engine import MODULES_MAX, TRAP_WORDS, Sandbox
 from aos.sandbox.lowlevel import LAYOUT, SIGNATURES
-from tests.sandbox.bench import Bench, assemble
-from tests.sandbox.test_faults import TRAPS
+from tests.sandbox.bench import Bench
+from tests.sandbox.corpus import assemble
 
 ROOT = Path(__file__).parents[2]
 
@@ -143,39 +143,6 @@ def test_unusable_settings_are_refused() -> None:
         Sandbox(bytes, target="x86")
 
 
-def test_the_portable_engine_agrees_in_everything_but_the_stack() -> None:
-    """S-6"""
-    machine, pulley = Bench(), Bench(target=PULLEY)
-    cases = [("traps", entrypoint) for entrypoint in TRAPS]
-    cases += [("memory_eater", name) for name in ("step", "address", "divides", "returns", "leaps")]
-    cases += [
-        (module, "step")
-        for module in (
-            "echo_packed",
-            "echo_pair",
-            "echo_return_pointer",
-            "survivor",
-            "table_eater",
-            "nan",
-            "every_feature",
-            "alloc_grows",
-            "alloc_full",
-            "bad_segment",
-            "loop_forever",
-        )
-    ]
-
-    for module, entrypoint in cases:
-        one = machine.run(module, b"12345678", entrypoint=entrypoint)
-        other = pulley.run(module, b"12345678", entrypoint=entrypoint)
-        assert (one.output, one.fault, one.fuel, one.pages) == (
-            other.output,
-            other.fault,
-            other.fuel,
-            other.pages,
-        )
-
-
 def test_memory_stays_bounded_over_many_runs(bench: Bench) -> None:
     """S-32: stores, traps, errors and texts are freed on every way out."""
     good = [
@@ -186,9 +153,9 @@ def test_memory_stays_bounded_over_many_runs(bench: Bench) -> None:
     ]
     bad = [
         bench.call("traps", entrypoint="zero"),
-        bench.call("loop_forever", fuel=100),
-        bench.call("bad_segment", b"x"),
-        bench.call("alloc_garbage", b"x"),
+        bench.call("fuel_loop", fuel=100),
+        bench.call("segment_outside", b"x"),
+        bench.call("alloc_negative", b"x"),
         bench.call("returns", b"\0\0\0\0\0\0\1\0", entrypoint="pair", output_bytes=10),
     ]
 

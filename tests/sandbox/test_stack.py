@@ -109,7 +109,7 @@ def test_deep_recursion_and_traps_beside_faulthandler_do_not_kill_the_process() 
         def main():
             for stack_bytes in (512 * 1024, 4 << 20):
                 bench = Bench(stack_bytes=stack_bytes)
-                print(bench.fault("recursion", struct.pack("<I", 2**32 - 1)))
+                print(bench.fault("stack_direct", struct.pack("<I", 2**32 - 1)))
                 print(bench.fault("traps", entrypoint="zero"))
                 print(bench.fault("traps", entrypoint="load"))
 

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import functools
+import os
 import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aos.sandbox.caps import MIB
 from aos.sandbox.inspect import check_module
-from aos.sandbox.trial import trial_problem
-from tests.sandbox.bench import assemble, wasm
+from aos.sandbox.trial import TRIAL_MEMORY_BYTES, TRIAL_SECONDS, trial_problem
+from tests.sandbox import corpus
+from tests.sandbox.corpus import assemble, wasm
+from tests.tools import long_form
+
+HINT = "(make its largest functions smaller, or compile it with less inlining)"
+TIME = f"the module takes the compiler too much time: expected at most {{}} seconds {HINT}"
+MEMORY = f"the module takes the compiler too much memory: expected at most {{}} bytes {HINT}"
 
 
 @functools.cache
-def bomb() -> bytes:
+def bomb(functions: int) -> bytes:
     """Within every cap, and many seconds for the compiler: many locals that all meet each other."""
     chance = random.Random(1)
     lines = []
@@ -24,10 +38,10 @@ def bomb() -> bytes:
         if index % 3 == 0:
             lines.append(f"(br_if {index % 7} (local.get {b}))")
     body = "(loop " * 7 + "".join(lines) + ")" * 7
-    functions = ("(func (local " + "i32 " * 1000 + ")" + body + ")") * 4
+    all_of_them = ("(func (local " + "i32 " * 1000 + ")" + body + ")") * functions
     return assemble(f"""(module
       (memory (export "memory") 1)
-      {functions}
+      {all_of_them}
       (func (export "alloc") (param i32) (result i32) (i32.const 0))
       (func (export "step") (param i32 i32) (result i64) (i64.const 0)))""")
 
@@ -36,35 +50,117 @@ def test_a_good_module_passes() -> None:
     assert trial_problem(wasm("every_feature")) is None
 
 
-@pytest.mark.parametrize(
-    ("seconds", "memory_bytes", "problem"),
-    [
-        (
-            1,
-            1024 * MIB,
-            (
-                "the module takes the compiler too much time: expected at most 1 seconds"
-                " (make its largest functions smaller, or compile it with less inlining)"
-            ),
-        ),
-        (
-            30,
-            64 * MIB,
-            (
-                "the module takes the compiler too much memory: expected at most 67108864 bytes"
-                " (make its largest functions smaller, or compile it with less inlining)"
-            ),
-        ),
-    ],
-    ids=["time", "memory"],
-)
-def test_a_costly_module_is_stopped(seconds: int, memory_bytes: int, problem: str) -> None:
-    assert check_module(bomb(), ["step"]) == []
-    assert trial_problem(bomb(), seconds=seconds, memory_bytes=memory_bytes) == problem
+BOMBS = [name for name in corpus.names() if corpus.read(name).costly is not None]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_of_the_corpus_is_stopped(name: str) -> None:
+    """Valid and within every cap. The long form tries the limits with which manifests are applied,
+    which takes half a minute of compiling."""
+    seconds, memory_bytes = 1, 128 * MIB
+    if long_form():
+        seconds, memory_bytes = TRIAL_SECONDS, TRIAL_MEMORY_BYTES
+    elif corpus.read(name).costly == "memory":
+        seconds = TRIAL_SECONDS
+    else:
+        memory_bytes = TRIAL_MEMORY_BYTES
+    expected = {"time": TIME.format(seconds), "memory": MEMORY.format(memory_bytes)}
+
+    assert check_module(wasm(name), ["step"]) == []
+    problem = trial_problem(wasm(name), seconds=seconds, memory_bytes=memory_bytes)
+
+    assert problem == expected[corpus.read(name).costly or ""]
+
+
+def test_both_kinds_of_bomb_are_there() -> None:
+    assert {corpus.read(name).costly for name in BOMBS} == {"time", "memory"}
+
+
+def test_a_module_whose_locals_all_meet_each_other_is_stopped() -> None:
+    assert check_module(bomb(4), ["step"]) == []
+    assert trial_problem(bomb(4), seconds=1) == TIME.format(1)
+
+
+@pytest.fixture
+def signalled(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """Sends a signal to each compiling process soon after it began; gives their numbers."""
+
+    def each(number: int) -> list[int]:
+        begun: list[int] = []
+        really = subprocess.Popen.__init__
+
+        def begin(self: Any, *arguments: Any, **more: Any) -> None:
+            really(self, *arguments, **more)
+            begun.append(self.pid)
+            threading.Timer(0.1, os.kill, (self.pid, number)).start()
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", begin)
+        return begun
+
+    return each
+
+
+def test_a_compiler_that_neither_ends_nor_works_is_stopped(
+    signalled: Callable[[int], list[int]],
+) -> None:
+    """By real time, which is bounded by twice the processor time: here its process is stopped."""
+    begun = signalled(signal.SIGSTOP)
+    start = time.monotonic()
+
+    assert trial_problem(bomb(4), seconds=1) == TIME.format(1)
+
+    assert 2 <= time.monotonic() - start < 10
+    assert len(begun) == 1
+    assert not Path(f"/proc/{begun[0]}").exists()
+
+
+def test_a_compiler_that_crashes_is_a_problem_of_the_module(
+    signalled: Callable[[int], list[int]],
+) -> None:
+    signalled(signal.SIGSEGV)
+
+    assert trial_problem(bomb(4)) == "the compiler does not survive the module: found SIGSEGV"
+
+
+def test_a_compiler_that_is_killed_for_its_memory_is_told_so(
+    signalled: Callable[[int], list[int]],
+) -> None:
+    """As the system's own killer does it, before our limit is reached."""
+    signalled(signal.SIGKILL)
+
+    assert trial_problem(bomb(4)) == MEMORY.format(TRIAL_MEMORY_BYTES)
+
+
+def test_the_caps_refuse_first_and_nothing_is_compiled() -> None:
+    """The bomb of a megabyte in one function is refused for the size of its body, at once."""
+    huge = wasm("body_of_a_bomb")
+    start = time.process_time()
+
+    problems = check_module(huge, ["step"])
+
+    assert time.process_time() - start < 2
+    assert len(huge) > 1_400_000
+    assert len(problems) == 1
+    assert problems[0].startswith("the code of function 0 is too large")
 
 
 def test_what_the_engine_says_comes_back() -> None:
-    assert trial_problem(wasm("refused/atomics")) == (
-        "the engine does not take the module: Invalid input WebAssembly code at offset 30:"
+    assert trial_problem(wasm("atomics")) == (
+        "the engine does not take the module: Invalid input WebAssembly code at offset 70:"
         " threads support is not enabled"
     )
+
+
+def test_what_only_the_compiler_refuses_comes_back() -> None:
+    """More branches than it takes, which validation does not count."""
+    wat = """(module (memory (export "memory") 1)
+      (func (param i32) (br_table {65521 * 0 } 0 (local.get 0)))
+      (func (export "alloc") (param i32) (result i32) (i32.const 0))
+      (func (export "step") (param i32 i32) (result i64) (i64.const 0)))"""
+    module = assemble(wat)
+
+    assert check_module(module, ["step"]) == []
+    problem = trial_problem(module)
+    assert problem is not None
+    assert "exceeds the implementation limit of 65520" in problem

@@ -168,7 +168,9 @@ def test_each_difference_is_told(small: tuple[MemoryStore, Journal]) -> None:
     assert told({extra: IntentRow(opened_seq=3, index=2)}) == (
         f"intent {hash_text(extra)} has a row, and record 3 opens none"
     )
-    assert told({extra: IntentRow(opened_seq=5, index=0)}) == ""
+    assert told({extra: IntentRow(opened_seq=5, index=0)}) == (
+        f"intent {hash_text(extra)} has a row that names record 5"
+    )
     assert told({first: IntentRow(opened_seq=3, index=0)}) == (
         f"intent {hash_text(first)}: expected opened by record 3 as number 0, settled by record 4, "
         "found opened by record 3 as number 0"
@@ -267,6 +269,7 @@ def test_each_difference_of_an_erased_value_is_told() -> None:
         f"value {hash_text(two)} is erased by record 5, and its bytes are there",
         f"value {hash_text(three)}: expected erased by record 9, found by record 7",
         f"value {hash_text(never)} has a row, and record 2 does not erase it",
+        f"value {hash_text(content_hash(b'newer'))} has a row that names record 10",
     }
 
 

@@ -244,15 +244,35 @@ def read_answer(fields: object) -> Answer:
     """Raises: BadUsage: It is none."""
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
-            cells = tuple((str(name), bytes(key)) for name, key in to)
-            outcome = more.get("outcome")
-            return Admitted(seq=seq, to=cells, outcome=None if outcome is None else str(outcome))
+            match more.get("outcome"):
+                case None | str() as outcome:
+                    return Admitted(seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome)
         case {"duplicate": int(seq)}:
             return Duplicate(seq=seq)
-        case {"rule": str(rule), "message": str(message), "blockers": list(standing)}:
-            blockers = tuple(
-                Blocker(kind=kind, cell=(name, key), detail=detail)
-                for kind, (name, key), detail in standing
-            )
+        case {"rule": str(rule), "message": str(message), "blockers": list(standing)} if (
+            rule in _RULES
+        ):
+            blockers = tuple(map(_read_blocker, standing))
             return Refusal(rule=Rule(rule), message=message, blockers=blockers)
-    raise BadUsage(f"the world answered {fields!r:.200}, which is no answer")
+    raise _no_answer(fields)
+
+
+_RULES: Final = frozenset(rule.value for rule in Rule)
+
+
+def _named_cell(found: object) -> CellId:
+    match found:
+        case [str(workflow), bytes(key)]:
+            return workflow, key
+    raise _no_answer(found)
+
+
+def _read_blocker(found: object) -> Blocker:
+    match found:
+        case [str(kind), cell, str(detail)]:
+            return Blocker(kind=kind, cell=_named_cell(cell), detail=detail)
+    raise _no_answer(found)
+
+
+def _no_answer(found: object) -> BadUsage:
+    return BadUsage(f"the world answered {found!r:.200}, which is no answer")

@@ -10,6 +10,7 @@ Rule 3: not for two threads at once, and only on a thread whose stack is large e
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,6 +21,7 @@ import wasmtime
 from aos.core.faults import Fault, FaultKind
 from aos.core.ports import Call, Ran
 from aos.errors import Damage, sentence
+from aos.sandbox.cache import ModuleCache
 from aos.sandbox.caps import PAGE_BYTES
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine, fingerprint
 from aos.sandbox.form import Form
@@ -70,6 +72,8 @@ class Sandbox:
 
     ``stack_bytes`` bounds a guest's stack: 512 KiB live, 4 MiB in replay, so that what ran live
     never meets the bound when it is replayed. ``target`` is None for machine code or ``pulley64``.
+    ``cache`` has compiled code of earlier starts; without one each module is compiled from its
+    hashed bytes, as whoever checks a journal must (S-57).
     """
 
     def __init__(
@@ -78,8 +82,10 @@ class Sandbox:
         *,
         stack_bytes: int = LIVE_STACK_BYTES,
         target: str | None = None,
+        cache: ModuleCache | None = None,
     ) -> None:
         self._load = load
+        self._cache = cache
         self._engine = build_engine(stack_bytes=stack_bytes, target=target)
         self._runner = Runner(self._engine)
         self._modules: dict[Hash, _Loaded] = {}
@@ -149,7 +155,7 @@ class Sandbox:
         if problems or outline is None:
             raise ModuleRefused(hash_text(module), problems)
         try:
-            compiled = Compiled(self._engine, wasm)
+            compiled = Compiled(self._engine, self._compile(module, wasm))
         except wasmtime.WasmtimeError as error:
             raise ModuleRefused(hash_text(module), [engine_problem(error)]) from error
         if len(self._modules) >= MODULES_MAX:
@@ -158,6 +164,19 @@ class Sandbox:
         loaded = _Loaded(compiled=compiled, outline=outline, first_bytes=first_bytes, entries={})
         self._modules[module] = loaded
         return loaded
+
+    def _compile(self, module: Hash, wasm: bytes) -> wasmtime.Module:
+        """Raises ``wasmtime.WasmtimeError`` for what the engine will not have."""
+        if self._cache is None:
+            return wasmtime.Module(self._engine, wasm)
+        code = self._cache.get(module, self.fingerprint)
+        if code is not None:
+            # A home that two machines share: one may lack instructions that the other has.
+            with contextlib.suppress(wasmtime.WasmtimeError):
+                return wasmtime.Module.deserialize(self._engine, code)
+        compiled = wasmtime.Module(self._engine, wasm)
+        self._cache.put(module, self.fingerprint, bytes(compiled.serialize()))
+        return compiled
 
     def _find_entry(self, module: Hash, loaded: _Loaded, entrypoint: str) -> Entry:
         problems = list(export_problems(loaded.outline, [entrypoint]))

@@ -28,6 +28,7 @@ from aos.sandbox.caps import (
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.form import Form
 from aos.sandbox.module import Export, Outline, Unreadable, outline
+from aos.sandbox.show import printable
 from aos.values.errors import quoted
 
 ALLOC_TYPE: Final = "(i32) -> i32"
@@ -174,5 +175,5 @@ def _engine_problems(wasm: bytes) -> list[str]:
 
 def engine_problem(error: wasmtime.WasmtimeError) -> str:
     """The last cause that the engine gives, which is the most exact one."""
-    causes = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.strip() for line in printable(str(error)).split("\n") if line.strip()]
     return f"the engine does not take the module: {_NUMBERING.sub('', causes[-1])[:_CAUSE_MAX]}"

@@ -30,6 +30,7 @@ from wasmtime import _bindings, _ffi
 
 from aos.sandbox.caps import MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
 from aos.sandbox.form import Form
+from aos.sandbox.show import printable
 
 _POINTER: Final = ctypes.c_void_p
 _U64: Final = ctypes.c_uint64
@@ -143,13 +144,13 @@ class Compiled:
 
     __slots__ = ("_module", "_names", "_owner", "_pre", "alloc_at", "memory_at", "pre_address")
 
-    def __init__(self, engine: wasmtime.Engine, wasm: bytes) -> None:
-        """Compile. Raises ``wasmtime.WasmtimeError`` for what the engine will not have.
+    def __init__(self, engine: wasmtime.Engine, module: wasmtime.Module) -> None:
+        """Take a module that this engine compiled, and link it.
 
         The caller has checked ``memory`` and ``alloc``: they are used unchecked from here on.
         """
         self._owner = engine
-        self._module = wasmtime.Module(engine, wasm)
+        self._module = module
         self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
         self.pre_address = ctypes.cast(self._pre.ptr(), ctypes.c_void_p).value
         self._names = [export.name for export in self._module.exports]
@@ -341,7 +342,7 @@ class Runner:
             text = ctypes.string_at(vector.data, min(vector.size, ENGINE_TEXT_BYTES_MAX))
         finally:
             self._bytes_delete(address)
-        return text.rstrip(b"\0").decode(errors="replace")
+        return printable(text.rstrip(b"\0").decode(errors="replace"))
 
     def _fuel_left(self, context: int) -> int:
         error = self._get_fuel(context, self._fuel_address)

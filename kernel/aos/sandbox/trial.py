@@ -28,6 +28,9 @@ TRIAL_MEMORY_BYTES: Final = GIB
 
 _REFUSED: Final = 1
 
+# A want of memory aborts, or meets the machine's own killer.
+_CRASHES: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
+
 
 def trial_problem(
     wasm: bytes, *, seconds: int = TRIAL_SECONDS, memory_bytes: int = TRIAL_MEMORY_BYTES
@@ -52,6 +55,9 @@ def trial_problem(
         return done.stdout.decode(errors="replace")
     if done.returncode == -signal.SIGXCPU:
         return _too_costly("time", f"{seconds} seconds")
+    if -done.returncode in _CRASHES:
+        name = signal.Signals(-done.returncode).name
+        return sentence("the compiler does not survive the module", found=name)
     return _too_costly("memory", f"{memory_bytes} bytes")
 
 

@@ -112,11 +112,13 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     """Yield, one sentence each, where the stored rows differ from ``rows``.
 
     Rows that newer records than ``rows.seq`` touched are left out, so that a world may be verified
-    while it runs.
+    while it runs; one that names a record behind the head differs.
     """
     seen = 0
     for intent, found in store.intents():
         if found.opened_seq > rows.seq:
+            if intent in rows.intents or _is_beyond(store, found.opened_seq):
+                yield f"intent {hash_text(intent)} has a row that names record {found.opened_seq}"
             continue
         seen += intent in rows.intents
         derived = rows.intents.get(intent)
@@ -134,7 +136,8 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
 
 def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
     """Whether records after ``seq`` can have made ``found`` out of ``expected``."""
-    if found.settled_seq is not None and found.settled_seq > seq:
+    settled = found.settled_seq
+    if settled is not None and settled > seq and not _is_beyond(store, settled):
         found = replace(found, settled_seq=None, receipt_digest=None)
     if found.abandoned and not expected.abandoned:
         # The row does not say which record abandoned it.
@@ -142,6 +145,13 @@ def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> 
         if head is not None and head.seq > seq:
             found = replace(found, abandoned=False)
     return found == expected
+
+
+def _is_beyond(store: Store, seq: int) -> bool:
+    """Whether there is no such record, even by now. The row was read before, so a world that runs
+    cannot be why."""
+    head = store.head()
+    return head is None or seq > head.seq
 
 
 def _shown(row: IntentRow) -> str:
@@ -155,6 +165,8 @@ def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     seen = 0
     for found in store.submissions():
         if found.seq > rows.seq:
+            if _is_beyond(store, found.seq):
+                yield f"submission {found.submission_id!r} has a row that names record {found.seq}"
             seen += found.submission_id in rows.submissions
             continue
         derived = rows.submissions.get(found.submission_id)
@@ -177,6 +189,8 @@ def _erased_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     """A value that was erased has its row, or its bytes again; never both."""
     for value, found in store.erasures():
         if found.seq > rows.seq:
+            if _is_beyond(store, found.seq):
+                yield f"value {hash_text(value)} has a row that names record {found.seq}"
             continue
         derived = rows.erased.get(value)
         if derived is None:

@@ -1,0 +1,1 @@
+"""Programs that measure. See README.md."""

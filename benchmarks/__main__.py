@@ -1,0 +1,210 @@
+"""Measure the kernel: ``python -m benchmarks``, or ``make bench``.
+
+A whole run writes ``benchmarks/results/bench.json``, ``benchmarks/results/rates.svg`` and
+``benchmarks/RESULTS.md``. A quick one, or one of some workloads, prints its tables and writes
+nothing but what ``--out`` asks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import AosError
+from benchmarks import report
+from benchmarks.machine import machine
+from benchmarks.plan import IN_FLIGHT, JOURNAL_ITEMS, SIZES, WORKLOADS, Point, Workload, points
+from benchmarks.processes import run_child, stoppable
+from benchmarks.scratch import DEFAULT, scratch
+
+SECONDS: Final = 2.0
+WARM_S: Final = 0.4
+RESTART_EVENTS: Final = 1_000_000
+RESTART_CELLS: Final = 10_000
+QUICK_SECONDS: Final = 0.5
+QUICK_ITEMS: Final = 300
+CHILD_S: Final = 120.0
+"""How long a process may take beside what it is asked to do."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What of the plan is run. ``restart_events`` is 0 or how many a restart reads."""
+
+    workloads: tuple[Workload, ...] = WORKLOADS
+    sizes: tuple[int, ...] | None = None
+    in_flight: tuple[int, ...] = IN_FLIGHT
+    seconds: float = SECONDS
+    warm_s: float = WARM_S
+    journal_items: int | None = None
+    restart_events: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what ``make bench`` runs, or more."""
+        return self == Options(restart_events=self.restart_events)
+
+
+class Bench:
+    """One run, in ``folder``."""
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        self._options = options
+        self._folder = folder
+
+    def run(self) -> Json:
+        began = time.monotonic()
+        found: Json = {
+            "kind": "bench",
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "options": asdict(self._options),
+            "machine": machine(self._folder),
+            "worlds": [],
+            "journals": [],
+            "restart": None,
+        }
+        for workload in self._options.workloads:
+            sizes = self._options.sizes or SIZES[workload]
+            for size in sizes:
+                found["worlds"].append(self._world(workload, size, is_smallest=size == min(sizes)))
+            found["journals"].append(self._journal(workload))
+        if self._options.restart_events:
+            found["restart"] = self._restart(self._options.restart_events)
+        found["seconds"] = round(time.monotonic() - began)
+        return found
+
+    def _world(self, workload: Workload, size: int, *, is_smallest: bool) -> Json:
+        """A world with so many cells: made, opened, and measured at its points."""
+        _title(f"{workload}: a world of {size:,} cells")
+        options = self._options
+        found = points(
+            workload,
+            is_smallest=is_smallest,
+            in_flight=options.in_flight,
+            seconds=options.seconds,
+            warm_s=options.warm_s,
+        )
+        world: Json = {"workload": workload, "path": self._folder / "world", "size": size}
+        made = self._child({**world, "do": "make"}, CHILD_S + size / 100)
+        measured = self._child(
+            {**world, "do": "measure", "points": [asdict(each) for each in found]},
+            CHILD_S + size / 100 + sum(5 * each.seconds + 5 for each in found),
+        )
+        shutil.rmtree(world["path"])
+        return {"workload": workload, "size": size, "make": made, **measured}
+
+    def _journal(self, workload: Workload) -> Json:
+        """One journal: written live, read by a restart, executed again by a replay."""
+        items = self._options.journal_items or JOURNAL_ITEMS[workload]
+        _title(f"{workload}: a journal of {items:,} items, restart and replay")
+        world: Json = {"workload": workload, "path": self._folder / "journal", "size": 1_000}
+        self._child({**world, "size": 0, "do": "make"}, CHILD_S)
+        point = Point(in_flight=256, items=items, warm_s=0)
+        live = self._child({**world, "do": "measure", "points": [asdict(point)]}, 2 * CHILD_S)
+        start = self._child({**world, "do": "measure"}, CHILD_S)["start"]
+        replay = self._child({**world, "do": "replay"}, 5 * CHILD_S)
+        shutil.rmtree(world["path"])
+        return {
+            "workload": workload,
+            "items": items,
+            "live": live["points"][0],
+            "start": start,
+            "replay": replay,
+        }
+
+    def _restart(self, events: int) -> Json:
+        _title(f"restart after {events:,} events")
+        world: Json = {
+            "workload": "counter",
+            "path": self._folder / "restart",
+            "size": RESTART_CELLS,
+        }
+        self._child({**world, "size": 0, "do": "make"}, CHILD_S)
+        point = Point(in_flight=3, cells="stream", items=events, warm_s=0)
+        live = self._child(
+            {**world, "do": "measure", "points": [asdict(point)]}, CHILD_S + events / 500
+        )
+        start = self._child({**world, "do": "measure"}, CHILD_S + events / 500)["start"]
+        shutil.rmtree(world["path"])
+        return {"events": events, "live": live["points"][0], "start": start}
+
+    def _child(self, spec: Json, timeout_s: float) -> Any:
+        return run_child(spec, self._folder, timeout_s=timeout_s)
+
+
+def _title(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in text.split(","))
+
+
+def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
+    """Options of the run, the folder to measure in, and the file to write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=(__doc__ or "").split("\n", 1)[0]
+    )
+    parser.add_argument("--quick", action="store_true", help="smallest worlds, half a second each")
+    parser.add_argument(
+        "--scenario", action="append", choices=WORKLOADS, help="only this one (may be repeated)"
+    )
+    parser.add_argument("--sizes", type=_numbers, help="cells of the worlds, such as 1000,10000")
+    parser.add_argument("--in-flight", type=_numbers, help="such as 1,64")
+    parser.add_argument("--seconds", type=float, help=f"of one point ({SECONDS:g})")
+    parser.add_argument("--items", type=int, help="of the journal that is replayed")
+    parser.add_argument(
+        "--restart-events",
+        type=int,
+        default=0,
+        help=f"also a restart after so many events, such as {RESTART_EVENTS} (takes minutes)",
+    )
+    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
+    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
+    given = parser.parse_args(arguments)
+    is_quick = given.quick
+    options = Options(
+        workloads=tuple(given.scenario or WORKLOADS),
+        sizes=given.sizes or ((1_000,) if is_quick else None),
+        in_flight=given.in_flight or IN_FLIGHT,
+        seconds=given.seconds or (QUICK_SECONDS if is_quick else SECONDS),
+        warm_s=0.2 if is_quick else WARM_S,
+        journal_items=given.items or (QUICK_ITEMS if is_quick else None),
+        restart_events=given.restart_events,
+    )
+    return options, given.dir, given.out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with stoppable(), scratch(below) as folder:
+            found = Bench(options, folder).run()
+    except KeyboardInterrupt:
+        return 130
+    except AosError as problem:
+        print(f"benchmarks: {problem}", file=sys.stderr)
+        return 1
+    print(report.bench_tables(found))
+    if options.is_whole:
+        out = out or report.BENCH
+    if out is not None:
+        out.parent.mkdir(exist_ok=True)
+        out.write_text(json.dumps(found, indent=1) + "\n")
+    if out == report.BENCH:
+        report.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""(figures of ours, figures of the peers) -> what was aimed at, and what came of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from benchmarks.figures import median, ratio
+
+Json = Mapping[str, Any]
+
+AOS: Final = "AOS"
+RESTATE: Final = "Restate, TypeScript"
+
+HOT_RATE: Final = 5_000
+FLOOR_RATIO: Final = 3.0
+FLAT_RATIO: Final = 1.3
+RESTATE_RATE: Final = 4.0
+RESTATE_P50: Final = 0.5
+RESTART_S: Final = 2.0
+RESTART_EVENTS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """``found`` is in words; ``is_met`` is None where nothing was measured."""
+
+    what: str
+    aim: str
+    found: str
+    is_met: bool | None
+
+
+def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
+    worlds = [] if bench is None else bench["worlds"]
+    journals = [] if bench is None else bench["journals"]
+    restart = None if bench is None else bench.get("restart")
+    found = [_restate_rate(peers), _restate_p50(peers), _hot(worlds), _floor(worlds), _flat(worlds)]
+    found += [_replay(each) for each in journals]
+    found.append(_restart(restart))
+    return found
+
+
+def points_of(
+    worlds: Sequence[Json], workload: str, *, size: int | None = None, **wanted: Any
+) -> list[Json]:
+    """Points of a workload whose fields are as ``wanted``; of one size, or of the smallest."""
+    sizes = sorted(each["size"] for each in worlds if each["workload"] == workload)
+    if not sizes:
+        return []
+    of = sizes[0] if size is None else size
+    return [
+        point
+        for world in worlds
+        if world["workload"] == workload and world["size"] == of
+        for point in world["points"]
+        if all(point[name] == value for name, value in wanted.items())
+    ]
+
+
+def peer_figure(peers: Json, system: str, cells: str, in_flight: int, name: str) -> float | None:
+    """The median over the rounds: ``rate``, or ``p50`` and ``p99`` of start to finish."""
+    found = [
+        point["rate"] if name == "rate" else (point["finish_ms"] or {}).get(name)
+        for turn in peers["turns"]
+        if turn["system"] == system
+        for point in turn["points"]
+        if point["cells"] == cells and point["in_flight"] == in_flight
+    ]
+    there = [each for each in found if each is not None]
+    return median(there) if there else None
+
+
+def _restate_rate(peers: Json | None) -> Aim:
+    ours, theirs = _pair(peers, 64, "rate")
+    found = ratio(ours, theirs)
+    return Aim(
+        what="three effects, 64 in flight: rate against Restate (TypeScript)",
+        aim=f"{RESTATE_RATE:g} times",
+        found=_nothing(found, lambda x: f"{x:.2f} times: {ours:,.0f}/s and {theirs:,.0f}/s"),
+        is_met=None if found is None else found >= RESTATE_RATE,
+    )
+
+
+def _restate_p50(peers: Json | None) -> Aim:
+    ours, theirs = _pair(peers, 1, "p50")
+    found = ratio(ours, theirs)
+    return Aim(
+        what="three effects, 1 in flight: p50 against Restate (TypeScript)",
+        aim=f"{RESTATE_P50:g} times",
+        found=_nothing(found, lambda x: f"{x:.2f} times: {ours:.1f} ms and {theirs:.1f} ms"),
+        is_met=None if found is None else found <= RESTATE_P50,
+    )
+
+
+def _pair(peers: Json | None, in_flight: int, name: str) -> tuple[float | None, float | None]:
+    if peers is None:
+        return None, None
+    return (
+        peer_figure(peers, AOS, "fresh", in_flight, name),
+        peer_figure(peers, RESTATE, "fresh", in_flight, name),
+    )
+
+
+def _hot(worlds: Sequence[Json]) -> Aim:
+    found = points_of(worlds, "counter", cells="hot", is_busy=False)
+    best = max((each["rate"] for each in found), default=None)
+    return Aim(
+        what="a hot cell: counter, its best rate",
+        aim=f"{HOT_RATE:,} events/s",
+        found=_nothing(best, lambda x: f"{x:,.0f} events/s"),
+        is_met=None if best is None else best >= HOT_RATE,
+    )
+
+
+def _floor(worlds: Sequence[Json]) -> Aim:
+    found = points_of(worlds, "counter", cells="many", is_busy=False)
+    ratios = {each["in_flight"]: ratio(each["floor"]["rate"], each["rate"]) for each in found}
+    there = {number: each for number, each in ratios.items() if each is not None}
+    worst = max(there.values(), default=None)
+    words = ", ".join(f"{each:.1f} at {number}" for number, each in there.items())
+    return Aim(
+        what="counter: its floor's rate against its own, by how many are in flight",
+        aim=f"at most {FLOOR_RATIO:g} times",
+        found=words or "not measured",
+        is_met=None if worst is None else worst <= FLOOR_RATIO,
+    )
+
+
+def _flat(worlds: Sequence[Json]) -> Aim:
+    sizes = sorted(each["size"] for each in worlds if each["workload"] == "counter")
+    rates: dict[int, float] = {}
+    for size in sizes:
+        for each in points_of(
+            worlds, "counter", size=size, cells="many", is_busy=False, in_flight=64
+        ):
+            rates[size] = each["rate"]
+    spread = ratio(max(rates.values()), min(rates.values())) if len(rates) > 1 else None
+    words = ", ".join(f"{rate:,.0f}/s of {size:,}" for size, rate in rates.items())
+    return Aim(
+        what="counter, 64 in flight: best rate against worst, by cells of the world",
+        aim=f"at most {FLAT_RATIO:g} times",
+        found=_nothing(spread, lambda x: f"{x:.2f} times: {words}"),
+        is_met=None if spread is None else spread <= FLAT_RATIO,
+    )
+
+
+def _replay(journal: Json) -> Aim:
+    items, replay, live = journal["items"], journal["replay"], journal["live"]
+    again, first = items / replay["seconds"], live["rate"]
+    return Aim(
+        what=f"{journal['workload']}: replay against live, the same journal",
+        aim="at least 1 times",
+        found=f"{again / first:.2f} times: {again:,.0f}/s and {first:,.0f}/s",
+        is_met=again >= first,
+    )
+
+
+def _restart(restart: Json | None) -> Aim:
+    seconds = None if restart is None else restart["start"]["seconds"]
+    is_enough = restart is not None and restart["events"] >= RESTART_EVENTS
+    return Aim(
+        what="restart after 1,000,000 events",
+        aim=f"less than {RESTART_S:g} s",
+        found="not measured" if restart is None else f"{seconds:.1f} s after {restart['events']:,}",
+        is_met=seconds < RESTART_S if is_enough and seconds is not None else None,
+    )
+
+
+def _nothing(found: float | None, words: Any) -> str:
+    return "not measured" if found is None else words(found)

@@ -1,0 +1,345 @@
+"""One world in a process of its own, so that its memory and its threads are its own.
+
+    python -m benchmarks.child '{"do": "measure", "path": …, "out": FILE}'
+
+``do``: make (a world with so many cells), measure (open it, run points), replay. What came of it is
+written to ``out`` as JSON; a line for each point goes to stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from aos.audit.replay_store import replay_store
+from aos.core.answers import Admitted
+from aos.core.inputs import EventInput
+from aos.host.client import ask_running, open_writer
+from aos.host.engine import Stats
+from aos.host.folder import init_world, open_folder
+from aos.host.manifest_files import load_manifest_files
+from aos.host.runner import run_world
+from benchmarks import floor
+from benchmarks.figures import (
+    NS_PER_MS,
+    NS_PER_S,
+    Samples,
+    Summary,
+    as_fields,
+    measured,
+    median,
+    whole,
+)
+from benchmarks.load import Callers, busy_thread
+from benchmarks.plan import BATCH, Cells, Point, Workload
+from benchmarks.watch import Watch, watching
+from benchmarks.workloads import Load, load_of
+
+START_S: Final = 900.0
+FIRST_ITEM: Final = 1_000_000_000
+"""Items of points count from here, those that made the cells from 0."""
+
+_SCATTER: Final = 7_919
+"""A prime: cells are visited in an order that is not that of their making."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What to do. ``size`` is how many cells there are, or shall be."""
+
+    do: str
+    path: Path
+    workload: Workload
+    size: int = 0
+    points: tuple[Point, ...] = ()
+
+    @classmethod
+    def read(cls, given: Json) -> Spec:
+        points = tuple(Point(**each) for each in given.get("points", ()))
+        return cls(
+            do=given["do"],
+            path=Path(given["path"]),
+            workload=given["workload"],
+            size=given.get("size", 0),
+            points=points,
+        )
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    found = run(Spec.read(given))
+    Path(given["out"]).write_text(json.dumps(found))
+
+
+def run(spec: Spec) -> Json:
+    match spec.do:
+        case "make":
+            return _make(spec)
+        case "measure":
+            return asyncio.run(_measure(spec))
+        case "replay":
+            return _replay(spec)
+        case _:
+            raise ValueError(f"expected make, measure or replay, found {spec.do!r}")
+
+
+def _make(spec: Spec) -> Json:
+    load = load_of(spec.workload)
+    init_world(spec.path)
+    with open_writer(spec.path) as writer:
+        applied = writer.apply(load_manifest_files(load.manifest))
+        assert isinstance(applied.answer, Admitted), applied.answer
+    return asyncio.run(_fill(spec, load)) if spec.size else {}
+
+
+async def _fill(spec: Spec, load: Load) -> Json:
+    """Put the cells into the world, as a stream of batches."""
+    point = Point(in_flight=3, cells="stream", items=spec.size, warm_s=0)
+    async with _World(spec.path, load) as world:
+
+        def event(item: int) -> EventInput:
+            return load.first(item, _cell(item))
+
+        began_ns = time.perf_counter_ns()
+        samples = await Callers(world.watch, event, itertools.count(), point).run()
+        ended_ns = max(at for _, at in samples.finished)
+        return {"cells": spec.size, "seconds": (ended_ns - began_ns) / NS_PER_S}
+
+
+async def _measure(spec: Spec) -> Json:
+    load = load_of(spec.workload)
+    async with _World(spec.path, load) as world:
+        found: Json = {"start": world.start(), "points": []}
+        numbers = itertools.count(FIRST_ITEM)
+        for point in spec.points:
+            measured = await _Measuring(world.watch, load, spec, point).run(numbers)
+            found["points"].append(measured)
+            _tell(spec, measured)
+        found["end"] = {"rss_anon_mib": rss_anon_mib(), "store_bytes": world.store_bytes()}
+        return found
+
+
+def _replay(spec: Spec) -> Json:
+    """The whole journal once more, with the sandbox; what differs raises."""
+    with open_folder(spec.path).open_store(readonly=True) as store:
+        report = replay_store(store)
+    return {
+        "seconds": report.seconds,
+        "records": report.records,
+        "events": report.events,
+        "steps": report.steps,
+        "receipts": report.receipts,
+    }
+
+
+class _World:
+    """``run_world`` in this process, watched, from its start to its end."""
+
+    def __init__(self, path: Path, load: Load) -> None:
+        self.watch = Watch(load.finished)
+        self._path = path
+        self._load = load
+        self._started = asyncio.Event()
+        self._stack = contextlib.ExitStack()
+        self._seconds = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._stack.enter_context(watching(self.watch))
+        began = time.perf_counter()
+        self._run = asyncio.create_task(
+            run_world(
+                self._path,
+                executors=self._load.executors,
+                handle_signals=False,
+                on_started=lambda _: self._started.set(),
+            )
+        )
+        started = asyncio.create_task(self._started.wait())
+        await asyncio.wait(
+            {self._run, started}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        self._seconds = time.perf_counter() - began
+        started.cancel()
+        self.watch.is_over = self._run.done
+        if not self._started.is_set():
+            await self._end()
+            raise RuntimeError("the world ended before it was started")
+        return self
+
+    def start(self) -> Json:
+        """How the start went: seconds, what there was to read, and the memory after it."""
+        head = self.watch.store.head()
+        assert head is not None
+        return {
+            "seconds": self._seconds,
+            "records": head.seq,
+            "cells": self.watch.engine.stats().figures.cells,
+            "rss_anon_mib": rss_anon_mib(),
+            "store_bytes": self.store_bytes(),
+        }
+
+    def store_bytes(self) -> int:
+        return self.watch.store.size_bytes()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A world that has ended by itself says why below.
+        if not self._run.done():
+            await asyncio.to_thread(ask_running, self._path, "stop")
+        await self._end()
+
+    async def _end(self) -> None:
+        """Wait for the world; what stopped it is raised, also over what came of that."""
+        try:
+            await self._run
+        finally:
+            self._stack.close()
+
+
+class _Measuring:
+    """One point in a world that is open."""
+
+    def __init__(self, watch: Watch, load: Load, spec: Spec, point: Point) -> None:
+        self._watch = watch
+        self._load = load
+        self._spec = spec
+        self._point = point
+
+    async def run(self, numbers: Iterator[int]) -> Json:
+        watch, point = self._watch, self._point
+        before, groups_before = self._stats(), len(watch.groups)
+        watch.take_calls()
+        with busy_thread() if point.is_busy else contextlib.nullcontext():
+            began_ns, cpu_began = time.perf_counter_ns(), time.process_time()
+            samples = await Callers(watch, self._event, numbers, point).run()
+            wall_s = (time.perf_counter_ns() - began_ns) / NS_PER_S
+            cpu_s = time.process_time() - cpu_began
+            rss_mib = rss_anon_mib()
+            after = self._stats()
+            journal = _journal(watch, before.figures.seq, after.figures.seq, groups_before)
+            steps = after.figures.steps - before.figures.steps
+            least = floor.measure(
+                calls=watch.take_calls(),
+                steps=steps,
+                groups=journal.groups,
+                read=watch.store.blob,
+                folder=self._spec.path.parent,
+            )
+        items = len(samples.sent)
+        return {
+            **asdict(point),
+            **as_fields(_figures(samples, point, began_ns)),
+            "all_items": items,
+            "wall_s": wall_s,
+            "cpu_share": cpu_s / wall_s,
+            "rss_anon_mib": rss_mib,
+            "steps": steps,
+            "receipts": after.figures.receipts - before.figures.receipts,
+            "records": after.figures.seq - before.figures.seq,
+            "frames": journal.frames,
+            "commits": len(journal.groups),
+            "commit_ms": journal.commit_ms,
+            "bytes_per_item": journal.bytes / items,
+            "bytes_per_record": journal.bytes / (after.figures.seq - before.figures.seq),
+            "floor": {
+                "step_us": least.step_us,
+                "commit_ms": least.commit_ms,
+                "rate": items / least.seconds,
+                "item_ms": least.seconds / items * 1e3,
+            },
+        }
+
+    def _event(self, item: int) -> EventInput:
+        return self._load.event(
+            item, _cell_of(item, self._point.cells, self._spec.size), self._point.cells
+        )
+
+    def _stats(self) -> Stats:
+        return self._watch.engine.stats()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Journal:
+    """What a point wrote. ``bytes``: of frames, and of the blobs beside them."""
+
+    frames: int
+    bytes: int
+    groups: Sequence[floor.Bytes]
+    commit_ms: float
+
+
+def _journal(watch: Watch, after_seq: int, last_seq: int, first_group: int) -> _Journal:
+    frames = list(watch.store.frames(after_seq + 1, last_seq))
+    rest = iter(frames)
+    groups = []
+    found = [each for each in watch.groups[first_group:] if each.last_seq <= last_seq]
+    for group in found:
+        held = []
+        for frame in rest:
+            held.append(frame.to_bytes())
+            if frame.header.last >= group.last_seq:
+                break
+        groups.append(floor.Bytes(tuple(held), group.blobs))
+    return _Journal(
+        frames=len(frames),
+        bytes=sum(sum(map(len, each.frames)) + sum(each.blobs) for each in groups),
+        groups=groups,
+        commit_ms=median([each.ns for each in found]) / NS_PER_MS,
+    )
+
+
+def _cell(number: int) -> str:
+    return f"cell-{number:07}"
+
+
+def _cell_of(item: int, cells: Cells, size: int) -> str:
+    match cells:
+        case "hot" | "line":
+            return cells
+        case "fresh":
+            return f"new-{item}"
+        case _:
+            return _cell(item * _SCATTER % size)
+
+
+def _figures(samples: Samples, point: Point, began_ns: int) -> Summary:
+    if point.items is not None:
+        return whole(samples, began_ns)
+    callers = point.in_flight * (BATCH if point.cells == "stream" else 1)
+    return measured(
+        samples, start_ns=began_ns, warm_s=point.warm_s, seconds=point.seconds, callers=callers
+    )
+
+
+def _tell(spec: Spec, found: Json) -> None:
+    busy = ", a busy thread beside it" if found["is_busy"] else ""
+    finish = found["finish_ms"] or {"p50": 0.0, "p99": 0.0}
+    print(
+        f"  {spec.workload}, {spec.size:,} cells, {found['cells']}, {found['in_flight']} in flight"
+        f"{busy}: {found['rate']:,.0f}/s, p50 {finish['p50']:.2f} ms, p99 {finish['p99']:.2f} ms; "
+        f"floor {found['floor']['rate']:,.0f}/s",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def rss_anon_mib() -> float:
+    """Anonymous memory of this process, as Linux counts it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) / 1024
+    raise OSError(f"/proc/self/status of {os.getpid()}: expected a line RssAnon")
+
+
+if __name__ == "__main__":
+    main()

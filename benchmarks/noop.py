@@ -1,0 +1,68 @@
+"""``bench/noop@1``: an executor in the loop's own process that answers at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import cbor2
+
+from aos.host.executors.settling import REFUSED, Settling
+from aos.host.executors.task import Outcome, Settle, Stats, Task, report_to_stderr
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+
+DRAIN_S: Final = 2.0
+
+
+class NoopExecutor:
+    """Unsigned outcomes: the host signs each in the name of ``node``."""
+
+    name: Final = "noop"
+    effects: Final = frozenset({"bench/noop@1"})
+    signer: Final = None
+
+    def __init__(self) -> None:
+        self._settling: Settling | None = None
+
+    async def start(self, settle: Settle) -> None:
+        self._settling = Settling(self.name, settle, report_to_stderr)
+
+    def use(self, effective: Effective) -> None:
+        pass
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        assert self._settling is not None, "published before start"
+        for task in tasks:
+            started_ns = time.time_ns()
+            step = cbor2.loads(task.params)["step"]
+            outcome = Outcome(
+                intent=task.intent,
+                effect=task.effect.name,
+                attempt=task.attempt,
+                status="ok",
+                payload=cbor2.dumps({"step": step}),
+                started_ns=started_ns,
+                finished_ns=time.time_ns(),
+            )
+            self._settling.begin(outcome, self._ended)
+
+    def _ended(self, outcome: Outcome, answer: str | None) -> None:
+        if self._settling is not None and answer is not None and answer.startswith(REFUSED):
+            self._settling.refused(outcome, answer)
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        """An answer is on its way from the moment of publishing: there is nothing to cancel."""
+
+    async def stop(self) -> None:
+        if self._settling is not None:
+            await self._settling.drain(DRAIN_S)
+
+    def stats(self) -> Stats:
+        settling = self._settling
+        return Stats(
+            running=0 if settling is None else len(settling),
+            queued=0,
+            done=0 if settling is None else settling.done,
+        )

@@ -1,0 +1,1 @@
+"""The same three steps on other systems. See ../README.md."""

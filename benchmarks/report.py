@@ -1,0 +1,328 @@
+"""Figures -> ``RESULTS.md`` and its chart: ``python -m benchmarks.report``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.aims import AOS, aims, peer_figure, points_of
+from benchmarks.chart import Panel, Series, svg
+from benchmarks.figures import ratio
+
+Json = Mapping[str, Any]
+
+HERE: Final = Path(__file__).resolve().parent
+BENCH: Final = HERE / "results" / "bench.json"
+PEERS: Final = HERE / "results" / "peers.json"
+CHART: Final = HERE / "results" / "rates.svg"
+NOTES: Final = HERE / "NOTES.md"
+RESULTS: Final = HERE / "RESULTS.md"
+
+TITLES: Final = {
+    "counter": "A keyed counter",
+    "steps": "Three effects in a row",
+    "orders": "The order process",
+}
+ABOUT: Final = (
+    "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench` and "
+    "`make bench-peers` write; what is measured, and how, stands in `README.md`. Compare figures "
+    "within one run: machines differ and are shared."
+)
+WHOLE: Final = (
+    "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
+    "and its last item included."
+)
+PEER_POINTS: Final = (("fresh", 1), ("fresh", 16), ("fresh", 64), ("line", 64))
+LINE_MAX: Final = 240
+NOTHING: Final = "-"
+_DIVISION: Final = "÷"
+
+
+def write() -> None:
+    """Write ``RESULTS.md`` and its chart from the figures that are there."""
+    bench, peers = _read(BENCH), _read(PEERS)
+    CHART.parent.mkdir(exist_ok=True)
+    CHART.write_text(svg(panels(bench, peers)))
+    RESULTS.write_text(render(bench, peers, NOTES.read_text()))
+
+
+def _read(path: Path) -> Json | None:
+    if not path.exists():
+        return None
+    found: Json = json.loads(path.read_text())
+    return found
+
+
+def render(bench: Json | None, peers: Json | None, notes: str) -> str:
+    parts = [
+        "# Results",
+        ABOUT,
+        "![Rates](results/rates.svg)",
+        "## Aims",
+        _aims(bench, peers),
+        notes.strip(),
+    ]
+    if peers is not None:
+        parts += ["## Beside others", peer_tables(peers)]
+    if bench is not None:
+        parts += ["## The kernel", bench_tables(bench)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# Ours
+
+
+def bench_tables(bench: Json) -> str:
+    parts = [_about(bench)]
+    for workload, title in TITLES.items():
+        worlds = [each for each in bench["worlds"] if each["workload"] == workload]
+        if worlds:
+            parts += [f"### {title}", _points(worlds)]
+    parts += ["### Worlds", _worlds(bench["worlds"])]
+    if bench["journals"]:
+        parts += ["### Restart and replay", _journals(bench["journals"], bench.get("restart"))]
+    return "\n\n".join(parts)
+
+
+def _points(worlds: Sequence[Json]) -> str:
+    head = (
+        "cells", "load", "in flight", "rate /s", "floor /s", f"floor {_DIVISION} rate",
+        "accepted p50, p99 ms", "finished p50, p99 ms", "bytes an item", "steps", "commits",
+        "floor: step µs, commit ms",
+    )  # fmt: skip
+    rows = []
+    for world in worlds:
+        for point in world["points"]:
+            floor = point["floor"]
+            rows.append(
+                (
+                    f"{world['size']:,}",
+                    point["cells"] + (", busy thread" if point["is_busy"] else ""),
+                    str(point["in_flight"]),
+                    f"{point['rate']:,.0f}{'*' if point['is_whole'] else ''}",
+                    f"{floor['rate']:,.0f}",
+                    _times(ratio(floor["rate"], point["rate"])),
+                    _spread(point["accept_ms"]),
+                    _spread(point["finish_ms"]),
+                    f"{point['bytes_per_item']:,.0f}",
+                    f"{point['steps'] / point['all_items']:.1f}",
+                    f"{point['commits'] / point['all_items']:.2f}",
+                    f"{floor['step_us']:.0f}, {floor['commit_ms']:.2f}",
+                )
+            )
+    table = _table(head, rows)
+    if not any(point["is_whole"] for world in worlds for point in world["points"]):
+        return table
+    return f"{table}\n\n{WHOLE}"
+
+
+def _worlds(worlds: Sequence[Json]) -> str:
+    head = (
+        "workload", "cells", "made /s", "records", "restart s", "records read /s",
+        "memory after the start MiB", "after the load MiB", "store MiB",
+    )  # fmt: skip
+    rows = []
+    for world in worlds:
+        start, end = world["start"], world["end"]
+        rows.append(
+            (
+                world["workload"],
+                f"{world['size']:,}",
+                f"{world['make']['cells'] / world['make']['seconds']:,.0f}",
+                f"{start['records']:,}",
+                f"{start['seconds']:.2f}",
+                f"{start['records'] / start['seconds']:,.0f}",
+                f"{start['rss_anon_mib']:,.0f}",
+                f"{end['rss_anon_mib']:,.0f}",
+                f"{end['store_bytes'] / 2**20:,.0f}",
+            )
+        )
+    return _table(head, rows)
+
+
+def _journals(journals: Sequence[Json], restart: Json | None) -> str:
+    head = (
+        "workload", "items", "records", "live items /s", "replay items /s",
+        f"replay {_DIVISION} live", "replay steps /s", "restart s", "bytes a record",
+    )  # fmt: skip
+    rows = []
+    for each in journals:
+        live, replay, items = each["live"], each["replay"], each["items"]
+        again = items / replay["seconds"]
+        rows.append(
+            (
+                each["workload"],
+                f"{items:,}",
+                f"{replay['records']:,}",
+                f"{live['rate']:,.0f}",
+                f"{again:,.0f}",
+                _times(ratio(again, live["rate"])),
+                f"{replay['steps'] / replay['seconds']:,.0f}",
+                f"{each['start']['seconds']:.2f}",
+                f"{live['bytes_per_record']:,.0f}",
+            )
+        )
+    table = _table(head, rows)
+    if restart is None:
+        return table
+    start, live = restart["start"], restart["live"]
+    return (
+        f"{table}\n\nAfter {restart['events']:,} events in batches of 512 ({live['rate']:,.0f}/s, "
+        f"{start['cells']:,} cells, {start['store_bytes'] / 2**20:,.0f} MiB of store) a restart "
+        f"took {start['seconds']:.2f} s and {start['rss_anon_mib']:,.0f} MiB of memory."
+    )
+
+
+# Beside others
+
+
+def peer_tables(peers: Json) -> str:
+    systems = list(dict.fromkeys(turn["system"] for turn in peers["turns"]))
+    parts = [_about(peers), _peer_rates(peers, systems), _peer_ratios(peers, systems)]
+    parts.append(_side_by_side(peers))
+    if peers["missing"]:
+        rows = [(name, _line(why)) for name, why in peers["missing"].items()]
+        parts.append(_table(("not measured", "why"), rows))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _side_by_side(peers: Json) -> str:
+    """What a cell of ours may do and a key of the others may not."""
+    rate, p50 = (peer_figure(peers, AOS, "hot", 64, name) for name in ("rate", "p50"))
+    if not rate or not p50:
+        return ""
+    return (
+        "One hot key takes one run at a time, the others wait: that is what they all can do. Runs "
+        f"may also go on side by side in one cell of AOS: {rate:,.0f}/s with 64 in flight, p50 "
+        f"{p50:.1f} ms."
+    )
+
+
+def _peer_rates(peers: Json, systems: Sequence[str]) -> str:
+    head = ("three effects", *(f"{_load(*each)}: rate /s; p50, p99 ms" for each in PEER_POINTS))
+    rows = []
+    for system in systems:
+        cells = []
+        for kind, in_flight in PEER_POINTS:
+            rate, p50, p99 = (
+                peer_figure(peers, system, kind, in_flight, name) for name in ("rate", "p50", "p99")
+            )
+            cells.append(
+                NOTHING if not rate or not p50 or not p99 else f"{rate:,.0f}; {p50:.1f}, {p99:.1f}"
+            )
+        rows.append((system, *cells))
+    return _table(head, rows)
+
+
+def _peer_ratios(peers: Json, systems: Sequence[str]) -> str:
+    head = ("AOS against", *(f"{_load(*each)}: rate; p50" for each in PEER_POINTS))
+    rows = []
+    for system in systems:
+        if system == AOS:
+            continue
+        cells = []
+        for kind, in_flight in PEER_POINTS:
+            rate, p50 = (
+                ratio(
+                    peer_figure(peers, AOS, kind, in_flight, name),
+                    peer_figure(peers, system, kind, in_flight, name),
+                )
+                for name in ("rate", "p50")
+            )
+            cells.append(f"{_times(rate)}; {_times(p50)}")
+        rows.append((system, *cells))
+    return _table(head, rows)
+
+
+def _load(kind: str, in_flight: int) -> str:
+    return f"one hot key, {in_flight}" if kind == "line" else f"{in_flight} in flight"
+
+
+# The chart
+
+
+def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
+    found = []
+    if peers is not None:
+        systems = list(dict.fromkeys(turn["system"] for turn in peers["turns"]))
+        found.append(
+            Panel(
+                title="Three effects in a row: finished a second",
+                groups=tuple(_load(*each) for each in PEER_POINTS),
+                series=tuple(
+                    Series(
+                        name=system,
+                        values=tuple(
+                            peer_figure(peers, system, kind, number, "rate")
+                            for kind, number in PEER_POINTS
+                        ),
+                    )
+                    for system in systems
+                ),
+            )
+        )
+    worlds = [] if bench is None else bench["worlds"]
+    for workload in ("counter", "steps"):
+        points = points_of(worlds, workload, cells="many", is_busy=False)
+        if points:
+            found.append(
+                Panel(
+                    title=f"{TITLES[workload]}: finished a second, and the floor of the same run",
+                    groups=tuple(f"{each['in_flight']} in flight" for each in points),
+                    series=(
+                        Series(name=AOS, values=tuple(each["rate"] for each in points)),
+                        Series(
+                            name="bare WASM calls and LMDB commits",
+                            values=tuple(each["floor"]["rate"] for each in points),
+                        ),
+                    ),
+                )
+            )
+    return found
+
+
+# Words
+
+
+def _aims(bench: Json | None, peers: Json | None) -> str:
+    words = {True: "yes", False: "no", None: NOTHING}
+    rows = [(each.what, each.aim, each.found, words[each.is_met]) for each in aims(bench, peers)]
+    return _table(("what", "aim", "found", "met"), rows)
+
+
+def _about(found: Json) -> str:
+    about, versions = found["machine"], found.get("versions", {})
+    first = (
+        f"{about['cpus']} x {about['cpu']}, {about['memory_gib']} GiB, {about['system']}; "
+        f"{about['file_system']}, where 4 KiB are written and synced in {about['sync_ms']} ms; "
+        f"load before the run {about['load_before']}. {about['python']}, wasmtime "
+        f"{about['wasmtime']}, LMDB {about['lmdb']}; commit {about['commit']}; {found['at']}, "
+        f"{found['seconds']} s."
+    )
+    more = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return f"{first} {more}." if more else first
+
+
+def _spread(found: Json | None) -> str:
+    return NOTHING if found is None else f"{found['p50']:.1f}, {found['p99']:.1f}"
+
+
+def _line(text: str) -> str:
+    """A cell of a table: one line, not too long."""
+    words = " ".join(text.split()).replace("|", "/")
+    return words if len(words) <= LINE_MAX else words[: LINE_MAX - 1] + "…"
+
+
+def _times(found: float | None) -> str:
+    return NOTHING if found is None else f"{found:.2f}"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    write()

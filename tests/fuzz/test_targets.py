@@ -1,0 +1,63 @@
+"""Each fuzz target over its seeds, over what a fuzzer kept, and over some thousand altered ones.
+
+``make fuzz`` goes on from here with a fuzzer that looks at the code that runs.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.mutate import MOST_BYTES, mutations
+from tests.fuzz.targets import CORPUS, FILES, beginning, find, kept
+from tests.tools import long_form
+
+LONG = 25
+"""How many times as many in the long form."""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_target_holds_for_its_seeds(name: str) -> None:
+    target = find(name)
+
+    for data in beginning(name):
+        target.target(data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FILES)
+def test_a_target_holds_for_altered_seeds(name: str) -> None:
+    target = find(name)
+    count = target.RUNS * (LONG if long_form() else 1)
+
+    for data in mutations(beginning(name), count=count, tokens=target.TOKENS):
+        try:
+            target.target(data)
+        except BaseException as problem:
+            problem.add_note(f"input: {data.hex()}")
+            raise
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_target_says_what_must_hold(name: str) -> None:
+    said = (find(name).target.__doc__ or "").splitlines()
+
+    assert said
+    assert said[0].endswith(".")
+
+
+def test_every_kept_corpus_belongs_to_a_target_and_is_small() -> None:
+    found = {file.stem: file.stat().st_size for file in CORPUS.glob("*")}
+
+    assert set(found) <= set(FILES)
+    assert all(size < 50_000 for size in found.values()), found
+    assert all(len(data) <= MOST_BYTES for name in found for data in kept(name))
+
+
+def test_alterations_are_the_same_each_time_and_differ_from_the_seeds() -> None:
+    seeds = [b"", b"abcdef" * 10, bytes(100)]
+
+    one, other = (list(mutations(seeds, count=300, seed=3)) for _ in range(2))
+
+    assert one == other
+    assert len(set(one)) > 150
+    assert one != list(mutations(seeds, count=300, seed=4))

@@ -1,0 +1,89 @@
+"""A journal one of whose frames, or whose head, was written over (spec/audit.md, A-20 to A-29)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from aos.audit.findings import Kind
+from aos.audit.verify import verify_store
+from aos.core.frame import Frame, Head, read_frame
+from aos.store.memory_store import MemoryStore
+from tests.audit.journals import Shop, busy_shop, store_of
+
+RUNS: Final = 100
+TOKENS: Final = (b"\x64kind", b"\x63seq", b"\x18\x17", b"\xf6", b"\x80", b"\x58\x20" + bytes(32))
+
+
+def target(data: bytes) -> None:
+    """Whatever stands in a frame's or the head's place, verify reports it and raises nothing."""
+    whole = _stored()
+    place, written = data[:1], data[1:]
+    number = place[0] % (len(_frames()) + 1) if place else 0
+    true = _frames()[number] if number < len(_frames()) else _head()
+    report = verify_store(Damaged(whole, number, written))
+    assert report.is_sound == (written == true)
+    assert all(finding.message for finding in report.findings)
+    if report.is_sound:
+        return
+    if number == len(_frames()):
+        assert report.findings[0].kind is Kind.HEAD_WRONG
+    else:
+        # A frame that is elsewhere now is named by the one that stands in its place.
+        named = {each.frame for each in report.findings}
+        assert _first(number) in named or report.findings[0].kind is Kind.FRAME_MISSING
+
+
+class Damaged(MemoryStore):
+    """A store one of whose frames, or whose head (the last number), is other bytes on disk."""
+
+    def __init__(self, whole: MemoryStore, number: int, data: bytes) -> None:
+        super().__init__()
+        self.__dict__.update(whole.__dict__)
+        self._number = number
+        self._data = data
+
+    def frame_at(self, seq: int) -> Frame | None:
+        frame = super().frame_at(seq)
+        if frame is None or self._number >= len(_frames()):
+            return frame
+        return read_frame(self._data) if frame.header.first == _first(self._number) else frame
+
+    def head(self) -> Head | None:
+        if self._number < len(_frames()):
+            return super().head()
+        return Head.from_bytes(self._data)
+
+
+def _first(number: int) -> int:
+    return _shop().frames[number].header.first
+
+
+@cache
+def _shop() -> Shop:
+    return busy_shop()
+
+
+@cache
+def _stored() -> MemoryStore:
+    return store_of(_shop())
+
+
+@cache
+def _frames() -> tuple[bytes, ...]:
+    return tuple(frame.to_bytes() for frame in _shop().frames)
+
+
+@cache
+def _head() -> bytes:
+    head = _stored().head()
+    assert head is not None
+    return head.to_bytes()
+
+
+def seeds() -> Iterator[bytes]:
+    for number, data in enumerate((*_frames(), _head())):
+        yield bytes([number]) + data
+    yield bytes([2]) + _frames()[3]
+    yield bytes([2])

@@ -1,9 +1,0 @@
-;; The second call of alloc, for the result, answers with what is outside the memory.
-(module
-  (memory (export "memory") 1)
-  (global $calls (mut i32) (i32.const 0))
-  (func (export "alloc") (param i32) (result i32)
-    (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
-    (if (result i32) (i32.eq (global.get $calls) (i32.const 1))
-      (then (i32.const 1024)) (else (i32.const 65529))))
-  (func (export "step") (param i32 i32 i32)))

@@ -1,4 +1,0 @@
-(module
-  (memory (export "memory") 1)
-  (func (export "alloc") (param i32) (result i32) unreachable)
-  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

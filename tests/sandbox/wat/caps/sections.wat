@@ -1,0 +1,7 @@
+;; More sections than a module may have.
+;; refused: the module declares more than 400000 entries
+(module
+  {400001 * (@custom "" "")}
+  (memory (export "memory") 1)
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

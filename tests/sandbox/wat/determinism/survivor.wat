@@ -1,0 +1,25 @@
+;; Counts its calls in a global, in memory, in a table and in dropped segments: always the first.
+;; step -> ok 0x04 [2 pages]
+(module
+  (memory (export "memory") 1)
+  (data $once "\07")
+  (table $t 2 funcref)
+  (elem $f declare func $none)
+  (global $count (mut i32) (i32.const 0))
+  (func $none)
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step") (param i32 i32) (result i64)
+    (global.set $count (i32.add (global.get $count) (i32.const 1)))
+    (i32.store8 (i32.const 8) (i32.add (i32.load8_u (i32.const 8)) (i32.const 1)))
+    (drop (memory.grow (i32.const 1)))
+    (if (i32.eqz (ref.is_null (table.get $t (i32.const 1)))) (then unreachable))
+    (table.set $t (i32.const 1) (ref.func $none))
+    (memory.init $once (i32.const 9) (i32.const 0) (i32.const 1))
+    (data.drop $once)
+    ;; every byte of the fresh page is still zero
+    (if (i32.load8_u (i32.const 70000)) (then unreachable))
+    (i32.store8 (i32.const 70000) (i32.const 1))
+    (i32.store8 (i32.const 16)
+      (i32.add (global.get $count)
+        (i32.add (i32.load8_u (i32.const 8)) (memory.size))))
+    (i64.or (i64.shl (i64.const 16) (i64.const 32)) (i64.const 1))))

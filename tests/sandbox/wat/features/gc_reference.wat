@@ -1,0 +1,8 @@
+;; GC: a reference to anything.
+;; refused: value type 0x6e belongs to no allowed feature
+;; refused: heap types not supported without the gc feature
+(module
+  (func (param anyref))
+  (memory (export "memory") 1)
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

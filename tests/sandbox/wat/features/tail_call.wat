@@ -1,0 +1,7 @@
+;; Tail calls: a direct one.
+;; refused: tail calls support is not enabled
+(module
+  (func $f (return_call $f))
+  (memory (export "memory") 1)
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

@@ -1,0 +1,23 @@
+;; Uses each allowed feature once.
+;; step -> ok 0x2a2aff08
+(module
+  (memory (export "memory") 1)
+  (table $functions 2 funcref)
+  (table $outside 2 externref)
+  (data $bytes "\2a")
+  (elem $passive func $two)
+  (global $mutable (export "counter") (mut i32) (i32.const 1))
+  (func $two (result i32 i32) (i32.const 3) (i32.const 4))
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step") (param i32 i32) (result i64)
+    (table.init $functions $passive (i32.const 0) (i32.const 0) (i32.const 1))
+    (table.set $outside (i32.const 0) (ref.null extern))
+    (memory.init $bytes (i32.const 0) (i32.const 0) (i32.const 1))
+    (memory.copy (i32.const 1) (i32.const 0) (i32.const 1))
+    (i32.store8 (i32.const 2) (i32.extend8_s (i32.trunc_sat_f64_s (f64.const 1e300))))
+    (call_indirect $functions (result i32 i32) (i32.const 0))
+    (i32.add)
+    (i32.add (i32x4.extract_lane 1 (i32x4.splat (global.get $mutable))))
+    (global.set $mutable)
+    (i32.store8 (i32.const 3) (global.get $mutable))
+    (i64.const 4)))

@@ -1,8 +1,0 @@
-(module
-  (import "wasi_snapshot_preview1" "fd_write"
-    (func $write (param i32 i32 i32 i32) (result i32)))
-  (import "env" "counter" (global i32))
-  (import "env" "functions" (table 1 funcref))
-  (memory (export "memory") 1)
-  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
-  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

@@ -1,1 +1,0 @@
-(module (memory 1) (func (drop (i32.atomic.load (i32.const 0)))))

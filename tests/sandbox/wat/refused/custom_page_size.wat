@@ -1,1 +1,0 @@
-(module (memory 1 (pagesize 1)))

@@ -1,1 +1,0 @@
-(module (tag $oops) (func (throw $oops)))

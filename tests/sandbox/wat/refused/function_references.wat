@@ -1,1 +1,0 @@
-(module (type $t (func)) (func (param (ref null $t)) (call_ref $t (local.get 0))))

@@ -1,1 +1,0 @@
-(module (type (struct (field i32))))

@@ -1,1 +1,0 @@
-(module (memory i64 1))

@@ -1,1 +1,0 @@
-(module (type $f (func)) (type $c (cont $f)))

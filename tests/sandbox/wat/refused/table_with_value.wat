@@ -1,1 +1,0 @@
-(module (table 1 funcref (ref.null func)))

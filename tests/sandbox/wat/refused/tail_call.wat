@@ -1,1 +1,0 @@
-(module (func $f (return_call $f)))

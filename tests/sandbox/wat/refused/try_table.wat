@@ -1,1 +1,0 @@
-(module (func (block $all (try_table (catch_all $all)))))

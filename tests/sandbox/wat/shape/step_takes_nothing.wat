@@ -1,0 +1,6 @@
+;; Its entrypoint takes nothing.
+;; refused: export "step": expected a function (i32, i32) -> (i32, i32) or (i32, i32, i32) -> () or (i32, i32) -> i64, found a function () -> ()
+(module
+  (memory (export "memory") 1)
+  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
+  (func (export "step")))

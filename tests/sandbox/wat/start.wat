@@ -1,6 +1,0 @@
-(module
-  (memory (export "memory") 1)
-  (func $begin)
-  (start $begin)
-  (func (export "alloc") (param i32) (result i32) (i32.const 1024))
-  (func (export "step") (param i32 i32) (result i64) (i64.const 0)))

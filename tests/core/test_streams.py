@@ -16,7 +16,7 @@ from aos.values.digests import content_hash, hash_text
 from tests.core.desk import ARMS, DESK, ONCE, PAY, cancel, desk, desks, log_of, pay, tell, wish
 from tests.core.test_isolation import same
 from tests.core.test_owed import folded
-from tests.memory_world import Envelope, MemoryWorld, event_of
+from tests.memory_world import WORLD_KEY, Envelope, MemoryWorld, event_of
 
 
 def rule_of(answer: Answer) -> Rule:
@@ -244,3 +244,23 @@ def test_a_lost_intent_of_a_failed_instance_waits_in_its_mailbox() -> None:
     assert cell.fault is not None
     assert cell.fault.kind is FaultKind.GUEST
     assert (len(cell.mailbox), world.open()) == (2, [])
+
+
+def test_an_abandoned_intent_keeps_its_attempt() -> None:
+    """K-51, K-95: a late receipt of an attempt before is old, that of the last one is recorded."""
+    world = paying()
+    (intent,) = world.open()
+    world.attempt(intent, 2)
+    tell(world, "a", note="delete")
+    assert rule_of(world.settle(intent, {"ref": "x"})) is Rule.RECEIPT_ATTEMPT_IS_OLD
+
+    late = replace(world.receipt(intent, {"ref": "x"}), attempt=2)
+    message = late.message(world.state.world)
+    answer = world.kernel.admit(
+        replace(late, signature=WORLD_KEY.sign(message).signature), world.stamp()
+    )
+    assert isinstance(answer, Admitted)
+    assert answer.outcome == "abandoned"
+    world.seal()
+    assert world.state.attempts == {}
+    same(folded(world), world.state)

@@ -143,6 +143,9 @@ def _misfits(
     # Everything was checked by the manifest that was in force when it came in.
     if cell.fault_seq is not None and cell.fault_seq > state.manifest_seq:
         return
+    problem = _key_problem(workflow, id[1])
+    if problem is not None:
+        yield problem
     if cell.state is not None:
         try:
             workflow.state.from_record(slot_bytes(cell.state, read))
@@ -155,6 +158,16 @@ def _misfits(
         problem = _mail_problem(state, workflow, mail, read)
         if problem is not None:
             yield f"the entry of record {mail.entry[0]}: {problem}"
+
+
+def _key_problem(workflow: Workflow, key: bytes) -> str | None:
+    if workflow.key is None:
+        return None if not key else "its workflow has no keys any more"
+    try:
+        workflow.key.from_record(key)
+    except ValueProblem as problem:
+        return f"its key is no {workflow.key.name}: {problem}"
+    return None
 
 
 def _mail_problem(state: State, workflow: Workflow, mail: Mail, read: BlobReader) -> str | None:

@@ -215,6 +215,7 @@ def _fold_receipt(state: State, record: Receipt) -> None:
         late = state.abandoned.pop(record.intent, None)
         if late is None or late.cell != record.cell:
             raise Damage(f"record {record.seq} settles an intent that was not abandoned")
+        state.attempts.pop(record.intent, None)
         return
     _settle(state, record, Root(record.seq, record.stamp), depth=0)
 
@@ -244,6 +245,7 @@ def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth:
     intent = state.intents.pop(record.intent, None)
     if intent is None or intent.cell != record.cell:
         raise Damage(f"record {record.seq} settles an intent that is not open for {record.cell[0]}")
+    state.attempts.pop(record.intent, None)
     _forget_work(state, record.intent)
     cell = state.cells[record.cell]
     del cell.inflight[record.intent]
@@ -268,8 +270,7 @@ def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
 
 
 def _forget_work(state: State, intent: Hash) -> None:
-    """What is known of the execution of an intent that is open no longer, and owed for it."""
-    state.attempts.pop(intent, None)
+    """What was streamed of an intent that is open no longer, and owed for it."""
     state.streams.pop(intent, None)
     if state.owed:
         state.owed = deque(owed for owed in state.owed if owed.intent != intent)
@@ -511,4 +512,5 @@ def _abandon(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> N
         _forget_work(state, intent)
     cell.inflight.clear()
     while len(state.abandoned) > state.effective.limits.abandoned_intents:
-        state.abandoned.popitem(last=False)
+        gone, _ = state.abandoned.popitem(last=False)
+        state.attempts.pop(gone, None)

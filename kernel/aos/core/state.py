@@ -189,9 +189,10 @@ class State:
 
     ``intents`` are open work in the order of opening; ``abandoned`` those that nobody waits for any
     more. ``owed`` are receipts that the core makes itself before the ring goes on. ``attempts`` has
-    the last journaled attempt of an open intent, ``streams`` how far its stream is. ``serial``
-    counts manifest records, ``controls`` control records. ``revoked`` are all keys that a manifest
-    of this world ever revoked, ``pinned`` the hashes of all its manifests and their modules.
+    the last journaled attempt of an intent that is open or abandoned, ``streams`` how far the
+    stream of an open one is. ``serial`` counts manifest records, ``controls`` control records.
+    ``revoked`` are all keys that a manifest of this world ever revoked, ``pinned`` the hashes of
+    all its manifests and their modules.
 
     What is forgotten oldest first is an OrderedDict: taking the first entry off a dict again and
     again walks over every entry that is gone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import Annotated, Final, Protocol
 
@@ -21,6 +22,7 @@ from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.runner import Ended, Started, Status, run_world
+from aos.host.secrets import Secrets
 from aos.values.digests import Hash, hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import errors, line, note, print_json
@@ -53,17 +55,26 @@ def run(
             "May be given several times.",
         ),
     ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Values of secrets with file:KEY bindings: KEY=VALUE lines or a JSON object, "
+            "mode 0600. Read again when it changes.",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """Run a world until Ctrl-C, or until it is idle."""
+    values = Secrets(secrets)
     try:
         with _screen() as screen:
             ended = asyncio.run(
                 run_world(
                     world,
                     executors=lambda read, world: _executors(
-                        read, world, executors or [], allow_http or []
+                        read, world, executors or [], allow_http or [], values
                     ),
                     until_idle=until_idle,
                     report=note,
@@ -85,12 +96,16 @@ def run(
 
 
 def _executors(
-    read: BlobReader, world: Hash, specs: Sequence[str], allow_http: Sequence[str]
+    read: BlobReader,
+    world: Hash,
+    specs: Sequence[str],
+    allow_http: Sequence[str],
+    secrets: Secrets,
 ) -> list[Executor]:
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
-        HttpExecutor(allow_http, read=read, report=note),
+        HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
         *(PythonExecutor(spec, world=world, report=note) for spec in specs),
     ]
 

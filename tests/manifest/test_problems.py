@@ -122,7 +122,7 @@ REFERENCES: list[tuple[str, Change]] = [
     ("an unknown module", put(ORDER, "impl", "module", to="acme/ordres@1")),
     (
         "unknown effects",
-        put(ORDER, "effects_emitted", to=["acme/chrge@1", "sys/timer.cancel@1", "sys/foo@1"]),
+        put(ORDER, "effects_emitted", to=["acme/chrge@1", "sys/task.run@1", "sys/foo@1"]),
     ),
     ("an effect emitted twice", put(ORDER, "effects_emitted", to=[CHARGE, CHARGE])),
     ("a name listed three times", put("manifest", "modules", to=[{"name": MODULE}] * 3)),
@@ -283,8 +283,16 @@ LATER: list[tuple[str, Change]] = [
         ),
     ),
     (
-        "delivery at most once, and lanes",
-        lambda documents: node(documents, CHARGE).update(delivery="at_most_once", lane=["cents"]),
+        "delivery at most once with a retry, and lanes",
+        lambda documents: node(documents, CHARGE).update(
+            delivery="at_most_once", retry={"attempts": 2}, lane=["cents"]
+        ),
+    ),
+    (
+        "delivery at most once",
+        lambda documents: node(documents, CHARGE).update(
+            delivery="at_most_once", retry={"attempts": 1}
+        ),
     ),
     (
         "fields of the manifest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_limits_are_the_same_in_both_places() -> None:
     }
     for said, ranges, defaults in (
         (COMMON["StepLimits"]["properties"], STEP_RANGES, StepLimits().to_document()),
-        (COMMON["WorldLimits"]["properties"], WORLD_RANGES, WorldLimits().to_document()),
+        (COMMON["WorldLimits"]["properties"], WORLD_RANGES, asdict(WorldLimits())),
         (retry, EFFECT_RANGES, retry_defaults),
     ):
         assert said == {

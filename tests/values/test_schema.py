@@ -73,8 +73,13 @@ def test_normal_form_is_left_as_it_is(typed: tuple[Any, Any]) -> None:
     type_, value = typed
     schema = compiled(type_)
 
-    assert naive.encode(schema.normalise(value)) == naive.encode(value)
-    assert schema.from_ingress(naive.encode(value)) == naive.encode(value)
+    data = naive.encode(value)
+
+    assert naive.encode(schema.normalise(value)) == data
+    assert schema.from_ingress(data) == data
+    kept, found = schema.from_ingress_value(data)
+    assert kept is data, "bytes that are canonical already are not written again"
+    assert naive.encode(found) == data
 
 
 @quick
@@ -89,6 +94,8 @@ def test_every_spelling_at_ingress_becomes_the_one_canonical(
     wide = naive.encode_widely(loosen(type_, value, chance), chance)
 
     assert schema.from_ingress(wide) == naive.encode(value)
+    kept, found = schema.from_ingress_value(wide)
+    assert kept == naive.encode(value) == naive.encode(found)
 
 
 @quick

@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from aos.host.executors.task import Executor, Outcome, Task
+from aos.host.executors.task import Executor, Journaling, Outcome, StreamFrame, Task
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
@@ -29,6 +29,7 @@ PRESENT: Final[dict[str, dict[str, Any]]] = {
     "test/retried@1": RETRY,
     "test/quick@1": {"timeout_ms": 250},
     "test/quick-retried@1": {"timeout_ms": 250, **RETRY},
+    "test/once@1": {"delivery": "at_most_once"},
     "test/set@1": {"receipt": {"record": {"tags": {"set": {"text": {}}}, "raw": {"bytes": {}}}}},
 }
 """Effect -> what differs from the usual."""
@@ -62,7 +63,7 @@ def effective(*, executors: str = "") -> Effective:
         "workflows": [],
         "effects": [
             *({"name": name} for name in PRESENT),
-            *({"name": f"sys/{each}@1"} for each in SYSTEM),
+            *({"name": f"sys/{each}@1"} for each in (*SYSTEM, "effect.cancel")),
         ],
         "limits": {"world": {"event_bytes": 300_000}},
     }
@@ -104,14 +105,46 @@ def task(
     )
 
 
+class Attempt(NamedTuple):
+    """What an executor asked the journal to note."""
+
+    phase: str
+    intent: Hash
+    number: int
+    problem: str | None
+
+
 @dataclass
 class Journal:
     """Takes outcomes as a world would; ``answer`` says what it thinks of one."""
 
     answer: Callable[[Outcome], Awaitable[str]] | None = None
+    attempt: Callable[[Attempt], Awaitable[str]] | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     lines: list[str] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    frames: list[StreamFrame] = field(default_factory=list)
+    frame_answer: str = "taken"
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
+        return await self._journal(Attempt("begun", intent, attempt, problem))
+
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> str:
+        return await self._journal(Attempt("lost", intent, attempt, problem))
+
+    async def _journal(self, attempt: Attempt) -> str:
+        text = "taken" if self.attempt is None else await self.attempt(attempt)
+        self.attempts.append(attempt)
+        self.changed.set()
+        return text
+
+    def tell(self, frame: StreamFrame) -> asyncio.Future[str]:
+        self.frames.append(frame)
+        self.changed.set()
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        told.set_result(self.frame_answer)
+        return told
 
     async def settle(self, outcome: Outcome) -> str:
         text = "settled" if self.answer is None else await self.answer(outcome)
@@ -154,20 +187,27 @@ def error_code(outcome: Outcome) -> str:
     return str(payload(outcome)["code"])
 
 
+async def start(executor: Executor, journal: Journal) -> None:
+    if isinstance(executor, Journaling):
+        executor.tell_to(journal)
+    await executor.start(journal.settle)
+
+
 def act(
     make: Callable[[Journal], Executor],
     play: Callable[[Any, Journal], Awaitable[None]],
     *,
     answer: Callable[[Outcome], Awaitable[str]] | None = None,
+    attempt: Callable[[Attempt], Awaitable[str]] | None = None,
     manifest: Effective | None = None,
 ) -> Journal:
     """Start an executor, play a scene with it, stop it."""
 
     async def scene() -> Journal:
-        journal = Journal(answer)
+        journal = Journal(answer, attempt)
         executor = make(journal)
         try:
-            await executor.start(journal.settle)
+            await start(executor, journal)
             executor.use(manifest or effective())
             await play(executor, journal)
         finally:

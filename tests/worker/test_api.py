@@ -100,6 +100,23 @@ def test_a_bad_name_is_refused(name: Any) -> None:
         effect(name)
 
 
+def test_progress_goes_nowhere_in_a_context_of_a_test_unless_it_looks() -> None:
+    """X-70."""
+    heard: list[tuple[Any, Any, Any]] = []
+
+    def look(kind: Any, payload: Any, blob: Any) -> None:
+        heard.append((kind, payload, blob))
+
+    async def tell(ctx: EffectContext) -> None:
+        ctx.progress("begun")
+        await ctx.progress("half", {"n": 1}, blob=b"x")
+
+    asyncio.run(tell(context()))
+    asyncio.run(tell(context(on_progress=look)))
+
+    assert heard == [("begun", None, None), ("half", {"n": 1}, b"x")]
+
+
 def test_the_effects_of_the_node_are_refused() -> None:
     with pytest.raises(BadUsage, match="sys/… effects are run by the node itself"):
         effect("sys/http.request@1")
@@ -150,7 +167,7 @@ def test_no_effects_are_refused() -> None:
         Executors("shop", [])
 
 
-@pytest.mark.parametrize("name", ["", "1shop", "shop shop", "node", "x" * 129, None])
+@pytest.mark.parametrize("name", ["", "1shop", "shop shop", "node", "kernel", "x" * 129, None])
 def test_a_bad_name_of_executors_is_refused(name: Any) -> None:
     with pytest.raises(BadUsage, match="expected a name of letters, digits"):
         Executors(name, [charge])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from aos.host.executors.backlog import Backlog, Work
+import pytest
+
+from aos.host.executors.backlog import Backlog, Death, Where, Work
+from aos.host.executors.task import Task
 from tests.worker.stage import intent_of, task
 
 
@@ -14,6 +17,19 @@ def backlog(**slots: int) -> Backlog:
 
 def numbers(works: list[Work]) -> list[int]:
     return [work.task.opened_seq for work in works]
+
+
+def died(tasks: Backlog) -> Death:
+    return tasks.take_back("it died", is_death=True)
+
+
+def begin_all(tasks: Backlog) -> list[Work]:
+    """Those that may run now, each once its attempt is journaled."""
+    works = list(tasks.ready())
+    for work in works:
+        if work.where is Where.BEGINNING:
+            assert tasks.answered(work, is_granted=True, is_ready=True)
+    return works
 
 
 def test_as_many_run_as_there_are_slots_in_the_order_they_came() -> None:
@@ -89,13 +105,18 @@ def test_what_was_running_runs_again_first_and_with_the_next_attempt() -> None:
     tasks = backlog(echo=2)
     for number in (1, 2, 3):
         tasks.add(task(number))
-    list(tasks.ready())
-    tasks.attempt(intent_of(2), 3)
+    _, second = begin_all(tasks)
+    assert tasks.ask(second, 2, "busy")
+    assert tasks.answered(second, is_granted=True, is_ready=True)
 
-    assert tasks.take_back(is_death=True) is None
+    death = died(tasks)
 
-    again = list(tasks.ready())
-    assert [(work.task.opened_seq, work.attempt) for work in again] == [(1, 2), (2, 4)]
+    assert (death.cause, death.lost) == (None, [])
+    again = begin_all(tasks)
+    assert [(work.task.opened_seq, work.attempt, work.problem) for work in again] == [
+        (1, 2, "it died"),
+        (2, 3, "it died"),
+    ]
     assert {work.task.idempotency_key for work in again} == {
         task(1).idempotency_key,
         task(2).idempotency_key,
@@ -108,7 +129,7 @@ def test_a_cancel_that_was_on_its_way_is_sent_again() -> None:
     tasks.cancel(intent_of(1))
     list(tasks.canceling())
 
-    tasks.take_back(is_death=True)
+    died(tasks)
 
     assert [(work.task.opened_seq, work.attempt) for work in tasks.canceling()] == [(1, 1)]
     assert list(tasks.ready()) == []
@@ -121,31 +142,31 @@ def test_suspects_run_alone_and_the_one_that_does_it_again_is_parked() -> None:
         tasks.add(task(number))
     tasks.add(task(11, "test/other@1"))
     for _ in range(2):
-        assert numbers(list(tasks.ready())) == [1, 2, 3, 11]
-        assert tasks.take_back(is_death=True) is None
+        assert numbers(begin_all(tasks)) == [1, 2, 3, 11]
+        assert died(tasks).cause is None
 
-    assert numbers(list(tasks.ready())) == [1]
-    assert numbers(list(tasks.ready())) == []
+    assert numbers(begin_all(tasks)) == [1]
+    assert numbers(begin_all(tasks)) == []
     tasks.end(intent_of(1))
-    assert numbers(list(tasks.ready())) == [2]
-    cause = tasks.take_back(is_death=True)
+    assert numbers(begin_all(tasks)) == [2]
+    cause = died(tasks).cause
 
     assert cause is not None
     assert (cause.task.opened_seq, cause.deaths, cause.attempt) == (2, 3, 4)
     assert set(tasks.parked) == {intent_of(2)}
-    assert numbers(list(tasks.ready())) == [3]
+    assert numbers(begin_all(tasks)) == [3]
     tasks.end(intent_of(3))
-    assert numbers(list(tasks.ready())) == [11]
+    assert numbers(begin_all(tasks)) == [11]
     tasks.end(intent_of(11))
-    assert numbers(list(tasks.ready())) == []
+    assert numbers(begin_all(tasks)) == []
 
 
 def test_a_parked_task_can_be_canceled() -> None:
     tasks = backlog(echo=1)
     tasks.add(task(1))
     for _ in range(3):
-        list(tasks.ready())
-        tasks.take_back(is_death=True)
+        begin_all(tasks)
+        died(tasks)
 
     assert tasks.cancel(intent_of(1)) is None
     assert numbers(list(tasks.canceling())) == [1]
@@ -156,10 +177,10 @@ def test_a_process_that_we_end_makes_nobody_a_suspect() -> None:
     tasks = backlog(echo=1)
     tasks.add(task(1))
     for _ in range(9):
-        assert len(list(tasks.ready())) == 1
-        assert tasks.take_back(is_death=False) is None
+        assert len(begin_all(tasks)) == 1
+        assert tasks.take_back("it was ended", is_death=False).cause is None
 
-    (work,) = tasks.ready()
+    (work,) = begin_all(tasks)
     assert (work.attempt, work.deaths) == (10, 0)
 
 
@@ -169,3 +190,122 @@ def test_a_task_begins_with_the_attempt_that_it_comes_with() -> None:
 
     (work,) = tasks.ready()
     assert work.attempt == 4
+
+
+# Attempts that the journal does not have yet (X-12 to X-14)
+
+
+def once(number: int) -> Task:
+    return task(number, "test/once@1")
+
+
+def beginning(*tasks: Task) -> tuple[Backlog, list[Work]]:
+    made = backlog(echo=9, once=9)
+    for each in tasks:
+        made.add(each)
+    return made, list(made.ready())
+
+
+def test_only_what_may_run_once_waits_for_the_journal_before_its_first_run() -> None:
+    _, (echo, single) = beginning(task(1), once(2))
+
+    assert (echo.where, echo.asked) == (Where.RUNNING, None)
+    assert (single.where, single.asked, single.journaled) == (Where.BEGINNING, 1, 0)
+
+
+def test_what_waits_for_the_journal_has_its_slot_and_is_no_run() -> None:
+    tasks, (work,) = beginning(once(1))
+
+    assert (tasks.running, tasks.at_work(intent_of(1)), tasks.end(intent_of(1))) == (1, None, None)
+    assert tasks.answered(work, is_granted=True, is_ready=True)
+    assert tasks.at_work(intent_of(1)) is work
+
+
+def test_what_may_run_once_is_lost_with_its_process() -> None:
+    tasks, (work, other) = beginning(once(1), once(2))
+    tasks.answered(work, is_granted=True, is_ready=True)
+
+    death = died(tasks)
+
+    assert death.lost == [work]
+    assert list(tasks.ready()) == []
+    assert set(tasks.tasks()) == {intent_of(2)}
+    assert tasks.cancel(intent_of(1)) is None  # the core has settled it
+    assert len(tasks) == 1
+    # The other was not sent: it may run, in the next process.
+    assert not tasks.answered(other, is_granted=True, is_ready=False)
+    assert numbers(list(tasks.ready())) == [2]
+    assert other.where is Where.RUNNING
+
+
+def test_an_attempt_that_is_refused_does_not_begin() -> None:
+    tasks, (work,) = beginning(once(1))
+
+    assert not tasks.answered(work, is_granted=False, is_ready=True)
+
+    assert list(tasks.ready()) == []
+    assert set(tasks.parked) == {intent_of(1)}
+    assert tasks.running == 0
+
+
+@pytest.mark.parametrize("is_granted", [True, False])
+def test_what_is_canceled_while_it_waits_for_the_journal_does_not_begin(is_granted: bool) -> None:
+    tasks, (work,) = beginning(once(1))
+
+    assert tasks.cancel(intent_of(1)) is None
+    assert list(tasks.canceling()) == []
+    assert not tasks.answered(work, is_granted=is_granted, is_ready=True)
+
+    assert list(tasks.canceling()) == [work]
+    assert (work.begun, tasks.parked, list(tasks.ready())) == (1, {}, [])
+
+
+def test_a_process_asks_for_the_next_attempt_only() -> None:
+    tasks, (work,) = beginning(task(1))
+
+    assert not tasks.ask(work, 1, "again")
+    assert not tasks.ask(work, 3, "again")
+    assert tasks.ask(work, 2, "busy")
+    assert not tasks.ask(work, 2, "busy")
+    assert (work.attempt, work.asked) == (1, 2)
+    assert tasks.answered(work, is_granted=True, is_ready=True)
+    assert (work.attempt, work.journaled, work.where) == (2, 2, Where.RUNNING)
+
+
+def test_a_process_that_dies_while_it_asks_has_the_attempt_that_it_asked_for() -> None:
+    """The journal has one record of that attempt, not two."""
+    tasks, (work,) = beginning(task(1))
+    tasks.ask(work, 2, "busy")
+
+    died(tasks)
+
+    assert (work.attempt, work.where, list(tasks.ready())) == (2, Where.ASKING, [])
+    assert not tasks.answered(work, is_granted=True, is_ready=True)
+    assert numbers(list(tasks.ready())) == [1]
+    assert (work.attempt, work.where, work.problem) == (2, Where.RUNNING, "busy")
+
+
+def test_an_answer_that_comes_after_the_outcome_changes_nothing() -> None:
+    tasks, (work,) = beginning(task(1))
+    tasks.ask(work, 2, "busy")
+    tasks.end(intent_of(1))
+
+    assert not tasks.answered(work, is_granted=True, is_ready=True)
+
+    assert work.where is Where.SETTLING
+    assert tasks.forget(intent_of(1)) is work
+    assert (len(tasks), tasks.busy) == (0, 0)
+
+
+def test_a_canceled_task_is_not_run_again_after_a_death() -> None:
+    """X-6."""
+    tasks, (plain, single) = beginning(task(1), once(2))
+    tasks.answered(single, is_granted=True, is_ready=True)
+    tasks.cancel(intent_of(1))
+    tasks.cancel(intent_of(2))
+
+    assert died(tasks).lost == []
+
+    assert list(tasks.ready()) == []
+    assert set(numbers(list(tasks.canceling()))) == {1, 2}
+    assert (plain.begun, single.begun) == (1, 1)

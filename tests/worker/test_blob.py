@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -140,6 +141,26 @@ def test_a_task_that_is_canceled_before_its_turn_puts_nothing() -> None:
 
     assert (journal.of(1).status, journal.of(2).status) == ("ok", "canceled")
     assert journal.of(2).blobs == {}
+
+
+@pytest.mark.parametrize("answer", ["late: another settled it", "refused: because", "abandoned"])
+def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str) -> None:
+    """X-6."""
+
+    async def settle(_: Outcome) -> str:
+        await asyncio.sleep(0.01)
+        return answer
+
+    async def play(executor: BlobExecutor, journal: Journal) -> None:
+        executor.publish([blob_task(1, "put", bytes=DATA)])
+        await asyncio.sleep(0.005)
+        executor.cancel([intent_of(1)])
+        await journal.wait(1)
+
+    journal = act(
+        lambda journal: BlobExecutor(store_of({}), report=journal.report), play, answer=settle
+    )
+    assert (journal.outcomes[0].status, journal.lines) == ("ok", [])
 
 
 def test_a_refusal_is_told_of() -> None:

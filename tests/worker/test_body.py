@@ -28,7 +28,7 @@ def read(encoding: str, sent: bytes, *, bytes_max: int = 1 << 20, piece: int = 1
     [
         ("", DATA),
         ("gzip", gzip.compress(DATA, mtime=0)),
-        (" X-GZIP ", gzip.compress(DATA, mtime=0)),
+        ("x-gzip", gzip.compress(DATA, mtime=0)),
         ("deflate", zlib.compress(DATA)),
         ("deflate", BARE_DEFLATE),
         ("gzip", gzip.compress(DATA[:100]) + gzip.compress(DATA[100:])),

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,19 +19,23 @@ import aos
 from aos.core.frame import is_signed
 from aos.core.inputs import ReceiptInput
 from aos.errors import BadUsage
-from aos.host.executors import child, life
+from aos.host.errors import Busy
+from aos.host.executors import child, life, settling
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Executor, Outcome, Stats
+from aos.host.executors.task import Executor, Outcome, Stats, StreamFrame
+from aos.values.cbor import encode
 from tests.worker.stage import (
     WORLD,
+    Attempt,
     Journal,
     act,
     effective,
     error_code,
     intent_of,
     payload,
+    start,
     task,
 )
 
@@ -83,7 +88,7 @@ def test_tasks_wait_for_a_manifest() -> None:
         journal = Journal()
         executor = actors(journal)
         try:
-            await executor.start(journal.settle)
+            await start(executor, journal)
             executor.publish([task(1)])
             await asyncio.sleep(0.02)
             assert (executor.stats().queued, journal.outcomes) == (1, [])
@@ -129,7 +134,7 @@ def test_a_task_that_ends_the_process_each_time_is_parked_and_the_others_run() -
     journal = act(actors, play)
 
     assert {payload(journal.of(n))["n"] for n in range(1, 6)} == set(range(1, 6))
-    assert (journal.of(100).status, journal.of(100).attempt) == ("canceled", 4)
+    assert (journal.of(100).status, journal.of(100).attempt) == ("canceled", 3)
     assert stranded == [1]
     assert "was running in 3 deaths of the process, the last time alone (exit code 3)" in (
         journal.printed
@@ -255,6 +260,342 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
     assert "its receipt was refused: rule (the intent stays open)" in journal.printed
 
 
+@pytest.fixture
+def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "RETRY_S", 0.01)
+
+
+@pytest.mark.usefixtures("quick_retry")
+def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_process() -> None:
+    """X-5, X-55."""
+    tries: list[Outcome] = []
+
+    async def answer(outcome: Outcome) -> str:
+        tries.append(outcome)
+        if is_full:
+            raise Busy("nothing is admitted until there is room on the disk")
+        return "settled"
+
+    is_full = True
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        nonlocal is_full
+        executor.publish([task(105), task(1)])
+        await journal.until(lambda: "its receipt waits: nothing is admitted" in journal.printed)
+        executor.publish([task(105)])
+        executor.publish([task(104)])  # ends the process
+        await journal.until(lambda: "its process died (exit code 4)" in journal.printed)
+        await asyncio.sleep(0.05)
+        assert executor.stats().done == 0
+        is_full = False
+        await journal.wait(3)
+        executor.publish([task(105)])
+        await journal.wait(4)
+
+    journal = act(actors, play, answer=answer)
+
+    assert len(tries) > 8
+    assert [payload(each)["n"] for each in journal.outcomes if each.intent == intent_of(105)] == [
+        1,
+        1,
+    ], "the first was kept; the second is of a new process, which counts anew"
+    assert journal.of(104).attempt == 2
+    assert len({each.started_ns for each in tries if each.intent == intent_of(1)}) == 1
+
+
+# Attempts in the journal (X-12 to X-14)
+
+
+def test_before_a_task_runs_again_its_attempt_is_journaled() -> None:
+    gate = asyncio.Event()
+
+    async def attempt(given: Attempt) -> str:
+        await gate.wait()
+        return "taken"
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(104)])
+        await journal.until(lambda: "is started again" in journal.printed)
+        executor.publish([task(1)])
+        await journal.wait(1)  # the new process is at work
+        await asyncio.sleep(0.02)
+        assert executor.stats() == Stats(running=1, queued=0, done=1)
+        gate.set()
+        await journal.wait(2)
+
+    journal = act(actors, play, attempt=attempt)
+
+    assert journal.attempts == [
+        ("begun", intent_of(104), 2, "the process that ran it died (exit code 4)")
+    ]
+    assert (journal.of(104).status, journal.of(104).attempt) == ("ok", 2)
+
+
+@pytest.mark.usefixtures("quick_retry")
+def test_an_attempt_waits_while_the_world_is_unavailable() -> None:
+    tries: list[int] = []
+
+    async def attempt(given: Attempt) -> str:
+        tries.append(given.number)
+        if len(tries) < 4:
+            raise Busy("the world is busy")
+        return "taken"
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(1, "test/once@1"), task(2, "test/quick-retried@1")])
+        await journal.wait(2)
+
+    journal = act(actors, play, attempt=attempt)
+
+    assert {each[:3] for each in journal.attempts} == {
+        ("begun", intent_of(1), 1),
+        ("begun", intent_of(2), 2),
+    }
+    assert sum("its attempt waits: the world is busy" in line for line in journal.lines) == 1
+    assert journal.of(2).attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("refusal", "is_told"),
+    [
+        ("refused: receipt_intent_is_unknown: no intent is open", False),
+        ("refused: attempt_is_old: expected no other", True),
+    ],
+)
+def test_an_attempt_that_the_journal_refuses_does_not_run(refusal: str, is_told: bool) -> None:
+    async def attempt(given: Attempt) -> str:
+        return refusal
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(1, "test/once@1"), task(2, "test/quick-retried@1")])
+        await journal.wait(1)
+        await journal.until(lambda: bool(executor.stranded()))
+        assert set(executor.stranded()) == {intent_of(1)}
+
+    journal = act(actors, play, attempt=attempt)
+
+    (failed,) = journal.outcomes
+    assert (failed.intent, failed.status, failed.attempt) == (intent_of(2), "error", 1)
+    assert (f"attempt 1 was {refusal}" in journal.printed) == is_told
+
+
+def test_what_may_run_once_runs_once_it_is_journaled_and_not_before() -> None:
+    gate = asyncio.Event()
+
+    async def attempt(given: Attempt) -> str:
+        await gate.wait()
+        return "taken"
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(1, "test/once@1"), task(1)])
+        executor.publish([task(2, "test/echo@1")])
+        await journal.wait(1)
+        assert journal.of(2).status == "ok"
+        await asyncio.sleep(0.02)
+        assert len(journal.outcomes) == 1
+        gate.set()
+        await journal.wait(2)
+
+    journal = act(actors, play, attempt=attempt)
+
+    assert journal.attempts == [("begun", intent_of(1), 1, None)]
+    assert (journal.of(1).status, journal.of(1).attempt) == ("ok", 1)
+
+
+def test_what_may_run_once_is_lost_with_its_process_and_the_others_go_on() -> None:
+    """X-14, K-97."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(500, "test/once@1"), task(102)])
+        await journal.until(
+            lambda: journal.attempts[-1:] != [] and journal.attempts[-1][0] == "lost"
+        )
+        executor.cancel([intent_of(500)])  # the core settled it
+        executor.publish([task(1, "test/once@1")])
+        await journal.wait(1)
+        await asyncio.sleep(0.02)
+        assert executor.stats() == Stats(running=1, queued=0, done=1)
+        executor.cancel([intent_of(102)])
+        await journal.wait(2)
+
+    journal = act(actors, play)
+
+    ending = "the process that ran it died (exit code 6)"
+    assert ("lost", intent_of(500), 1, ending) in journal.attempts
+    assert [each[:3] for each in journal.attempts if each[1] == intent_of(500)] == [
+        ("begun", intent_of(500), 1),
+        ("lost", intent_of(500), 1),
+    ]
+    assert {each.intent for each in journal.outcomes} == {intent_of(1), intent_of(102)}
+    assert payload(journal.of(1))["n"] == 1
+    assert journal.of(102).attempt == 2
+
+
+def test_what_runs_once_in_a_process_that_we_end_is_lost_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(501, "test/once@1")])
+        await journal.until(lambda: bool(journal.attempts))
+        executor.publish([task(300, "test/quick@1")])
+        await journal.until(lambda: len(journal.attempts) == 2)
+
+    journal = act(actors, play)
+
+    assert journal.attempts[1] == (
+        "lost",
+        intent_of(501),
+        1,
+        "the process that ran it was ended: it was stuck",
+    )
+
+
+def test_what_is_journaled_while_the_node_stops_still_runs() -> None:
+    """Nobody could tell afterwards that it did not."""
+
+    async def attempt(given: Attempt) -> str:
+        asked.set()
+        await asyncio.sleep(0.1)
+        return "taken"
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(1, "test/once@1")])
+        await asked.wait()
+
+    asked = asyncio.Event()
+    journal = act(actors, play, attempt=attempt)
+
+    assert [each.status for each in journal.outcomes] == ["ok"]
+
+
+def test_a_retry_asks_for_its_attempt_and_tells_why() -> None:
+    """X-13."""
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(0, "test/quick-retried@1")])
+        await journal.wait(1)
+
+    journal = act(actors, play)
+
+    assert journal.attempts == [("begun", intent_of(0), 2, "transport: ConnectionError: busy")]
+    assert journal.outcomes[0].attempt == 2
+
+
+# What nobody waits for (X-6)
+
+
+@pytest.mark.parametrize("answer", ["late: record 9 settled it", "refused: rule: text"])
+@pytest.mark.parametrize("is_canceled", [True, False])
+def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str, is_canceled: bool) -> None:
+    async def settle(_: Outcome) -> str:
+        return answer
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        if is_canceled:
+            executor.publish([task(102), task(103)])
+            executor.cancel([intent_of(102), intent_of(103)])
+            await journal.wait(2)
+        else:
+            executor.publish([task(1)])
+            await journal.wait(1)
+        await asyncio.sleep(0.01)
+        assert executor.stats() == Stats(running=0, queued=0, done=0)
+
+    journal = act(actors, play, answer=settle)
+
+    told = [line for line in journal.lines if "its receipt" in line]
+    assert len(told) == (0 if is_canceled else 1)
+    if told and answer.startswith("late"):
+        assert told[0].endswith("its receipt came late: the intent was settled without it")
+
+
+# How far a task is (X-70 to X-74)
+
+
+def taken_by_the_workflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChildExecutor, "_has_taker", lambda *_: True)
+
+
+def test_what_a_function_tells_comes_before_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_by_the_workflow(monkeypatch)
+    orders: list[int] = []
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([replace(task(3, "test/quick-retried@1"), next_frame=1 << 32 | 7)])
+        await journal.wait(1)
+        assert executor.stats().dropped == 0
+
+    async def answer(outcome: Outcome) -> str:
+        orders.append(len(frames))
+        return "settled"
+
+    frames: list[StreamFrame] = []
+    journal = Journal(answer)
+    journal.frames = frames
+    asyncio.run(played_by(journal, play))
+
+    assert orders == [6]
+    assert [(each.attempt, each.number) for each in frames] == [
+        *((1, (1 << 32) + 7 + n) for n in range(3)),
+        *((2, (2 << 32) + n) for n in range(3)),
+    ]
+    first = frames[0]
+    assert (first.kind, first.payload) == ("done", encode({"n": 0, "attempt": 1}))
+    assert (first.intent, first.effect) == (intent_of(3), "test/quick-retried@1")
+    assert (first.blob, first.executor, first.key_id, first.signature) == (
+        b"a blob",
+        "node",
+        None,
+        None,
+    )
+
+
+async def played_by(
+    journal: Journal, play: Callable[[PythonExecutor, Journal], Awaitable[None]]
+) -> None:
+    executor = actors(journal)
+    try:
+        await start(executor, journal)
+        executor.use(effective())
+        await play(executor, journal)
+    finally:
+        await executor.stop()
+
+
+def test_frames_that_are_refused_are_counted_and_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X-74."""
+    taken_by_the_workflow(monkeypatch)
+
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        journal.frame_answer = "refused: stream_is_too_fast: expected at most 100"
+        executor.publish([task(3, "test/quick-retried@1"), task(2, "test/quick-retried@1")])
+        await journal.wait(2)
+        await asyncio.sleep(0.01)
+        assert executor.stats().dropped == 10
+
+    journal = act(actors, play)
+
+    assert {each.status for each in journal.outcomes} == {"ok"}
+    (line,) = [line for line in journal.lines if "progress" in line]
+    assert line.endswith(
+        "test/quick-retried@1: progress is dropped: stream_is_too_fast: expected at most 100 "
+        "(nothing else is; this is told once)"
+    )
+
+
+def test_frames_that_no_workflow_takes_do_not_leave_the_worker() -> None:
+    async def play(executor: PythonExecutor, journal: Journal) -> None:
+        executor.publish([task(3, "test/quick-retried@1"), task(2, "test/quick-retried@1")])
+        await journal.wait(2)
+        assert executor.stats().dropped == 10
+
+    journal = act(actors, play)
+
+    assert journal.frames == []
+    (line,) = [line for line in journal.lines if "progress" in line]
+    assert "progress is dropped: test/flow@1 has no arm for sys/EffectStreamFrame@1" in line
+
+
 def test_signals_of_a_terminal_do_not_end_the_process() -> None:
     """X-52."""
 
@@ -321,12 +662,12 @@ def test_the_process_ends_when_the_node_is_killed(tmp_path: Path) -> None:
         f"""
 import asyncio, os, signal
 from aos.host.executors.python import PythonExecutor
-from tests.worker.stage import WORLD, Journal, effective, task, payload
+from tests.worker.stage import WORLD, Journal, effective, payload, start, task
 
 async def scene():
     journal = Journal()
     executor = PythonExecutor({ACTORS!r}, world=WORLD, report=journal.report)
-    await executor.start(journal.settle)
+    await start(executor, journal)
     executor.use(effective())
     executor.publish([task(106)])
     await journal.wait(1)
@@ -374,13 +715,16 @@ def test_an_executor_with_a_key_signs_in_its_own_process(tmp_path: Path) -> None
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         assert executor.signer is not None
         executor.publish([task(1)])
-        executor.publish([task(2, params={"n": 2})])
-        executor.cancel([intent_of(2)])
-        await journal.wait(2)
+        await journal.wait(1)
+        executor.publish([task(n) for n in range(2, 9)])
+        executor.cancel([intent_of(n) for n in range(2, 9)])
+        await journal.wait(8)
 
     journal = act(of(f"{tmp_path / 'signing.py'}:shop"), play)
 
     assert {each.status for each in journal.outcomes} == {"ok", "canceled"}
+    assert journal.outcomes[0].batch is None
+    assert {each.batch.size for each in journal.outcomes[1:] if each.batch} == {7}
     for each in journal.outcomes:
         assert each.key_id is not None
         assert each.signature is not None
@@ -395,9 +739,12 @@ def test_an_executor_with_a_key_signs_in_its_own_process(tmp_path: Path) -> None
             executor="shop",
             key_id=each.key_id,
             signature=each.signature,
+            batch=each.batch,
         )
+        message = receipt.signed_message(WORLD)
+        assert message is not None
         assert each.executor == "shop"
-        assert is_signed(receipt.message(WORLD), each.signature, each.key_id)
+        assert is_signed(message, each.signature, each.key_id)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +789,7 @@ def test_an_executor_is_stopped_while_it_starts(
     async def scene() -> None:
         journal = Journal()
         executor = of(f"{tmp_path / 'slow.py'}:x")(journal)
-        starting = asyncio.ensure_future(executor.start(journal.settle))
+        starting = asyncio.ensure_future(start(executor, journal))
         await asyncio.sleep(0.05)
         await executor.stop()
         with pytest.raises(BadUsage, match="it was stopped before it was ready"):
@@ -480,23 +827,34 @@ while True:
 DONE: Final = (
     '{"op": "done", "intent": message["intent"], "effect": "test/echo@1", "attempt": 1, '
     '"status": "ok", "payload": b"", "started_ns": 1, "finished_ns": 2, "cost_cents": None, '
-    '"signature": None, "blobs": []'
+    '"signature": None, "batch": None, "blobs": [], "dropped": 0'
 )
+
+TOLD: Final = (
+    '{"op": "progress", "intent": message["intent"], "attempt": 1, "number": 0, "kind": "k", '
+    '"payload": b"", "blob": None, "signature": None'
+)
+ASKED: Final = '{"op": "attempt", "intent": message["intent"], "attempt": 2, "problem": "p"'
 
 
 @pytest.mark.parametrize(
     ("lie", "message"),
     [
         ('channel.sendall(b"\\0\\0\\0\\1\\0")', "it broke the protocol: a frame is not a map"),
-        ('channel.sendall(frame({"op": "done"}))', "a done message has no intent"),
-        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "a done message does not say how"),
+        ('channel.sendall(frame({"op": "done"}))', "message done has no intent"),
+        (f'channel.sendall(frame({DONE}, "status": "odd"}}))', "message done does not say how"),
         (
             f'channel.sendall(frame({DONE}, "effect": "test/odd@1"}}))',
-            "a done message does not say",
+            "message done does not say",
         ),
-        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "a done message has no attempt"),
-        (f'channel.sendall(frame({DONE}, "intent": 7}}))', "a done message has no intent"),
-        (f'channel.sendall(frame({DONE}, "signature": b"s"}}))', "a done message does not say how"),
+        (f'channel.sendall(frame({DONE}, "attempt": -1}}))', "message done has no attempt"),
+        (f'channel.sendall(frame({DONE}, "intent": 7}}))', "message done has no intent"),
+        (f'channel.sendall(frame({DONE}, "signature": b"s"}}))', "message done does not say how"),
+        (f'channel.sendall(frame({DONE}, "dropped": None}}))', "message done has no dropped"),
+        (f'channel.sendall(frame({TOLD}, "kind": 7}}))', "message progress does not say how far"),
+        (f'channel.sendall(frame({TOLD}, "signature": b"s"}}))', "message progress does not say"),
+        (f'channel.sendall(frame({TOLD}, "number": -1}}))', "message progress has no number"),
+        (f'channel.sendall(frame({ASKED}, "attempt": "2"}}))', "message attempt has no attempt"),
         ("channel.close(); import time; time.sleep(60)", "signal 9"),
     ],
 )

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import httpcore
 import pytest
 
 from aos.errors import BadUsage
 from aos.host.executors.http import HttpExecutor
 from aos.values.digests import content_hash, hash_text
 from aos.worker.allow import AllowList
+from aos.worker.connections import Outside
 from aos.worker.failure import EffectFailed
 from aos.worker.http import Client
 from aos.worker.job import RequestContext
@@ -51,6 +53,7 @@ ANSWERS: Final[dict[str, bytes]] = {
     "/missing": response(b"no", status="404 Not Found"),
     "/redirect": response(b"", "Location: /fine", status="302 Found"),
     "/gzip": response(gzip.compress(b"hello"), "Content-Encoding: gzip"),
+    "/nested": response(gzip.compress(BOMB), "Content-Encoding: gzip, gzip"),
     "/brotli": response(b"\x8b", "Content-Encoding: br"),
     "/bomb": response(BOMB, "Content-Encoding: gzip"),
     "/large": response(bytes(70_000)),
@@ -156,6 +159,7 @@ def with_server(
     *,
     allow: Callable[[int], list[str]] = lambda port: [f"127.0.0.1:{port}"],
     tls: bool = False,
+    **more: Any,
 ) -> Server:
     """Play a scene with a server and a client that may reach what ``allow`` says of its port."""
 
@@ -173,7 +177,8 @@ def with_server(
             theirs.sni_callback = on_name
         limits = Limits(response_bytes_max=1_000_000, inline_bytes_max=64 * 1024)
         async with server.listening(theirs):
-            client = Client(AllowList(allow(server.port)), limits, ssl_context=ours)
+            outside = Outside(**more) if ours is None else Outside(ssl_context=ours, **more)
+            client = Client(AllowList(allow(server.port)), limits, outside=outside)
             async with aclosing(client.connections):
                 await play(server, client)
         return server
@@ -294,7 +299,7 @@ def test_a_large_body_becomes_a_blob() -> None:
         ("/bomb", "http_too_large", False),
         ("/oversize", "http_too_large", False),
         ("/many-headers", "http_bad_response", False),
-        ("/huge-headers", "http_failed", True),
+        ("/huge-headers", "http_bad_response", False),
         ("/cut", "http_failed", True),
         ("/garbage", "http_failed", True),
     ],
@@ -321,10 +326,6 @@ def test_a_response_that_cannot_be_taken_is_an_error(path: str, code: str, retry
         ({"headers": {"X-A": "1", "x-a": "2"}}, "header x-a: it is there twice"),
         ({"headers": {f"X-{n}": "1" for n in range(130)}}, "headers: expected at most 128"),
         ({"headers": {"X-A": "x" * 70_000}}, "headers: expected at most 128 and 65536 bytes"),
-        (
-            {"headers": {"X-A": {"$tag": "secret", "$value": {"alias": "a", "version": 1}}}},
-            "header 'X-A': secrets are not supported",
-        ),
         ({"body": b"x", "body_ref": hash_text(content_hash(b"x"))}, "expected body or body_ref"),
     ],
 )
@@ -360,7 +361,7 @@ def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent() -> None
     """X-61."""
 
     async def play(server: Server, client: Client) -> None:
-        for host in ("127.0.0.1", "localhost", "127.1", "[::ffff:127.0.0.1]", "2130706433"):
+        for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "metadata.internal"):
             with pytest.raises(EffectFailed) as caught:
                 await client.request(params(f"http://{host}:{server.port}/fine"), context())
             assert caught.value.code == "http_not_allowed"
@@ -368,6 +369,74 @@ def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent() -> None
 
     server = with_server(play, allow=lambda _: ["127.0.0.1:1", "example.com"])
     assert server.connections == 0
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1.", "[fe80::1%25eth0]", "a..b"],
+)
+def test_an_address_in_disguise_is_no_host(host: str) -> None:
+    """X-61: what a resolver might read as an address is not even looked up."""
+
+    async def play(server: Server, client: Client) -> None:
+        with pytest.raises(EffectFailed) as caught:
+            await client.request(params(f"http://{host}:{server.port}/fine"), context())
+        assert caught.value.code == "http_bad_request"
+
+    assert with_server(play).connections == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.255.255.254", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1",
+        "100.64.0.1", "169.254.169.254", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1",
+        "fd00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "2002:7f00:1::",
+        "64:ff9b::7f00:1", "fe80::1%lo",
+    ],
+)  # fmt: skip
+def test_a_name_may_not_lead_inside(address: str) -> None:
+    """X-62: every form of an address that is not of the internet at large."""
+
+    async def resolve(_: str, __: int) -> list[str]:
+        return [address]
+
+    async def play(server: Server, client: Client) -> None:
+        with pytest.raises(EffectFailed) as caught:
+            await client.request(params(f"http://shop.test:{server.port}/fine"), context())
+        assert caught.value.code == "http_not_allowed"
+
+    seen = with_server(play, allow=lambda port: [f"shop.test:{port}"], resolve=resolve)
+    assert seen.connections == 0
+
+
+def test_a_name_that_changes_its_mind_is_asked_once() -> None:
+    """X-62: the address that was looked at is the one that is connected to."""
+    asked_for: list[str] = []
+
+    async def resolve(host: str, _: int) -> list[str]:
+        asked_for.append(host)
+        return ["93.184.216.34"] if len(asked_for) == 1 else ["127.0.0.1"]
+
+    connected: list[str] = []
+
+    class Network(httpcore.AsyncNetworkBackend):
+        async def connect_tcp(self, host: str, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+            connected.append(host)
+            raise httpcore.ConnectError("nobody is let out of this test")
+
+    async def play(_: Server, client: Client) -> None:
+        with pytest.raises(EffectFailed) as caught:
+            await client.request(params("http://shop.test/fine"), context())
+        assert caught.value.code == "http_connect_failed"
+
+    with_server(play, allow=lambda _: ["shop.test"], resolve=resolve, network=Network())
+    assert (asked_for, connected) == (["shop.test"], ["93.184.216.34"])
+
+
+def test_codings_one_around_the_other_are_not_taken_off() -> None:
+    """X-64: each would multiply the work."""
+    assert failure("/nested").code == "http_bad_response"
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -15,7 +16,7 @@ from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
 from aos.values.digests import Hash
-from tests.worker.stage import SYSTEM, effective, intent_of, task
+from tests.worker.stage import PRESENT, Attempt, Journal, effective, intent_of, task
 
 
 class Actor:
@@ -71,14 +72,15 @@ async def settle(outcome: Outcome) -> str:
     raise AssertionError("nothing is settled here")
 
 
-ALL = ("test/echo@1", "test/other@1", "test/retried@1", "test/quick@1", "test/set@1")
+journal = Journal()
+ALL = tuple(PRESENT)
 
 
 def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
     async def scene() -> None:
         one, two = Actor("one", "test/echo@1"), Actor("two", late=("test/other@1",))
         pool = Pool([one, two])
-        await pool.start(settle)
+        await pool.start(settle, journal)
         pool.use(effective())
         pool.publish([task(1), task(2, "test/other@1"), task(3)])
         pool.cancel([intent_of(1)])
@@ -100,7 +102,7 @@ def test_two_executors_of_one_effect_are_refused_also_when_that_shows_at_the_sta
     async def scene() -> list[object]:
         two = Actor("two", late=("test/echo@1",))
         with pytest.raises(BadUsage, match="test/echo@1 is run by two executors, one and two"):
-            await Pool([Actor("one", "test/echo@1"), two]).start(settle)
+            await Pool([Actor("one", "test/echo@1"), two]).start(settle, journal)
         return two.heard
 
     assert asyncio.run(scene())[-1] == "stop"
@@ -110,7 +112,7 @@ def test_when_one_cannot_start_none_is_left_running() -> None:
     async def scene() -> None:
         actors = [Actor("slow", hangs=True), Actor("bad", fails=True), Actor("good")]
         with pytest.raises(BadUsage, match="it cannot start"):
-            await asyncio.wait_for(Pool(actors).start(settle), 5)
+            await asyncio.wait_for(Pool(actors).start(settle, journal), 5)
         assert [each.heard for each in actors] == [["start", "stop"]] * 3
 
     asyncio.run(scene())
@@ -127,7 +129,7 @@ def test_a_task_without_an_executor_waits_and_is_told_of_once_an_effect() -> Non
             report=lines.append,
             on_waiting=lambda: woken.append(1),
         )
-        await pool.start(settle)
+        await pool.start(settle, journal)
         pool.publish([task(n, "test/other@1") for n in (1, 2)])
         pool.publish([task(3, "test/quick@1")])
         assert set(pool.waiting) == {intent_of(n) for n in (1, 2, 3)}
@@ -157,11 +159,96 @@ def test_what_an_executor_will_not_run_any_more_waits_too() -> None:
     assert pool.waiting_by_effect() == {"test/echo@1": 1}
 
 
+@pytest.mark.parametrize("verdict", ["taken", "refused: attempt_is_old: no"])
+def test_what_may_run_once_is_handed_over_once_that_is_journaled(verdict: str) -> None:
+    """X-14."""
+    lines: list[str] = []
+
+    async def scene() -> None:
+        gate = asyncio.Event()
+
+        async def answer(attempt: Attempt) -> str:
+            await gate.wait()
+            return verdict
+
+        journal = Journal(attempt=answer)
+        actor = Actor("one", *ALL)
+        pool = Pool([actor], report=lines.append)
+        await pool.start(settle, journal)
+        pool.publish([task(1, "test/once@1"), task(2), task(3, "test/once@1")])
+        pool.publish([task(1, "test/once@1")])
+        await asyncio.sleep(0.01)
+        assert actor.heard == ["start", [2]]
+
+        pool.cancel([intent_of(3)])
+        gate.set()
+        await asyncio.sleep(0.01)
+        await pool.stop()
+
+        assert {each[:3] for each in journal.attempts} == {
+            ("begun", intent_of(number), 1) for number in (1, 3)
+        }
+        passed: list[object] = [[1]] if verdict == "taken" else []
+        assert actor.heard == ["start", [2], (intent_of(3),), *passed, "stop"]
+        assert set(pool.waiting) == (set() if passed else {intent_of(1)})
+
+    asyncio.run(scene())
+    assert len(lines) == (0 if verdict == "taken" else 2)
+    assert all("attempt 1 was refused: attempt_is_old: no" in line for line in lines)
+
+
+def test_an_executor_that_journals_attempts_itself_gets_its_tasks_at_once() -> None:
+    class Scribe(Actor):
+        def tell_to(self, journal: object) -> None:
+            self.heard.append(journal)
+
+    async def scene() -> list[object]:
+        scribe = Scribe("one", *ALL)
+        pool = Pool([scribe])
+        await pool.start(settle, journal)
+        pool.publish([task(1, "test/once@1")])
+        return scribe.heard
+
+    assert asyncio.run(scene()) == [journal, "start", [1]]
+
+
+def test_an_executor_that_fails_with_a_task_that_was_journaled_is_told_of() -> None:
+    problems: list[Exception] = []
+
+    class Broken(Actor):
+        def publish(self, tasks: Sequence[Task]) -> None:
+            raise ZeroDivisionError(len(tasks))
+
+    async def scene() -> None:
+        pool = Pool([Broken("one", *ALL)], failed=problems.append)
+        await pool.start(settle, journal)
+        pool.publish([task(1, "test/once@1")])
+        await asyncio.sleep(0.01)
+        await pool.stop()
+
+    asyncio.run(scene())
+    assert [type(each) for each in problems] == [ZeroDivisionError]
+
+
+def test_what_the_core_answers_itself_needs_no_executor_and_waits_for_none() -> None:
+    """X-9a."""
+    cancel = effective().effects["sys/effect.cancel@1"]
+    # As like as a misspelling is, but nobody is meant to run the other.
+    pool = Pool([Actor("one", *ALL, "syz/effect.cancel@1")])
+
+    coverage = pool.use(effective())
+    pool.publish([replace(task(1), effect=cancel)])
+
+    assert cancel.name not in coverage.unserved
+    assert coverage.unused == ("syz/effect.cancel@1",)
+    assert pool.waiting == {}
+
+
 def test_what_has_no_executor_and_what_has_no_definition_is_told() -> None:
     pool = Pool([Actor("one", *ALL, "acme/unrelated@1")])
 
     assert pool.check(effective().effects) == Coverage(
-        unserved=tuple(sorted((*(f"sys/{each}@1" for each in SYSTEM), "test/quick-retried@1"))),
+        unserved=("sys/blob.get@1", "sys/blob.put@1", "sys/http.request@1", "sys/timer.set@1"),
         unused=("acme/unrelated@1",),
     )
 

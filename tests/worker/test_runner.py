@@ -14,6 +14,7 @@ import pytest
 
 from aos.core.frame import is_signed
 from aos.core.inputs import ReceiptInput
+from aos.core.records import Batch
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
 from aos.worker import EffectContext, EffectFailed, Executors, effect
@@ -33,11 +34,18 @@ class Node:
     def __init__(self) -> None:
         self.runner: Runner
         self.heard: list[Message] = []
+        self.is_granting = True
         self._changed = asyncio.Event()
 
     def send(self, message: Message) -> None:
         self.heard.append(message)
         self._changed.set()
+        if message["op"] == "attempt" and self.is_granting:
+            self.grant(message["intent"])
+
+    def grant(self, intent: Hash, *, is_granted: bool = True) -> None:
+        answer = {"op": "begin", "intent": intent, "is_granted": is_granted}
+        asyncio.get_running_loop().call_soon(self.runner.receive, answer)
 
     def run(self, number: int = 1, name: str = "test/echo@1", **changes: Any) -> None:
         given = task(number, name, cell_key=encode("k1"))
@@ -52,6 +60,8 @@ class Node:
             "cell_key": given.cell_key,
             "issuer_ref": given.issuer_ref,
             "blobs": [],
+            "next_frame": 0,
+            "has_taker": True,
         }
         self.runner.receive({**message, **changes})
 
@@ -278,6 +288,91 @@ def test_the_last_failure_is_the_result() -> None:
 
     node = rehearse([function], scene)
     assert (node.done[0]["attempt"], node.done[0]["cost_cents"]) == (3, 3)
+
+
+def test_the_next_attempt_waits_until_the_node_has_journaled_it() -> None:
+    """X-13: the pause runs meanwhile."""
+    function = counting(
+        "test/retried@1", lambda attempt: ConnectionError("x") if attempt < 2 else None
+    )
+
+    async def scene(node: Node) -> None:
+        node.is_granting = False
+        node.run(1, "test/retried@1")
+        await node.until(lambda: bool(node.heard))
+        await asyncio.sleep(0.03)  # the pause is 1 ms
+        assert node.heard == [
+            {
+                "op": "attempt",
+                "intent": intent_of(1),
+                "attempt": 2,
+                "problem": "transport: ConnectionError: x",
+            }
+        ]
+        node.grant(intent_of(1))
+        assert await node.result() == ("ok", {"n": 2})
+
+    rehearse([function], scene)
+
+
+def test_an_attempt_that_is_not_granted_does_not_begin_and_the_last_failure_is_the_result() -> None:
+    function = counting("test/retried@1", lambda attempt: ConnectionError(f"attempt {attempt}"))
+
+    async def scene(node: Node) -> None:
+        node.is_granting = False
+        node.run(1, "test/retried@1")
+        await node.until(lambda: bool(node.heard))
+        node.grant(intent_of(1), is_granted=False)
+        node.grant(intent_of(1))
+        node.grant(intent_of(9))
+        await node.results()
+
+    node = rehearse([function], scene)
+    assert [(each["op"], each["attempt"]) for each in node.heard] == [("attempt", 2), ("done", 1)]
+
+
+def test_a_task_that_waits_for_the_journal_is_canceled() -> None:
+    function = counting("test/retried@1", lambda _: ConnectionError("x"))
+
+    async def scene(node: Node) -> None:
+        node.is_granting = False
+        node.run(1, "test/retried@1")
+        await node.until(lambda: bool(node.heard))
+        node.cancel(1, "test/retried@1")
+        assert (await node.result())[0] == "canceled"
+        node.grant(intent_of(1))
+        await asyncio.sleep(0.01)
+
+    node = rehearse([function], scene)
+    assert [each["op"] for each in node.heard] == ["attempt", "done"]
+
+
+def test_what_may_run_once_is_tried_once_whatever_the_decorator_says() -> None:
+    """X-14."""
+
+    @effect("test/once@1", attempts=5, backoff_ms=1)
+    async def single(params: Plain, ctx: EffectContext) -> Plain:
+        raise ConnectionError
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/once@1")
+        assert (await node.result())[0] == "error"
+
+    assert [each["op"] for each in rehearse([single], scene).heard] == ["done"]
+
+
+def test_why_there_is_another_attempt_is_told_within_bounds() -> None:
+    function = counting(
+        "test/retried@1", lambda a: ConnectionError("ä" * 100_000) if a == 1 else None
+    )
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1")
+        await node.results()
+
+    problem = rehearse([function], scene).heard[0]["problem"]
+    assert problem.startswith("transport: ConnectionError: ää")
+    assert len(problem.encode()) <= 1024
 
 
 def test_a_failure_that_is_not_retryable_is_not_tried_again() -> None:
@@ -562,6 +657,13 @@ def test_an_effect_that_is_not_run_here_is_an_error() -> None:
     rehearse([counting("test/echo@1", lambda _: None)], scene)
 
 
+def batch_of(done: Message) -> Batch | None:
+    if done["batch"] is None:
+        return None
+    index, size, path = done["batch"]
+    return Batch(index=index, size=size, path=tuple(path))
+
+
 def test_outcomes_of_each_kind_are_signed(tmp_path: Path) -> None:
     """X-48."""
     (tmp_path / "key").write_text("ab" * 32)
@@ -589,8 +691,11 @@ def test_outcomes_of_each_kind_are_signed(tmp_path: Path) -> None:
             key_id=signer.public_key,
             signature=each["signature"],
             cost_cents=each["cost_cents"],
+            batch=batch_of(each),
         )
-        assert is_signed(receipt.message(WORLD), receipt.signature, signer.public_key)
+        message = receipt.signed_message(WORLD)
+        assert message is not None
+        assert is_signed(message, receipt.signature, signer.public_key)
 
 
 def test_setup_is_entered_once_on_the_loop_of_the_calls_and_left_at_the_end() -> None:

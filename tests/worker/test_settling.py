@@ -10,6 +10,7 @@ from aos.errors import Damage, Unavailable
 from aos.host.executors import settling
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome
+from aos.values.digests import hash_text
 from tests.worker.stage import intent_of
 
 
@@ -73,6 +74,27 @@ def test_another_error_leaves_the_intent_open_and_is_told_once() -> None:
 
 def test_a_duplicate_is_settled_and_a_refusal_is_not() -> None:
     assert settled("duplicate", "refused: x", count=2) == (["duplicate", "refused: x"], [], 1)
+
+
+def test_only_what_the_journal_has_counts_as_done() -> None:
+    answers = ("settled", "abandoned", "duplicate", "late: x", "refused: x")
+    assert settled(*answers, count=5) == (list(answers), [], 3)
+
+
+def test_one_that_came_late_is_told_calmly_and_a_refusal_with_its_reason() -> None:
+    lines: list[str] = []
+
+    async def scene() -> None:
+        box = Settling("x", lambda _: asyncio.sleep(0, "settled"), lines.append)
+        for answer in ("settled", "abandoned", "duplicate", "late: y", "refused: z: why"):
+            box.tell(outcome(1), answer)
+
+    asyncio.run(scene())
+    named = f"executor x: test/echo@1 {hash_text(intent_of(1))}: its receipt"
+    assert lines == [
+        f"{named} came late: the intent was settled without it",
+        f"{named} was refused: z: why (the intent stays open)",
+    ]
 
 
 def test_what_takes_too_long_is_given_up() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from nacl.signing import SigningKey
 
+from aos.core import merkle
 from aos.core.frame import is_signed
 from aos.core.inputs import ReceiptInput
 from aos.errors import BadUsage
 from aos.values.digests import content_hash
-from aos.worker.signing import read_key
+from aos.worker.signing import TOGETHER_MAX, read_key, tree
 from tests.worker.stage import WORLD, intent_of
 
 SEED = "ab" * 32
@@ -40,18 +42,10 @@ def test_a_receipt_is_signed_as_the_core_checks_it(tmp_path: Path) -> None:
         cost_cents=3,
     )
 
-    signature = signer.sign(
-        world=WORLD,
-        intent=receipt.intent,
-        effect=receipt.effect,
-        attempt=2,
-        status="ok",
-        payload=receipt.payload,
-        started_ns=5,
-        finished_ns=6,
-        cost_cents=3,
-    )
+    (signed,) = signer.sign_receipts(WORLD, [receipt.message(WORLD)])
+    signature = signed.signature
 
+    assert signed.batch is None
     assert signer.public_key == bytes(SigningKey(bytes.fromhex(SEED)).verify_key)
     assert is_signed(receipt.message(WORLD), signature, signer.public_key)
     assert not is_signed(receipt.message(content_hash(b"other")), signature, signer.public_key)
@@ -75,3 +69,50 @@ def test_what_is_not_a_seed_is_refused_and_not_shown(tmp_path: Path, text: str) 
 def test_a_missing_key_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match=r"key_file .*none\.key: cannot be read: No such file"):
         read_key("shop", tmp_path / "none.key")
+
+
+@pytest.mark.parametrize("size", range(1, 34))
+def test_the_tree_is_the_one_that_the_core_proves_by(size: int) -> None:
+    """J-20, J-23."""
+    leaves = [content_hash(b"%d" % n) for n in range(size)]
+
+    root, paths = tree(leaves)
+
+    assert root == merkle.root(leaves)
+    assert [list(path) for path in paths] == [merkle.proof(leaves, n) for n in range(size)]
+
+
+def test_many_receipts_have_few_signatures_and_each_is_proved_alone(tmp_path: Path) -> None:
+    """J-40."""
+    signer = read_key("shop", written(tmp_path, SEED))
+    receipts = [
+        ReceiptInput(
+            intent=intent_of(n),
+            effect="test/echo@1",
+            attempt=1,
+            status="ok",
+            payload=b"\xf6",
+            started_ns=5,
+            finished_ns=6,
+            executor="shop",
+            key_id=signer.public_key,
+            signature=b"",
+        )
+        for n in range(2 * TOGETHER_MAX + 1)
+    ]
+
+    signed = signer.sign_receipts(WORLD, [each.message(WORLD) for each in receipts])
+
+    assert len({each.signature for each in signed}) == 3
+    assert signed[-1].batch is None
+    for receipt, each in zip(receipts, signed, strict=True):
+        given = replace(receipt, signature=each.signature, batch=each.batch)
+        message = given.signed_message(WORLD)
+        assert message == each.message
+        assert is_signed(message, each.signature, signer.public_key)
+    moved = replace(receipts[0], signature=signed[1].signature, batch=signed[1].batch)
+    assert moved.signed_message(WORLD) != signed[1].message
+
+
+def test_nothing_to_sign_is_no_signature(tmp_path: Path) -> None:
+    assert read_key("shop", written(tmp_path, SEED)).sign_receipts(WORLD, []) == []

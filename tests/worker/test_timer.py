@@ -157,6 +157,30 @@ def test_a_timer_is_canceled() -> None:
     assert (fired.intent, fired.status) == (intent_of(2), "ok")
 
 
+@pytest.mark.parametrize("is_armed", [True, False])
+@pytest.mark.parametrize(
+    "answer", ["late: x", "refused: receipt_intent_is_unknown: x", "refused: timer_is_not_due: x"]
+)
+def test_what_becomes_of_a_canceled_timer_is_no_trouble(answer: str, is_armed: bool) -> None:
+    """X-24: the core has settled it, and takes no other receipt."""
+
+    async def settle(_: Outcome) -> str:
+        await asyncio.sleep(0.02)
+        return answer
+
+    async def play(executor: TimerExecutor, journal: Journal) -> None:
+        executor.publish([timer_task(1, NOW + 1 if is_armed else NOW)])
+        await asyncio.sleep(0.01)
+        executor.cancel([intent_of(1)])
+        await journal.wait(1)
+        await asyncio.sleep(0)
+        assert executor.stats() == Stats(running=0, queued=0, done=0)
+
+    journal = played(Clock(NOW), play, settle)
+    assert [each.status for each in journal.outcomes] == ["canceled" if is_armed else "ok"]
+    assert journal.lines == []
+
+
 def test_a_timer_that_is_on_its_way_is_not_canceled() -> None:
     """The journal's order decides."""
 

@@ -10,8 +10,11 @@ from aos.manifest import builtins
 from aos.manifest.catalog import NOT_YET, Catalog, Found, Node, each_once, event_arms, within
 from aos.manifest.expressions import Expression, form_of, shown
 from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
+from aos.manifest.hosts import read_place
 from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
-from aos.manifest.names import EXECUTOR_NAME
+from aos.manifest.names import EXECUTOR_NAME, KERNEL
+from aos.manifest.secrets import read_binding
+from aos.values.errors import ValueProblem
 
 WORKFLOW_SCHEMAS: Final = ("state", "event", "context", "annotations", "key_schema")
 
@@ -114,7 +117,7 @@ def _defeffect(node: Node, catalog: Catalog) -> Found:
         yield from catalog.use("defschema", node[use], f"/{use}")
     yield from _module_of(node, catalog)
     executor = node["impl"].get("executor")
-    if executor is not None and not EXECUTOR_NAME.fullmatch(executor):
+    if executor is not None and (executor == KERNEL or not EXECUTOR_NAME.fullmatch(executor)):
         yield "/impl/executor", f"{executor!r} cannot be the name of an executor", None
     retry = node.get("retry", {})
     yield from within("/retry", retry, EFFECT_RANGES)
@@ -122,14 +125,48 @@ def _defeffect(node: Node, catalog: Catalog) -> Found:
         yield "/retry", "cap_ms is less than base_ms", "the wait grows from base_ms up to cap_ms"
     if "timeout_ms" in node:
         yield from within("", {"timeout_ms": node["timeout_ms"]}, EFFECT_RANGES)
-    if node.get("delivery", "at_least_once") != "at_least_once":
-        yield "/delivery", f"delivery {node['delivery']} is {NOT_YET}", "leave it out"
+    if node.get("delivery") == "at_most_once" and retry.get("attempts", 1) != 1:
+        yield (
+            "/retry/attempts",
+            f"expected 1 for an effect that may run only once, found {retry['attempts']}",
+            'leave it out, or leave delivery "at_most_once" out',
+        )
     if "lane" in node:
         yield "/lane", f"the field lane is {NOT_YET}", "leave it out"
 
 
-def _defsecret(_node: Node, _catalog: Catalog) -> Found:
-    yield "/$kind", f"defsecret is {NOT_YET}", "remove the definition"
+def _defsecret(node: Node, catalog: Catalog) -> Found:
+    try:
+        read_binding(node["binding_id"])
+    except ValueProblem as problem:
+        yield "/binding_id", problem.message, None
+    for field, whose in (("hosts", "every host"), ("workflows", "every workflow")):
+        if node.get(field) == []:
+            yield (
+                f"/{field}",
+                f"{field} is empty: nothing could use it",
+                f"leave it out for {whose}",
+            )
+    for index, host in each_once(node.get("hosts", [])):
+        if index is None:
+            yield "/hosts", f"{host} stands there twice", None
+        else:
+            yield from _place(host, f"/hosts/{index}")
+    for index, workflow in each_once(node.get("workflows", [])):
+        if index is None:
+            yield "/workflows", f"{workflow} stands there twice", None
+        else:
+            yield from catalog.use("defworkflow", workflow, f"/workflows/{index}")
+
+
+def _place(text: str, pointer: str) -> Found:
+    try:
+        place = read_place(text)
+    except ValueProblem as problem:
+        yield pointer, problem.message, None
+        return
+    if str(place) != text:
+        yield pointer, f"expected {place}, found {text}", "a host has one spelling"
 
 
 DEFINITION_RULES: Final[Mapping[str, Callable[[Node, Catalog], Found]]] = {

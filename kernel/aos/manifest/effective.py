@@ -28,6 +28,7 @@ from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
 from aos.manifest.names import is_system
+from aos.manifest.secrets import SECRET_REF, Secret, secret_of
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -88,7 +89,7 @@ class Effect:
 
     ``executor`` is who is asked to run it: ``node`` for the built-in ones. The three
     ``executor_…`` fields are known only for ``impl: {module, entrypoint}``, where the executor has
-    the module's name.
+    the module's name. ``takes_secrets`` tells whether a value of ``params`` can name a secret.
     """
 
     name: str
@@ -103,8 +104,9 @@ class Effect:
     base_ms: int
     cap_ms: int
     timeout_ms: int
-    delivery: Literal["at_least_once"]
+    delivery: Literal["at_least_once", "at_most_once"]
     idempotency_scope: Literal["cell", "world"]
+    takes_secrets: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,7 @@ class Effective:
     workflows: Mapping[str, Workflow] = field(compare=False)
     effects: Mapping[str, Effect] = field(compare=False)
     modules: Mapping[str, Module] = field(compare=False)
+    secrets: Mapping[str, Secret] = field(compare=False)
     executors: Mapping[str, Executor] | None = field(compare=False)
     limits: WorldLimits = field(compare=False)
     subscriptions: tuple[Route, ...] = field(compare=False)
@@ -307,6 +310,7 @@ class _Maker:
         self.workflow_nodes = self._named("defworkflow", _names(manifest, "workflows"))
         self.module_nodes = self._named("defmodule", _names(manifest, "modules"))
         self.effect_nodes = self._named("defeffect", self._effects())
+        self.secret_nodes = self._named("defsecret", _names(manifest, "secrets"))
         self.schema_nodes = self._named("defschema", closure(self._roots(), self.types))
 
     def effective(self) -> Effective:
@@ -326,7 +330,9 @@ class _Maker:
         )
         schemas = compile_schemas({name: self.types[name] for name in self.schema_nodes})
         if builtins.HTTP_PARAMS in schemas:
-            schemas[builtins.HTTP_PARAMS] = HttpParams(schemas[builtins.HTTP_PARAMS])
+            schemas[builtins.HTTP_PARAMS] = HttpParams(
+                schemas[builtins.HTTP_PARAMS], has_secrets=bool(self.secret_nodes)
+            )
         modules = {name: _module(node) for name, node in self.module_nodes.items()}
         workflows = {
             name: self._workflow(node, schemas, modules)
@@ -345,9 +351,18 @@ class _Maker:
             schemas=MappingProxyType(schemas),
             workflows=MappingProxyType(workflows),
             effects=MappingProxyType(
-                {name: _effect(node, schemas, modules) for name, node in self.effect_nodes.items()}
+                {
+                    name: _effect(node, schemas, modules, takes_secrets=self._takes_secrets(node))
+                    for name, node in self.effect_nodes.items()
+                }
             ),
             modules=MappingProxyType(modules),
+            secrets=MappingProxyType(
+                {
+                    name: secret_of(node, definition_hash(node))
+                    for name, node in self.secret_nodes.items()
+                }
+            ),
             executors=_executors(self.manifest),
             limits=self.limits.world,
             subscriptions=subscriptions,
@@ -368,7 +383,13 @@ class _Maker:
         return meaning.schema_roots(self.manifest, nodes)
 
     def _taking_part(self) -> list[Node]:
-        parts = (self.schema_nodes, self.module_nodes, self.workflow_nodes, self.effect_nodes)
+        parts = (
+            self.schema_nodes,
+            self.module_nodes,
+            self.workflow_nodes,
+            self.effect_nodes,
+            self.secret_nodes,
+        )
         return [node for part in parts for node in part.values()]
 
     def _filled_in(self) -> Node:
@@ -378,6 +399,8 @@ class _Maker:
             "workflows": self.workflow_nodes,
             "effects": self.effect_nodes,
         }
+        if self.secret_nodes:
+            sections["secrets"] = self.secret_nodes
         filled: Node = {
             section: [
                 {"name": name, "hash": hash_text(definition_hash(node))}
@@ -410,6 +433,9 @@ class _Maker:
             arms=MappingProxyType(self._arms(node["event"])),
         )
 
+    def _takes_secrets(self, effect: Node) -> bool:
+        return SECRET_REF in closure([effect["params"]], self.types)
+
     def _arms(self, event: str) -> dict[str, str]:
         form, inside = form_of(resolved(self.types[event], self.types))
         return {arm["ref"]: tag for tag, arm in inside.items()} if form == "variant" else {}
@@ -435,7 +461,9 @@ def _module(node: Node) -> Module:
     )
 
 
-def _effect(node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module]) -> Effect:
+def _effect(
+    node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Module], *, takes_secrets: bool
+) -> Effect:
     impl, retry = node["impl"], node.get("retry", {})
     module = modules[impl["module"]] if "module" in impl else None
     return Effect(
@@ -451,8 +479,9 @@ def _effect(node: Node, schemas: Mapping[str, Schema], modules: Mapping[str, Mod
         base_ms=retry.get("base_ms", BASE_MS_DEFAULT),
         cap_ms=retry.get("cap_ms", CAP_MS_DEFAULT),
         timeout_ms=node.get("timeout_ms", TIMEOUT_MS_DEFAULT),
-        delivery="at_least_once",
+        delivery=node.get("delivery", "at_least_once"),
         idempotency_scope=node.get("idempotency_scope", "cell"),
+        takes_secrets=takes_secrets,
     )
 
 
@@ -474,7 +503,7 @@ def _executors(manifest: Node) -> Mapping[str, Executor] | None:
 
 
 def _names(manifest: Node, section: str) -> list[str]:
-    return [entry["name"] for entry in manifest[section]]
+    return [entry["name"] for entry in manifest.get(section, ())]
 
 
 def _subscriptions(manifest: Node) -> list[Node]:

@@ -324,7 +324,7 @@ class _Source:
     def _wrong_hashes(self, manifest: Node) -> Iterator[Problem]:
         assert self.manifest is not None
         for section, kind in SECTIONS.items():
-            for index, entry in enumerate(manifest[section]):
+            for index, entry in enumerate(manifest.get(section, ())):
                 found = self._hash(kind, entry["name"]) if "hash" in entry else None
                 if found is not None and entry["hash"] != found:
                     yield self.manifest.problem(

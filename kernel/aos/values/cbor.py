@@ -14,10 +14,9 @@ length is compared with the bytes that are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from types import NoneType
-from typing import Any, Final, TypeAlias
+from struct import Struct
+from typing import Final, TypeAlias
 
 from aos.values.errors import MalformedCbor, quoted
 
@@ -38,7 +37,6 @@ FALSE: Final = 0xF4
 TRUE: Final = 0xF5
 NULL: Final = 0xF6
 _SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
-_BYTE: Final = tuple(bytes([n]) for n in range(256))
 
 
 # Encoding
@@ -56,17 +54,18 @@ def encode(value: Value) -> bytes:
 
 def head(major: int, n: int) -> bytes:
     """The shortest head; ``major`` is the major type already shifted (0x40 for bytes)."""
-    if n < 24:
-        return _BYTE[major | n]
     if n < 0x100:
-        return bytes((major | 24, n))
+        return _HEADS[major << 3 | n]
     if n < 0x1_0000:
         return bytes((major | 25, n >> 8, n & 0xFF))
     if n < 0x1_0000_0000:
-        return _BYTE[major | 26] + n.to_bytes(4, "big")
+        return _HEAD_OF_4(major | 26, n)
     if n <= INTEGER_MAX:
-        return _BYTE[major | 27] + n.to_bytes(8, "big")
+        return _HEAD_OF_8(major | 27, n)
     raise OverflowError("an integer of a Value is between -2^64 and 2^64-1")
+
+
+# A call costs more than what is done in it, so the scalars look their short heads up themselves.
 
 
 def encode_key(key: str | int) -> bytes:
@@ -79,13 +78,14 @@ def encode_key(key: str | int) -> bytes:
 
 
 def encode_integer(value: int) -> bytes:
-    if value < 0:
-        return head(0x20, -1 - value)
-    return _BYTE[value] if value < 24 else head(0x00, value)
+    if 0 <= value < 0x100:
+        return _HEADS[value]
+    return head(0x00, value) if value >= 0 else head(0x20, -1 - value)
 
 
 def encode_bytes(value: bytes) -> bytes:
-    return head(0x40, len(value)) + value
+    size = len(value)
+    return (_HEADS[0x200 | size] if size < 0x100 else head(0x40, size)) + value
 
 
 def encode_text(value: str) -> bytes:
@@ -93,30 +93,59 @@ def encode_text(value: str) -> bytes:
         data = value.encode()
     except UnicodeEncodeError:
         raise TypeError("not a Value: text with a lone surrogate") from None
-    return head(0x60, len(data)) + data
+    size = len(data)
+    return (_HEADS[0x300 | size] if size < 0x100 else head(0x60, size)) + data
 
+
+_HEADS: Final = tuple(
+    bytes((major | n,)) if n < 24 else bytes((major | 24, n))
+    for major in range(0x00, 0xC0, 0x20)
+    for n in range(0x100)
+)
+"""Every head of one or two bytes, at ``major << 3 | n``."""
+
+_HEAD_OF_4: Final = Struct(">BI").pack
+_HEAD_OF_8: Final = Struct(">BQ").pack
 
 # Field names come again and again. Long texts stay out, so that the cache cannot hold much.
 _short_text = lru_cache(maxsize=4096)(encode_text)
 
 
 def _encode(value: Value, levels: int) -> bytes:
-    try:
-        write = _WRITERS[type(value)]
-    except KeyError:
-        raise TypeError(f"not a Value: {type(value).__name__}") from None
-    return write(value, levels)
+    if type(value) is bytes:
+        return encode_bytes(value)
+    if type(value) is str:
+        return encode_text(value)
+    if type(value) is int:
+        return encode_integer(value)
+    if type(value) is dict:
+        return _encode_map(value, levels)
+    if type(value) is list:
+        return _encode_list(value, levels)
+    if value is None:
+        return b"\xf6"
+    if type(value) is bool:
+        return b"\xf5" if value else b"\xf4"
+    raise TypeError(f"not a Value: {type(value).__name__}")
 
 
-def _write_list(value: list[Value], levels: int) -> bytes:
+def _encode_list(value: list[Value], levels: int) -> bytes:
     levels = _inside(levels)
     return head(0x80, len(value)) + b"".join([_encode(item, levels) for item in value])
 
 
-def _write_map(value: dict[str | int, Value], levels: int) -> bytes:
+def _encode_map(value: dict[str | int, Value], levels: int) -> bytes:
     levels = _inside(levels)
+    entries = []
+    for key, item in value.items():
+        if type(item) is bytes:
+            entries.append(encode_key(key) + encode_bytes(item))
+        elif type(item) is str:
+            entries.append(encode_key(key) + encode_text(item))
+        else:
+            entries.append(encode_key(key) + _encode(item, levels))
     # No encoded key is a prefix of another, so entries sort as their keys do.
-    entries = sorted([encode_key(key) + _encode(item, levels) for key, item in value.items()])
+    entries.sort()
     return head(0xA0, len(entries)) + b"".join(entries)
 
 
@@ -124,17 +153,6 @@ def _inside(levels: int) -> int:
     if levels == 0:
         raise OverflowError(f"a value nests at most {RECORD_DEPTH_MAX} levels deep")
     return levels - 1
-
-
-_WRITERS: Final[dict[type, Callable[[Any, int], bytes]]] = {
-    str: lambda value, _: encode_text(value),
-    int: lambda value, _: encode_integer(value),
-    bytes: lambda value, _: encode_bytes(value),
-    bool: lambda value, _: b"\xf5" if value else b"\xf4",
-    NoneType: lambda _value, _: b"\xf6",
-    list: _write_list,
-    dict: _write_map,
-}
 
 
 # Decoding
@@ -223,32 +241,28 @@ def _item(data: bytes, at: int, levels: int, gate: _Gate) -> tuple[Value, int]:
         raise MalformedCbor("cut short: expected a value, found the end", offset=at) from None
     if initial < 24:
         return initial, at + 1
-    if 0x60 <= initial < 0x78:
-        end = at + initial - 0x5F
-        if end <= gate.size:
-            return _text(data, at + 1, end), end
-    elif initial == NULL:
+    if 0x40 <= initial < 0x80:
+        n, start = (initial & 31, at + 1) if initial & 31 < 24 else _argument(data, at, gate)
+        end = start + n
+        if end > gate.size:
+            raise MalformedCbor(
+                f"cut short: expected {n} bytes, found {gate.size - start} to the end", offset=at
+            )
+        return (data[start:end] if initial < 0x60 else _text(data, start, end)), end
+    if initial == NULL:
         return None, at + 1
-    elif initial == TRUE:
+    if initial == TRUE:
         return True, at + 1
-    elif initial == FALSE:
+    if initial == FALSE:
         return False, at + 1
-    elif initial >= 0xC0:
+    if initial >= 0xC0:
         raise _unwanted(data, at, gate)
     n, start = _argument(data, at, gate)
-    major = initial >> 5
-    if major == 0:
+    if initial < 0x20:
         return n, start
-    if major == 1:
+    if initial < 0x40:
         return -1 - n, start
-    if major >= 4:
-        return (_array if major == 4 else _map)(data, start, n, levels, gate)
-    end = start + n
-    if end > gate.size:
-        raise MalformedCbor(
-            f"cut short: expected {n} bytes, found {gate.size - start} to the end", offset=at
-        )
-    return (data[start:end] if major == 2 else _text(data, start, end)), end
+    return (_array if initial < 0xA0 else _map)(data, start, n, levels, gate)
 
 
 def _text(data: bytes, start: int, end: int) -> str:
@@ -270,7 +284,7 @@ def _argument(data: bytes, at: int, gate: _Gate) -> tuple[int, int]:
     end = at + 1 + (1 << info - 24)
     if end > gate.size:
         raise MalformedCbor("cut short: expected the rest of a head, found the end", offset=at)
-    n = int.from_bytes(data[at + 1 : end], "big")
+    n = data[at + 1] if info == 24 else int.from_bytes(data[at + 1 : end], "big")
     if gate.canonical and n < _LEAST[info]:
         raise MalformedCbor("not canonical: expected the shortest head", offset=at)
     return n, end

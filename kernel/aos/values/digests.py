@@ -25,9 +25,15 @@ _TEXT: Final = re.compile(r"blake3:([0-9a-f]{64})")
 
 def digest(domain: str, *parts: Value) -> Hash:
     """Hash of a structured thing: BLAKE3 over the canonical array ``[domain, *parts]``."""
-    # The parts one by one, most of them bytes: this is called several times for every record.
+    # The parts one by one, most of them hashes: this is called several times for every record.
     preimage = [_opening(domain, len(parts))]
-    preimage += [encode_bytes(part) if type(part) is bytes else encode(part) for part in parts]
+    for part in parts:
+        if type(part) is bytes:
+            preimage.append(encode_bytes(part))
+        elif type(part) is str:
+            preimage.append(encode_text(part))
+        else:
+            preimage.append(encode(part))
     return Hash(blake3(b"".join(preimage)).digest())
 
 

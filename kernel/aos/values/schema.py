@@ -20,7 +20,8 @@ from aos.values.cbor import (
     decode_record,
     is_within,
 )
-from aos.values.codec import Codec, Room, build
+from aos.values.codec import Codec, Miss, Room
+from aos.values.containers import build
 from aos.values.errors import SchemaProblem, SchemaProblems, ValueProblem, quoted
 from aos.values.expressions import Type, read_types
 from aos.values.json_text import parse_json
@@ -60,40 +61,49 @@ class Schema:
 
         ``max_bytes`` holds for both. Raises ValueProblem (MalformedCbor for what is not CBOR).
         """
-        if len(data) <= max_bytes and self._read(data, INGRESS_ITEMS_MAX) is not None:
-            return data
-        canonical = self.encode(self.normalise(decode_ingress(data, max_bytes=max_bytes)))
+        return self.from_ingress_value(data, max_bytes=max_bytes)[0]
+
+    def from_ingress_value(
+        self, data: bytes, *, max_bytes: int = INGRESS_BYTES_MAX
+    ) -> tuple[bytes, Value]:
+        """As ``from_ingress``, with the value that those bytes are of, read once for both."""
+        if len(data) <= max_bytes:
+            try:
+                return data, self._exactly(data, INGRESS_ITEMS_MAX)
+            except (IndexError, ValueError):
+                pass  # not canonical, or not this type: the careful way knows
+        value = self.normalise(decode_ingress(data, max_bytes=max_bytes))
+        canonical = self.encode(value)
         if len(canonical) > max_bytes:
             raise ValueProblem(
                 f"too large: expected at most {max_bytes} bytes in canonical form,"
                 f" found {len(canonical)}"
             )
-        return canonical
+        return canonical, value
 
     def from_record(self, data: bytes) -> Value:
         """Bytes that ``encode`` wrote -> the value. Not canonical or not normal: ValueProblem."""
         if len(data) <= RECORD_BYTES_MAX:
-            read = self._read(data, RECORD_ITEMS_MAX)
-            if read is not None:
-                return read[0]
+            try:
+                return self._exactly(data, RECORD_ITEMS_MAX)
+            except (IndexError, ValueError):
+                pass  # damaged: the careful way knows where
         value = decode_record(data)
         normal = self.normalise(value)
         if normal != value:
             raise _difference(normal, value)
         return value
 
-    def _read(self, data: bytes, items: int) -> tuple[Value] | None:
-        """(value,) where ``data`` is exactly its canonical bytes. None: go the careful way."""
-        try:
-            value, end = self._codec.read(data, 0)
-        except (IndexError, ValueError):
-            return None
+    def _exactly(self, data: bytes, items: int) -> Value:
+        """The value whose canonical bytes ``data`` are, to the last. IndexError or ValueError, and
+        no word why, for anything else."""
+        value, end = self._codec.read(data, 0)
         # An item is at least a byte, so few bytes need no counting. Depth is bounded by the type.
         if end == len(data) and (
             len(data) <= items or is_within(value, levels=INGRESS_DEPTH_MAX, items=items)
         ):
-            return (value,)
-        return None
+            return value
+        raise Miss
 
     def encode(self, value: Value) -> bytes:
         """Canonical bytes of a value in normal form. Of another the result means nothing."""

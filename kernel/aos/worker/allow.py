@@ -1,32 +1,40 @@
-"""Which hosts ``sys/http.request@1`` may reach: node configuration, by default none (X-61)."""
+"""Which hosts ``sys/http.request@1`` may reach: node configuration, none by default (X-61)."""
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from aos.errors import BadUsage
+from aos.manifest.hosts import DEFAULT_PORTS, Address, Place, as_address, read_place
+from aos.values.errors import ValueProblem
 
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-DEFAULT_PORTS: Final = frozenset({80, 443})
 PRIVATE: Final = "+private"
 LOCALHOST: Final = "localhost"
 
-_NAME: Final = re.compile(r"(?!.*\.\.)[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?")
-_ENTRY: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]/]+)(:(?P<port>[0-9]{1,5}))?")
+
+def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(map(ipaddress.ip_network, text.split()))
+
+
+# Written out, because what ipaddress calls global differs between releases of Python.
+_NOT_PUBLIC_V4: Final = _networks(
+    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 "
+    "192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 "
+    "224.0.0.0/4 240.0.0.0/4"
+)
+_PUBLIC_V6: Final = ipaddress.IPv6Network("2000::/3")
+_NOT_PUBLIC_V6: Final = _networks("2001::/23 2001:db8::/32 3fff::/20")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """``port`` None stands for 80 and 443; ``is_private`` lets the name lead to such addresses."""
+    """``is_private`` lets the place lead to addresses that are not public."""
 
-    host: str
-    port: int | None
+    place: Place
     is_private: bool
 
 
@@ -41,57 +49,41 @@ class AllowList:
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
-        self._entries = {(each.host, each.port): each for each in map(parse_entry, entries)}
+        self._entries = {each.place: each for each in map(parse_entry, entries)}
 
     def find(self, host: str, port: int) -> Entry | None:
-        """The entry that allows ``host`` (lower case, no brackets) at ``port``."""
-        entry = self._entries.get((host, port))
+        """The entry that allows ``host``, spelt as ``read_host`` returns it, at ``port``."""
+        entry = self._entries.get(Place(host=host, port=port))
         if entry is None and port in DEFAULT_PORTS:
-            entry = self._entries.get((host, None))
+            entry = self._entries.get(Place(host=host, port=None))
         return entry
 
 
 def parse_entry(text: str) -> Entry:
-    is_private = text.endswith(PRIVATE)
-    match = _ENTRY.fullmatch(text.removesuffix(PRIVATE).lower())
-    if match is None:
-        raise _unfit(text)
-    port = None if match["port"] is None else int(match["port"])
-    if port is not None and not 0 < port < 65536:
-        raise _unfit(text)
-    bare = match["host"].strip("[]")
-    address = as_address(bare)
-    if address is None and (bare != match["host"] or not _NAME.fullmatch(bare)):
-        raise _unfit(text)
-    return Entry(
-        host=bare if address is None else str(address),
-        port=port,
-        is_private=is_private or address is not None or bare == LOCALHOST,
-    )
-
-
-def _unfit(text: str) -> BadUsage:
-    return BadUsage(
-        f"allowed HTTP host {text!r}: expected HOST, HOST:PORT or NAME:PORT+private, such as "
-        "api.example.com, without scheme, path or *"
-    )
-
-
-def as_address(host: str) -> Address | None:
     try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
+        place = read_place(text.removesuffix(PRIVATE))
+    except ValueProblem as problem:
+        raise BadUsage(
+            f"allowed HTTP host {text!r}: expected HOST, HOST:PORT or NAME:PORT+private, such as "
+            "api.example.com, without scheme, path or *"
+        ) from problem
+    leads_itself = as_address(place.host) is not None or place.host == LOCALHOST
+    return Entry(place=place, is_private=text.endswith(PRIVATE) or leads_itself)
 
 
 def is_public(address: Address) -> bool:
     """Whether an address is one of the internet at large, also a v4 one in one of its v6 forms."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
-        if inner is not None:
-            return is_public(inner)
-        if address.teredo is not None or address.is_site_local:
-            return False
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and address in _NAT64:
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    if inner is not None:
+        return is_public(inner)
+    return address in _PUBLIC_V6 and not any(address in network for network in _NOT_PUBLIC_V6)
+
+
+def leads_out(text: str) -> bool:
+    """Whether an answer of the resolver is a public address; what is no plain address is not."""
+    address = as_address(text)
+    return address is not None and is_public(address)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aos.errors import BadUsage
-from aos.manifest.names import EXECUTOR_NAME, NODE, is_name, is_system
+from aos.manifest.names import EXECUTOR_NAME, KERNEL, NODE, is_name, is_system
 from aos.values.cbor import Value
 
 CONCURRENCY_DEFAULT: Final = 16
@@ -20,6 +20,20 @@ TIMEOUT_S_MAX: Final = 24 * 3600.0
 BACKOFF_MS_MAX: Final = 3_600_000
 
 R = TypeVar("R")
+
+OnProgress: TypeAlias = Callable[[Any, Any, Any], None]
+"""Takes kind, payload and blob of ``EffectContext.progress``."""
+
+
+class Told:
+    """What ``progress`` gives back: nothing, for those who await it by habit."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+_TOLD: Final = Told()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +51,7 @@ class EffectContext:
         deadline_ns: Wall clock in ns at which this attempt times out.
         resource: What the ``setup`` of the Executors yields; None without one.
         cost_cents: Set it to have a cost in the receipt.
+        on_progress: Takes what ``progress`` is given. In a test of yours, give one that looks.
     """
 
     intent: str
@@ -50,6 +65,23 @@ class EffectContext:
     deadline_ns: int
     resource: Any = None
     cost_cents: int | None = None
+    on_progress: OnProgress | None = field(default=None, repr=False)
+
+    def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
+        """Tell the workflow that asked how far this is; from ``async`` and plain functions alike.
+
+        Returns at once and never fails the effect: what cannot be told is dropped. It settles
+        nothing, and only a workflow with an arm for ``sys/EffectStreamFrame@1`` hears it.
+
+        Args:
+            kind: A word of yours for the workflow, 1 to 128 bytes.
+            payload: A plain value, which arrives in canonical CBOR, or bytes, which arrive as they
+                are; at most ``limits.world.stream_bytes`` of the manifest.
+            blob: Bytes that are stored in the world; the workflow gets their hash.
+        """
+        if self.on_progress is not None:
+            self.on_progress(kind, payload, blob)
+        return _TOLD
 
 
 Function: TypeAlias = Callable[[Any, EffectContext], R]
@@ -177,7 +209,8 @@ def _is_callable(given: object) -> bool:
 
 
 def _is_executor_name(given: object) -> bool:
-    return isinstance(given, str) and given != NODE and bool(EXECUTOR_NAME.fullmatch(given))
+    is_ours = given in (NODE, KERNEL)
+    return isinstance(given, str) and not is_ours and bool(EXECUTOR_NAME.fullmatch(given))
 
 
 def _named(function: object) -> str:
@@ -210,7 +243,7 @@ class Executors:
         if not _is_executor_name(name):
             raise BadUsage(
                 f"executors {name!r}: expected a name of letters, digits and . _ / @ - that begins "
-                f"with a letter and is not {NODE}, which is the node itself"
+                f"with a letter, other than {NODE} and {KERNEL}, which are the node itself"
             )
         self.name = name
         self.effects = _by_name(name, effects)

@@ -35,12 +35,17 @@ class BodyProblem(Exception):
 
 
 class Body:
-    """``bytes_max`` bounds the decoded bytes; no more than ``STEP_BYTES`` are decoded beyond it."""
+    """``encoding`` is one content coding, or empty for none; an unknown one is left on the body.
+
+    ``bytes_max`` bounds the decoded bytes and the compressed ones, each for itself; no more than
+    ``STEP_BYTES`` go beyond it.
+    """
 
     def __init__(self, encoding: str, *, bytes_max: int) -> None:
-        self._encoding = encoding.strip().lower()
-        self.is_decoded = self._encoding in (*GZIP, DEFLATE)
+        self._encoding = encoding
+        self.is_decoded = encoding in (*GZIP, DEFLATE)
         self._bytes_max = bytes_max
+        self._taken = 0
         self._data = bytearray()
         self._head = b""
         self._inflate: _Inflate | None = None
@@ -54,6 +59,9 @@ class Body:
         if not self.is_decoded:
             self._add(chunk)
             return
+        self._taken += len(chunk)
+        if self._taken > self._bytes_max + STEP_BYTES:  # parts that hold nothing are work too
+            raise self._too_long()
         if self._inflate is None:
             chunk = self._head = self._head + chunk
             if len(chunk) < ZLIB_HEAD_BYTES:
@@ -90,7 +98,10 @@ class Body:
     def _add(self, data: bytes) -> None:
         self._data += data
         if len(self._data) > self._bytes_max:
-            raise BodyProblem(f"the body is longer than {self._bytes_max} bytes", is_size=True)
+            raise self._too_long()
+
+    def _too_long(self) -> BodyProblem:
+        return BodyProblem(f"the body is longer than {self._bytes_max} bytes", is_size=True)
 
     def end(self) -> bytes:
         """All of it.

@@ -10,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 import httpcore
+import httpx
 
-from aos.worker.allow import AllowList, Entry, as_address, is_public
+from aos.manifest.hosts import Place, as_address
+from aos.worker.allow import AllowList, Entry, leads_out
 from aos.worker.failure import EffectFailed
+from aos.worker.limits import TOO_LARGE
 
 ADDRESSES_MAX: Final = 4
 """Addresses of one name that are tried, one after the other."""
@@ -28,13 +32,78 @@ IDLE_S: Final = 5.0
 NOT_ALLOWED: Final = "http_not_allowed"
 CONNECT_FAILED: Final = "http_connect_failed"
 
+Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+"""(name, port) -> its addresses as text. Raises OSError or UnicodeError when there are none."""
+
+
+async def system_resolve(host: str, port: int) -> list[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(address[0]) for *_, address in found]
+
+
+def system_ssl() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """How the world is reached. Only tests bring their own."""
+
+    resolve: Resolve = system_resolve
+    network: httpcore.AsyncNetworkBackend = field(default_factory=httpcore.AnyIOBackend)
+    ssl_context: ssl.SSLContext = field(default_factory=system_ssl)
+
+
+class Metered(httpcore.AsyncNetworkStream):
+    """A stream that takes a bounded number of bytes for each thing that it was asked.
+
+    Whatever they are: a response has many parts that no limit of its own would stop, such as
+    interim responses, chunk headers and trailers.
+    """
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream, bytes_max: int) -> None:
+        self._inner = inner
+        self._bytes_max = bytes_max
+        self._taken = 0
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109  # the base class has it
+        data = await self._inner.read(max_bytes, timeout)
+        self._taken += len(data)
+        if self._taken > self._bytes_max:
+            raise EffectFailed(
+                TOO_LARGE, f"the server has sent more than {self._bytes_max} bytes for one response"
+            )
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109  # as above
+        self._taken = 0
+        await self._inner.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109  # as above
+    ) -> httpcore.AsyncNetworkStream:
+        inner = await self._inner.start_tls(ssl_context, server_hostname, timeout)
+        return Metered(inner, self._bytes_max)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._inner.get_extra_info(info)
+
 
 class Gate(httpcore.AsyncNetworkBackend):
     """Makes connections, to allowed hosts at allowed addresses only."""
 
-    def __init__(self, allowed: AllowList) -> None:
+    def __init__(self, allowed: AllowList, outside: Outside, *, bytes_max: int) -> None:
         self._allowed = allowed
-        self._inner = httpcore.AnyIOBackend()
+        self._resolve = outside.resolve
+        self._network = outside.network
+        self._bytes_max = bytes_max
 
     async def connect_tcp(
         self,
@@ -50,11 +119,14 @@ class Gate(httpcore.AsyncNetworkBackend):
         failure: Exception | None = None
         for address in (await self._addresses(entry, host, port))[:ADDRESSES_MAX]:
             try:
-                return await self._inner.connect_tcp(
+                # An address, never the name: nothing is looked up between the check and the use.
+                stream = await self._network.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
+            else:
+                return Metered(stream, self._bytes_max)
         assert failure is not None
         raise failure
 
@@ -63,17 +135,17 @@ class Gate(httpcore.AsyncNetworkBackend):
         if as_address(host) is not None:
             return [host]
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            )
+            found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise EffectFailed(
                 CONNECT_FAILED, f"{host} cannot be resolved: {error}", retryable=True
             ) from error
-        names = list(dict.fromkeys(str(each[4][0]) for each in found))
+        addresses = list(dict.fromkeys(found))
+        if not addresses:
+            raise EffectFailed(CONNECT_FAILED, f"{host} has no address", retryable=True)
         if entry.is_private:
-            return names
-        public = [name for name in names if _leads_out(name)]
+            return addresses
+        public = [address for address in addresses if leads_out(address)]
         if not public:
             raise EffectFailed(
                 NOT_ALLOWED,
@@ -83,16 +155,11 @@ class Gate(httpcore.AsyncNetworkBackend):
         return public
 
     async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)
-
-
-def _leads_out(name: str) -> bool:
-    address = as_address(name)
-    return address is not None and is_public(address)
+        await self._network.sleep(seconds)
 
 
 def not_allowed(host: str, port: int) -> EffectFailed:
-    entry = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    entry = Place(host=host, port=port)
     return EffectFailed(
         NOT_ALLOWED, f"{entry} is not allowed: the node must be run with --allow-http {entry}"
     )
@@ -101,8 +168,8 @@ def not_allowed(host: str, port: int) -> EffectFailed:
 class Connections:
     """One request at a time goes over each; an idle one is used again for the same origin only."""
 
-    def __init__(self, allowed: AllowList, ssl_context: ssl.SSLContext) -> None:
-        self._gate = Gate(allowed)
+    def __init__(self, gate: Gate, ssl_context: ssl.SSLContext) -> None:
+        self._gate = gate
         self._ssl_context = ssl_context
         self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []
 
@@ -115,7 +182,7 @@ class Connections:
         try:
             yield connection
         finally:
-            if connection.is_idle() and not connection.is_closed():
+            if connection.is_idle() and not connection.is_closed() and _is_clean(connection):
                 self._idle.append((origin, connection))
                 await self._close_oldest(len(self._idle) - IDLE_MAX)
             else:
@@ -138,3 +205,13 @@ class Connections:
     async def aclose(self) -> None:
         """Close the idle ones."""
         await self._close_oldest(len(self._idle))
+
+
+def _is_clean(connection: httpcore.AsyncHTTPConnection) -> bool:
+    """Whether nothing came after the response: it would be read as the answer to the next request.
+
+    httpcore does not tell, so this looks into it; where it cannot, the connection is not kept.
+    """
+    state = getattr(getattr(connection, "_connection", None), "_h11_state", None)
+    leftover = getattr(state, "trailing_data", None)
+    return isinstance(leftover, tuple) and leftover[0] == b""

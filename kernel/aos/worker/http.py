@@ -1,4 +1,4 @@
-"""``sys/http.request@1``: ``python -m aos.worker.http``, started by the node (X-60 to X-66).
+"""``sys/http.request@1``: ``python -m aos.worker.http``, started by the node (X-60 to X-69).
 
 A name is resolved where the connection is made, so that the address that was checked is the one
 that is connected to. No redirects are followed, no proxy and no other setting is taken from the
@@ -11,56 +11,99 @@ import argparse
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import httpcore
-import httpx
 
 from aos.values.digests import content_hash, hash_text
 from aos.worker.allow import AllowList
 from aos.worker.api import EffectContext, EffectFunction, Executors
 from aos.worker.body import Body, BodyProblem
 from aos.worker.child import serve
-from aos.worker.connections import CONNECT_FAILED, Connections, not_allowed
-from aos.worker.failure import EffectFailed
-from aos.worker.limits import CONCURRENCY, HTTP, Limits
-from aos.worker.request import BAD_REQUEST, Request, read_request
+from aos.worker.connections import CONNECT_FAILED, Connections, Gate, Outside, not_allowed
+from aos.worker.failure import EXCEPTION, EffectFailed
+from aos.worker.limits import CONCURRENCY, HTTP, TOO_LARGE, Limits
+from aos.worker.redaction import Overlong, Redactor
+from aos.worker.request import BAD_REQUEST, Request, read_request, secrets_of
 from aos.worker.results import WithBlobs
 
 RESPONSE_HEADERS_MAX: Final = 256
+RESPONSE_HEADER_BYTES_MAX: Final = 64 * 1024
 CONNECT_S: Final = 10.0
+TOO_MUCH_HEAD: Final = 431
+"""What h11 hints at when it gives up on a head that does not end."""
 
 BAD_RESPONSE: Final = "http_bad_response"
-TOO_LARGE: Final = "http_too_large"
 FAILED: Final = "http_failed"
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
 class Client:
-    """Sends requests. ``ssl_context`` is for tests."""
+    """Sends requests."""
 
-    def __init__(
-        self, allowed: AllowList, limits: Limits, *, ssl_context: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, allowed: AllowList, limits: Limits, *, outside: Outside) -> None:
         self._allowed = allowed
         self._limits = limits
-        self.connections = Connections(
-            allowed, ssl_context or httpx.create_ssl_context(trust_env=False)
-        )
+        gate = Gate(allowed, outside, bytes_max=limits.wire_bytes_max)
+        self.connections = Connections(gate, outside.ssl_context)
 
     async def request(self, params: Mapping[str, Any], ctx: EffectContext) -> WithBlobs:
         """Send one request and read the whole response.
 
         Raises:
-            EffectFailed: With one of the codes of X-65.
+            EffectFailed: With one of the codes of X-65 and X-68.
         """
-        request = read_request(params, ctx)
+        secrets = secrets_of(params, ctx)
+        if not secrets:
+            return await self._send(read_request(params, ctx, secrets), None)
+        redactor = Redactor(secrets.values())
+        try:
+            return await self._send(read_request(params, ctx, secrets), redactor)
+        except EffectFailed as failure:
+            # Not ``from failure``: an error of the protocol quotes what it stumbled over.
+            message = redactor.text(failure.message)
+            raise EffectFailed(failure.code, message, failure.retryable) from None
+        except Exception as error:  # noqa: BLE001  # its traceback would be printed with its words
+            message = redactor.text(f"{type(error).__name__}: {error}")
+            raise EffectFailed(EXCEPTION, message) from None
+
+    async def _send(self, request: Request, redactor: Redactor | None) -> WithBlobs:
         if self._allowed.find(request.host, request.port) is None:
             raise not_allowed(request.host, request.port)
         started = time.time_ns()
+        response = await self._exchange(request, redactor)
+        body = response.body
+        is_inline = len(body) <= self._limits.inline_bytes_max
+        receipt = {
+            "status": response.status,
+            "headers": response.headers,
+            "body": body if is_inline else None,
+            "body_ref": None if is_inline else hash_text(content_hash(body)),
+            "timings": {"start_ns": started, "end_ns": max(started, time.time_ns())},
+        }
+        return WithBlobs(value=receipt, blobs=() if is_inline else (body,))
+
+    async def _exchange(self, request: Request, redactor: Redactor | None) -> _Response:
         try:
-            status, headers, body = await self._exchange(request)
+            async with self.connections.lease(request.url.origin) as connection:
+                response = await connection.handle_async_request(
+                    httpcore.Request(
+                        request.method,
+                        request.url,
+                        headers=request.headers,
+                        content=request.content,
+                        extensions={"timeout": {"connect": CONNECT_S}},
+                    )
+                )
+                try:
+                    return await self._read(response, redactor)
+                finally:
+                    await response.aclose()
         except httpcore.LocalProtocolError as error:
             raise EffectFailed(BAD_REQUEST, _text(error)) from error
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -70,57 +113,58 @@ class Client:
                 retryable=not _is_about_certificate(error),
             ) from error
         except _BROKEN as error:
+            if getattr(error.__cause__, "error_status_hint", None) == TOO_MUCH_HEAD:
+                raise EffectFailed(BAD_RESPONSE, "the head of the response does not end") from error
             raise EffectFailed(
                 FAILED, f"{request.host}:{request.port}: {_text(error)}", retryable=True
             ) from error
-        is_inline = len(body) <= self._limits.inline_bytes_max
-        receipt = {
-            "status": status,
-            "headers": headers,
-            "body": body if is_inline else None,
-            "body_ref": None if is_inline else hash_text(content_hash(body)),
-            "timings": {"start_ns": started, "end_ns": max(started, time.time_ns())},
-        }
-        return WithBlobs(value=receipt, blobs=() if is_inline else (body,))
 
-    async def _exchange(self, request: Request) -> tuple[int, dict[str, str], bytes]:
-        async with self.connections.lease(request.url.origin) as connection:
-            response = await connection.handle_async_request(
-                httpcore.Request(
-                    request.method,
-                    request.url,
-                    headers=request.headers,
-                    content=request.content,
-                    extensions={"timeout": {"connect": CONNECT_S}},
-                )
-            )
-            try:
-                body = await self._read(response)
-            finally:
-                await response.aclose()
-            headers = _joined(response.headers, is_decoded=body.is_decoded)
-            return response.status, headers, body.end()
-
-    async def _read(self, response: httpcore.Response) -> Body:
-        if len(response.headers) > RESPONSE_HEADERS_MAX:
+    async def _read(self, response: httpcore.Response, redactor: Redactor | None) -> _Response:
+        headers: Headers = response.headers
+        size = sum(len(name) + len(value) for name, value in headers)
+        if len(headers) > RESPONSE_HEADERS_MAX or size > RESPONSE_HEADER_BYTES_MAX:
             raise EffectFailed(
                 BAD_RESPONSE,
-                f"expected at most {RESPONSE_HEADERS_MAX} headers, found {len(response.headers)}",
+                f"expected at most {RESPONSE_HEADERS_MAX} headers and {RESPONSE_HEADER_BYTES_MAX} "
+                f"bytes of them, found {len(headers)} and {size}",
             )
-        encoding = ",".join(
-            value.decode("latin-1")
-            for name, value in response.headers
-            if name.lower() == b"content-encoding"
-        )
-        body = Body(encoding, bytes_max=self._limits.response_bytes_max)
+        coding = _content_coding(headers)
+        body = Body(coding, bytes_max=self._limits.response_bytes_max)
+        if redactor is not None and coding and not body.is_decoded:
+            raise EffectFailed(
+                BAD_RESPONSE,
+                f"the body is encoded as {coding:.40}, in which secrets cannot be looked for",
+            )
         try:
             async for chunk in response.aiter_stream():
                 body.feed(chunk)
-            body.end()
+            data = body.end()
         except BodyProblem as problem:
             code = TOO_LARGE if problem.is_size else BAD_RESPONSE
             raise EffectFailed(code, str(problem)) from problem
-        return body
+        dropped = {"content-encoding", "content-length"} if body.is_decoded else set()
+        if redactor is not None:
+            data, whole = self._redacted(data, redactor), data
+            if data is not whole:
+                dropped.add("content-length")
+            headers = [(redactor.redacted(n), redactor.redacted(v)) for n, v in headers]
+        return _Response(status=response.status, headers=_joined(headers, dropped), body=data)
+
+    def _redacted(self, data: bytes, redactor: Redactor) -> bytes:
+        most = self._limits.response_bytes_max
+        try:
+            return redactor.redacted(data, bytes_max=most)
+        except Overlong:
+            raise EffectFailed(
+                TOO_LARGE, f"the body is longer than {most} bytes once secrets are taken out of it"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Response:
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 _BROKEN: Final = (
@@ -142,26 +186,40 @@ def _is_about_certificate(error: BaseException) -> bool:
     return cause is not None
 
 
-def _joined(headers: Iterable[tuple[bytes, bytes]], *, is_decoded: bool) -> dict[str, str]:
+def _content_coding(headers: Headers) -> str:
+    """The one coding of the body, or nothing.
+
+    Raises:
+        EffectFailed: There are several, one around the other: each would multiply the work.
+    """
+    named = ",".join(
+        value.decode("latin-1") for name, value in headers if name.lower() == b"content-encoding"
+    )
+    codings = [each.strip().lower() for each in named.split(",")]
+    codings = [each for each in codings if each not in ("", "identity")]
+    if len(codings) > 1:
+        raise EffectFailed(BAD_RESPONSE, f"expected one content encoding, found {named!r:.80}")
+    return "".join(codings)
+
+
+def _joined(headers: Headers, dropped: AbstractSet[str]) -> dict[str, str]:
     """One text a name, in lower case: values are joined by a comma, cookies by a line feed."""
     joined: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        if is_decoded and name in ("content-encoding", "content-length"):
-            continue  # they are about bytes that nobody sees
+        if name in dropped:
+            continue  # it is about bytes that nobody sees
         between = "\n" if name == "set-cookie" else ", "
         joined[name] = f"{joined[name]}{between}{value}" if name in joined else value
     return joined
 
 
-def executors(
-    allowed: AllowList, limits: Limits, *, ssl_context: ssl.SSLContext | None = None
-) -> Executors:
+def executors(allowed: AllowList, limits: Limits, *, outside: Outside) -> Executors:
     """The one effect as an Executors, for the same process as any other."""
 
     @asynccontextmanager
     async def setup() -> AsyncIterator[Client]:
-        client = Client(allowed, limits, ssl_context=ssl_context)
+        client = Client(allowed, limits, outside=outside)
         async with aclosing(client.connections):
             yield client
 
@@ -175,23 +233,27 @@ def executors(
         is_async=True,
         concurrency=CONCURRENCY,
         attempts=1,
-        timeout_s=None,
+        timeout_s=limits.timeout_s,
         backoff_ms=None,
         backoff_cap_ms=None,
     )
     return Executors("http", [function], setup=setup)
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], *, outside: Outside | None = None) -> int:
+    """``outside`` is for tests."""
     parser = argparse.ArgumentParser(prog="python -m aos.worker.http")
     parser.add_argument("--allow", action="append", default=[], metavar="HOST[:PORT]")
     parser.add_argument("--response-bytes-max", type=int, required=True)
     parser.add_argument("--inline-bytes-max", type=int, required=True)
+    parser.add_argument("--timeout-s", type=float, required=True)
     given = parser.parse_args(arguments)
     limits = Limits(
-        response_bytes_max=given.response_bytes_max, inline_bytes_max=given.inline_bytes_max
+        response_bytes_max=given.response_bytes_max,
+        inline_bytes_max=given.inline_bytes_max,
+        timeout_s=given.timeout_s,
     )
-    return serve(lambda: executors(AllowList(given.allow), limits))
+    return serve(lambda: executors(AllowList(given.allow), limits, outside=outside or Outside()))
 
 
 if __name__ == "__main__":

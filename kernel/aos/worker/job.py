@@ -10,6 +10,7 @@ from aos.values.digests import Hash
 from aos.worker.api import EffectContext
 from aos.worker.calls import Call
 from aos.worker.failure import CANCELED, TIMEOUT, Failure
+from aos.worker.progress import Stream
 from aos.worker.wire import Message
 
 
@@ -30,6 +31,12 @@ class Job:
     cell_key: bytes
     issuer_ref: str | None
     blobs: tuple[bytes, ...]
+    next_frame: int
+    has_taker: bool
+    stream: Stream | None = None
+    """What the function tells while it runs."""
+    granted: asyncio.Future[bool] | None = None
+    """The node's answer, while the next attempt waits for it."""
     task: asyncio.Task[None] | None = None
     wish: asyncio.Future[None] = field(default_factory=new_future)
     """Done once the node wants the task canceled."""
@@ -57,6 +64,8 @@ class Job:
             cell_key=message["cell_key"],
             issuer_ref=message["issuer_ref"],
             blobs=tuple(message["blobs"]),
+            next_frame=message["next_frame"],
+            has_taker=message["has_taker"],
         )
 
 

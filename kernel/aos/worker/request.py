@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpcore
 import httpx
 
+from aos.manifest.hosts import PORT_MAX, read_host
+from aos.manifest.secrets import secret_name
+from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext
 from aos.worker.failure import EffectFailed
 from aos.worker.job import RequestContext
+from aos.worker.secrets import HOST_DENIED, UNAVAILABLE, SecretValue, from_wire
 
 BAD_REQUEST: Final = "http_bad_request"
 
@@ -38,7 +42,9 @@ OURS: Final = frozenset(
 """Headers that belong to the connection, not to the request."""
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
-_HEADER_VALUE: Final = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_HEADER_VALUE: Final = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
+_SCHEME_AND_PLACE: Final = re.compile(r"(?i:https?)://(?P<place>[^/?#]+)")
+_PLACE: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(:([1-9][0-9]{0,4})?)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,26 +55,42 @@ class Request:
     host: str
     port: int
     url: httpcore.URL
-    headers: list[tuple[bytes, bytes]]
-    content: bytes | None
+    headers: list[tuple[bytes, bytes]] = field(repr=False)
+    content: bytes | None = field(repr=False)
 
 
-def read_request(params: Mapping[str, Any], ctx: EffectContext) -> Request:
-    """Check the params of one request.
+def secrets_of(params: Mapping[str, Any], ctx: EffectContext) -> Mapping[str, SecretValue]:
+    """The secrets that came with a task, by name: those that its headers name."""
+    if all(header["$tag"] == "literal" for header in params["headers"].values()):
+        return {}
+    assert isinstance(ctx, RequestContext), "the node sends the values with the task"
+    return from_wire(ctx.blobs[-1])
+
+
+def read_request(
+    params: Mapping[str, Any], ctx: EffectContext, secrets: Mapping[str, SecretValue]
+) -> Request:
+    """Check the params of one request, and put the values of secrets into its headers.
 
     Raises:
-        EffectFailed: ``http_bad_request``.
+        EffectFailed: ``http_bad_request``; ``secret_host_denied`` and ``secret_unavailable`` for a
+            secret that may not go to the host of the URL or cannot stand in a header.
     """
     method, url = _method(params["method"]), _url(params["url"])
-    port = url.port or (443 if url.scheme == "https" else 80)
+    host, port = _host(url), url.port or (443 if url.scheme == "https" else 80)
+    for secret in secrets.values():
+        if not secret.may_go_to(host, port):
+            raise EffectFailed(HOST_DENIED, f"secret {secret.name} may not be sent to this host")
     content = _content(params, ctx)
-    headers = _headers(params["headers"], method, ctx)
+    headers = _headers(params["headers"], method, ctx, secrets)
     size = () if content is None else ((b"Content-Length", b"%d" % len(content)),)
     return Request(
         method=method,
-        host=url.raw_host.decode("ascii"),
+        host=host,
         port=port,
-        url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=port, target=url.raw_path),
+        url=httpcore.URL(
+            scheme=url.raw_scheme, host=host.encode("ascii"), port=port, target=url.raw_path
+        ),
         headers=[(b"Host", url.netloc), *headers, *size],
         content=content,
     )
@@ -84,34 +106,46 @@ def _method(method: str) -> str:
 
 
 def _url(text: str) -> httpx.URL:
-    try:
-        url = httpx.URL(text) if len(text) <= URL_CHARS_MAX else None
-    except (httpx.InvalidURL, ValueError) as error:
-        raise EffectFailed(BAD_REQUEST, f"url: {error}") from error
-    if url is None or url.scheme not in ("http", "https") or not url.raw_host:
+    start = _SCHEME_AND_PLACE.match(text) if len(text) <= URL_CHARS_MAX else None
+    if start is None:
         raise EffectFailed(BAD_REQUEST, f"url: expected http://… or https://…, found {text!r:.80}")
-    if url.userinfo:
+    if "@" in start["place"]:
         # It would stand in the journal for ever.
         raise EffectFailed(BAD_REQUEST, "url: expected no user or password in it")
+    if not _PLACE.fullmatch(start["place"]):  # httpx takes whatever int() takes
+        raise EffectFailed(BAD_REQUEST, f"url: expected a port of 1 to {PORT_MAX} or none")
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise EffectFailed(BAD_REQUEST, f"url: {error}") from error
+    if (url.port or 0) > PORT_MAX:
+        raise EffectFailed(BAD_REQUEST, f"url: expected a port of 1 to {PORT_MAX} or none")
     return url
 
 
+def _host(url: httpx.URL) -> str:
+    try:
+        return read_host(url.raw_host.decode("ascii"))
+    except ValueProblem as problem:
+        raise EffectFailed(BAD_REQUEST, f"url: {problem.message}") from problem
+
+
 def _headers(
-    given: Mapping[str, Any], method: str, ctx: EffectContext
+    given: Mapping[str, Any],
+    method: str,
+    ctx: EffectContext,
+    secrets: Mapping[str, SecretValue],
 ) -> list[tuple[bytes, bytes]]:
     sent: dict[str, tuple[bytes, bytes]] = {}
     for name, header in given.items():
-        if header["$tag"] != "literal":
-            raise EffectFailed(BAD_REQUEST, f"header {name!r:.80}: secrets are not supported")
-        value = header["$value"]
         lower = name.lower()
-        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+        if not _HEADER_NAME.fullmatch(name):
             raise EffectFailed(BAD_REQUEST, f"header {name!r:.80}: expected a token and plain text")
         if lower in OURS or lower.startswith("proxy-"):
             raise EffectFailed(BAD_REQUEST, f"header {name}: the node sets it, or leaves it out")
         if lower in sent:
             raise EffectFailed(BAD_REQUEST, f"header {name}: it is there twice")
-        sent[lower] = (name.encode("ascii"), value.strip().encode())
+        sent[lower] = (name.encode("ascii"), _value(name, header, secrets))
     sent.setdefault("accept", (b"Accept", b"*/*"))
     sent.setdefault("accept-encoding", (b"Accept-Encoding", b"gzip, deflate"))
     sent.setdefault("user-agent", (b"User-Agent", b"aos"))
@@ -126,6 +160,21 @@ def _headers(
             f"found {len(sent)} and {size}",
         )
     return list(sent.values())
+
+
+def _value(name: str, header: Mapping[str, Any], secrets: Mapping[str, SecretValue]) -> bytes:
+    if header["$tag"] == "literal":
+        text: str = header["$value"].strip()
+        value = text.encode()
+        if not _HEADER_VALUE.fullmatch(value):
+            raise EffectFailed(BAD_REQUEST, f"header {name!r:.80}: expected a token and plain text")
+        return value
+    secret = secrets[secret_name(header["$value"]["alias"], header["$value"]["version"])]
+    if not _HEADER_VALUE.fullmatch(secret.value):
+        raise EffectFailed(
+            UNAVAILABLE, f"secret {secret.name} holds characters that no header can have"
+        )
+    return secret.value.strip()
 
 
 def _content(params: Mapping[str, Any], ctx: EffectContext) -> bytes | None:

@@ -1,7 +1,7 @@
 """One task -> one result: slots, attempts, timeout, cancellation (X-42 to X-49).
 
-The result is kept until the node has acknowledged it, so that a task that is sent again is answered
-and not run again.
+An attempt after the first begins once the node says that it is journaled (X-13). A task that is
+sent again before its result was acknowledged is answered with it and not run again.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from aos.manifest.effective import Effect, Effective
+from aos.manifest.limits import WorldLimits
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
 from aos.worker.api import EffectContext, EffectFunction, Executors
@@ -22,16 +24,22 @@ from aos.worker.failure import (
     EFFECT_UNKNOWN,
     EXCEPTION,
     Failure,
+    bounded,
     failure_of,
 )
 from aos.worker.job import Job, RequestContext, Result, canceled, timed_out
+from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
+from aos.worker.progress import Stream
 from aos.worker.results import WithBlobs, cost_problem, payload_of
 from aos.worker.signing import Signer
 from aos.worker.wire import Message
 
 CANCEL_GRACE_S: Final = 0.25
 """How long a canceled call may take to end before it counts as overdue."""
+
+PROBLEM_BYTES_MAX: Final = 1024
+"""Of why there is another attempt, as the journal keeps it."""
 
 
 class Runner:
@@ -50,18 +58,17 @@ class Runner:
         self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
         self._callers = callers
         self._world = world
-        self._signer = signer
         self._resource = resource
         self._send = send
         self._effects: Mapping[str, Effect] = {}
-        self._payload_bytes_max = 0
+        self._limits = WorldLimits()
         self._policies: dict[str, Policy] = {}
         self._slots = {
             name: asyncio.Semaphore(each.concurrency) for name, each in self._functions.items()
         }
         self._overdue: Counter[str] = Counter()
         self._jobs: dict[Hash, Job] = {}
-        self._results: dict[Hash, Message] = {}
+        self._outbox = Outbox(world=world, signer=signer, send=send)
 
     def receive(self, message: Message) -> None:
         """Take one message of the node."""
@@ -69,10 +76,11 @@ class Runner:
         if op == "run":
             self._take(Job.of(message))
         elif op == "ack":
-            for intent in message["intents"]:
-                self._results.pop(intent, None)
+            self._outbox.acknowledged(message["intents"])
         elif op == "cancel":
             self._cancel(message)
+        elif op == "begin":
+            self._answer(message)
         elif op == "manifest":
             self._use(Effective.from_document(message["document"]))
 
@@ -84,7 +92,7 @@ class Runner:
 
     def _use(self, effective: Effective) -> None:
         self._effects = effective.effects
-        self._payload_bytes_max = effective.limits.event_bytes
+        self._limits = effective.limits
         self._policies = {
             name: policy_of(effective.effects[name], function)
             for name, function in self._functions.items()
@@ -92,10 +100,7 @@ class Runner:
         }
 
     def _take(self, job: Job) -> None:
-        kept = self._results.get(job.intent)
-        if kept is not None:
-            self._send(kept)
-        elif job.intent not in self._jobs:
+        if not self._outbox.send_again(job.intent) and job.intent not in self._jobs:
             self._jobs[job.intent] = job
             job.task = asyncio.get_running_loop().create_task(self._run(job))
             # What escapes is a bug of ours; it must not pass unseen. The loop's handler gets it.
@@ -106,11 +111,14 @@ class Runner:
         job = self._jobs.get(intent)
         if job is not None:
             job.cancel()
-        elif intent not in self._results:
-            now = time.time_ns()
-            self._finish(
-                intent, message["effect"], canceled(message["attempt"], now, "before it ran")
-            )
+        elif intent not in self._outbox:
+            result = canceled(message["attempt"], time.time_ns(), "before it ran")
+            self._outbox.put(intent, message["effect"], result)
+
+    def _answer(self, message: Message) -> None:
+        job = self._jobs.get(Hash(message["intent"]))
+        if job is not None and job.granted is not None and not job.granted.done():
+            job.granted.set_result(message["is_granted"])
 
     async def _run(self, job: Job) -> None:
         try:
@@ -118,7 +126,8 @@ class Runner:
         except asyncio.CancelledError:
             result = canceled(job.attempt, time.time_ns(), "while it waited for an attempt")
         del self._jobs[job.intent]
-        self._finish(job.intent, job.effect, result)
+        dropped = 0 if job.stream is None else job.stream.dropped
+        self._outbox.put(job.intent, job.effect, result, dropped=dropped)
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
 
@@ -155,6 +164,7 @@ class Runner:
 
     async def _attempts(self, job: Job, function: EffectFunction[Any], effect: Effect) -> Result:
         policy = self._policies[job.effect]
+        job.stream = self._stream(job)
         while True:
             result = await self._attempt(job, function, effect, policy)
             failure = result.failure
@@ -164,20 +174,49 @@ class Runner:
                 or job.wish.done()
                 or job.overdue is not None
                 or job.attempt >= policy.attempts
+                or effect.delivery == "at_most_once"
             ):
                 return result
             say(f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}: {failure.message}")
-            job.is_waiting = True
-            await asyncio.sleep(policy.pause_s(job.attempt))
-            job.is_waiting = False
+            if not await self._may_begin_again(job, failure, policy.pause_s(job.attempt)):
+                return result
             job.attempt += 1
-            self._send({"op": "attempt", "intent": job.intent, "attempt": job.attempt})
+
+    async def _may_begin_again(self, job: Job, failure: Failure, pause_s: float) -> bool:
+        """Pause, and meanwhile have the node journal the next attempt. False where it must not."""
+        job.granted = asyncio.get_running_loop().create_future()
+        self._send(
+            {
+                "op": "attempt",
+                "intent": job.intent,
+                "attempt": job.attempt + 1,
+                "problem": bounded(f"{failure.code}: {failure.message}", PROBLEM_BYTES_MAX),
+            }
+        )
+        job.is_waiting = True
+        _, is_granted = await asyncio.gather(asyncio.sleep(pause_s), job.granted)
+        job.is_waiting = False
+        return is_granted
+
+    def _stream(self, job: Job) -> Stream:
+        def complain(text: str) -> None:
+            say(f"{job.effect} {hash_text(job.intent)}: {text}")
+
+        return Stream(
+            limits=self._limits,
+            first=job.next_frame,
+            has_taker=job.has_taker,
+            send=partial(self._outbox.tell, job),
+            complain=complain,
+        )
 
     async def _attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
     ) -> Result:
+        assert job.stream is not None
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
+        ctx.on_progress = job.stream.begin(job.attempt)
         call = self._callers.begin(function, decode_record(job.params), ctx)
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
@@ -186,6 +225,7 @@ class Runner:
             await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
         if not call.ended.done():
             job.overdue = call
+        job.stream.end()
         if is_late:
             return timed_out(job.attempt, started, policy.timeout_s)
         ended = call.ended.result() if call.ended.done() else None
@@ -229,45 +269,16 @@ class Runner:
         if isinstance(value, WithBlobs):
             result.blobs = value.blobs
             value = value.value
-        payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._payload_bytes_max)
+        payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._limits.event_bytes)
         if isinstance(payload, Failure):
             say(f"{where}: {payload.message}")
             return result.fail(payload)
         result.payload = payload
         return result
 
-    def _finish(self, intent: Hash, effect: str, result: Result) -> None:
-        signature = None
-        if self._signer is not None and self._world is not None:
-            signature = self._signer.sign(
-                world=self._world,
-                intent=intent,
-                effect=effect,
-                attempt=result.attempt,
-                status=result.status,
-                payload=result.payload,
-                started_ns=result.started_ns,
-                finished_ns=result.finished_ns,
-                cost_cents=result.cost_cents,
-            )
-        message: Message = {
-            "op": "done",
-            "intent": intent,
-            "effect": effect,
-            "attempt": result.attempt,
-            "status": result.status,
-            "payload": result.payload,
-            "started_ns": result.started_ns,
-            "finished_ns": result.finished_ns,
-            "cost_cents": result.cost_cents,
-            "signature": signature,
-            "blobs": list(result.blobs),
-        }
-        self._results[intent] = message
-        self._send(message)
-
     def _tell_if_stuck(self, job: Job, call: Call) -> None:
         """Ask to be ended when calls that do not end have taken all that could run others."""
+        self._outbox.flush()  # what is asked for after may come before the next turn
         function = self._functions[job.effect]
         if not call.heard:
             self._send(

@@ -76,6 +76,27 @@ def hanging(params: Plain, ctx: EffectContext) -> Plain:
     return {"n": params["n"]}
 
 
+@effect("test/once@1", concurrency=2)
+async def once(params: Plain, ctx: EffectContext) -> Plain:
+    """Runs once, and may take the process with it, or not end."""
+    match params["n"]:
+        case 500:
+            os._exit(6)
+        case 501:
+            await asyncio.sleep(30)
+    return {"n": next(calls)}
+
+
+@effect("test/quick-retried@1")
+async def telling(params: Plain, ctx: EffectContext) -> Plain:
+    """Tells how far it is; its first attempt fails."""
+    for done in range(params["n"]):
+        ctx.progress("done", {"n": done, "attempt": ctx.attempt}, blob=b"a blob")
+    if ctx.attempt == 1:
+        raise ConnectionError("busy")
+    return params
+
+
 @contextlib.asynccontextmanager
 async def lifespan() -> AsyncIterator[str]:
     print("setup entered")  # noqa: T201  # what the test looks at
@@ -85,4 +106,4 @@ async def lifespan() -> AsyncIterator[str]:
         print("setup left")  # noqa: T201  # what the test looks at
 
 
-actors = Executors("actors", [echo, other, blocking, hanging], setup=lifespan)
+actors = Executors("actors", [echo, other, blocking, hanging, once, telling], setup=lifespan)

@@ -1,0 +1,69 @@
+"""(manifest, workflow, effect, params) -> what is wrong with the secrets that the params name.
+
+Pure, so that the step that names a wrong one fails, on replay as well (spec/manifest.md, M-56).
+Whether a secret's value can be found is another question, which the node answers at dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aos.manifest.effective import Effective
+from aos.manifest.secrets import SECRET_REF, secret_name
+from aos.values.cbor import Value
+from aos.values.errors import quoted, segment
+from aos.values.expressions import ListOf, MapOf, Option, Record, Ref, Scalar, SetOf, Type, Variant
+from aos.values.schema import Schema
+
+
+def problem(effective: Effective, workflow: str, effect: str, params_value: Value) -> str | None:
+    """One sentence about the first reference that may not stand there; None when all may.
+
+    ``params_value`` is in normal form. A manifest without secrets has no such problem: there, HTTP
+    refuses references at its gate (M-52), and other effects take them as plain data.
+    """
+    asked = effective.effects[effect]
+    if not asked.takes_secrets or not effective.secrets:
+        return None
+    for path, name in named_secrets(asked.params, params_value, effective.schemas):
+        secret = effective.secrets.get(name)
+        if secret is None:
+            return f"{path}: secret {quoted(name)} is not in the manifest"
+        if not secret.may_be_used_by(workflow):
+            return f"{path}: secret {quoted(name)} may not be used by {workflow}"
+    return None
+
+
+def named_secrets(
+    params: Schema, value: Value, schemas: Mapping[str, Schema]
+) -> Iterator[tuple[str, str]]:
+    """(path, name of a definition) of every reference in a value in normal form, in fixed order."""
+    return _named(Ref(params.name), value, "$", schemas)
+
+
+def _named(
+    type_: Type, value: Any, path: str, schemas: Mapping[str, Schema]
+) -> Iterator[tuple[str, str]]:
+    match type_:
+        case Ref(name) if name == SECRET_REF:
+            yield path, secret_name(value["alias"], value["version"])
+        case Ref(name):
+            yield from _named(schemas[name].type, value, path, schemas)
+        case Record(fields):
+            # By name: the order in which an author wrote them is no part of the document.
+            for name, inside in sorted(fields, key=lambda field: field[0]):
+                yield from _named(inside, value[name], path + segment(name), schemas)
+        case Variant(arms):
+            if "$value" in value:
+                inside = dict(arms)[value["$tag"]]
+                yield from _named(inside, value["$value"], path + segment("$value"), schemas)
+        case Option(inside):
+            if value is not None:
+                yield from _named(inside, value, path, schemas)
+        case MapOf(item=item) if not isinstance(item, Scalar):
+            for key in sorted(value):
+                yield from _named(item, value[key], path + segment(key), schemas)
+        case ListOf(item) | SetOf(item) if not isinstance(item, Scalar):
+            for index, inner in enumerate(value):
+                yield from _named(item, inner, path + segment(index), schemas)

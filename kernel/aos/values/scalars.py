@@ -1,0 +1,198 @@
+"""The codecs of the scalar types (spec/values.md, V-31 to V-38)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from aos.values.cbor import FALSE, NULL, TRUE, Value, encode_bytes, encode_integer, encode_text
+from aos.values.codec import Codec, Miss, Room, read_argument, read_bytes, read_text, wrong
+from aos.values.spelling import (
+    base64_bytes,
+    base64_text,
+    duration_ns,
+    normal_decimal,
+    normal_hash,
+    normal_uuid,
+    time_ns,
+)
+
+
+class _Bool(Codec):
+    __slots__ = ()
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if type(value) is bool:
+            return value
+        raise wrong("bool", value)
+
+    def encode(self, value: Any) -> bytes:
+        return b"\xf5" if value else b"\xf4"
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        initial = data[at]
+        if initial == TRUE:
+            return True, at + 1
+        if initial == FALSE:
+            return False, at + 1
+        raise Miss
+
+
+class _Unit(Codec):
+    __slots__ = ()
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if value is None:
+            return None
+        raise wrong(self.says, value)
+
+    def encode(self, _: Any) -> bytes:
+        return b"\xf6"
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        if data[at] == NULL:
+            return None, at + 1
+        raise Miss
+
+
+class _Text(Codec):
+    __slots__ = ()
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if type(value) is str:
+            return value
+        raise wrong("text", value)
+
+    def encode(self, value: Any) -> bytes:
+        return encode_text(value)
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        # A short text is what most values are made of, and a call costs more than reading it.
+        initial = data[at]
+        if 0x60 <= initial < 0x78:
+            end = at + initial - 0x5F
+            return data[at + 1 : end].decode(), end
+        return read_text(data, at)
+
+
+class _Integer(Codec):
+    """``spelling`` reads the text that JSON may have instead, such as ``form``."""
+
+    __slots__ = ("form", "high", "limits", "low", "spelling")
+
+    def __init__(
+        self,
+        says: str,
+        low: int,
+        high: int,
+        *,
+        spelling: Callable[[str], int | None] | None = None,
+        form: str = "",
+    ) -> None:
+        super().__init__(says)
+        self.low = low
+        self.high = high
+        self.limits = f"{says} ({'0 to 2^64-1' if low == 0 else '-2^63 to 2^63-1'})"
+        self.spelling = spelling
+        self.form = form
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if type(value) is int:
+            if self.low <= value <= self.high:
+                return value
+            raise wrong(self.limits, value)
+        raise wrong(self.says, value)
+
+    def from_json(self, value: Any, room: Room) -> Value:
+        if self.spelling is None or type(value) is not str:
+            return self.normal(value, room)
+        ns = self.spelling(value)
+        if ns is None:
+            raise wrong(f"{self.says} as integer ns or as text such as {self.form}", value)
+        if self.low <= ns <= self.high:
+            return ns
+        raise wrong(f"{self.limits} in ns", value)
+
+    def encode(self, value: Any) -> bytes:
+        return encode_integer(value)
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        initial = data[at]
+        if initial < 24:
+            return initial, at + 1
+        if initial >= 0x40:
+            raise Miss
+        n, end = read_argument(data, at)
+        if initial >= 0x20:
+            n = -1 - n
+        if self.low <= n <= self.high:
+            return n, end
+        raise Miss
+
+
+class _Spelled(Codec):
+    """dec128, hash, uuid: text of a form, the same in CBOR and in JSON."""
+
+    __slots__ = ("form", "normal_form")
+
+    def __init__(self, says: str, normal_form: Callable[[str], str | None], form: str) -> None:
+        super().__init__(says)
+        self.normal_form = normal_form
+        self.form = form
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if type(value) is not str:
+            raise wrong(self.says, value)
+        text = self.normal_form(value)
+        if text is None:
+            raise wrong(f"{self.says} ({self.form})", value)
+        return text
+
+    def encode(self, value: Any) -> bytes:
+        return encode_text(value)
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        text, end = read_text(data, at)
+        if self.normal_form(text) == text:
+            return text, end
+        raise Miss
+
+
+class _Bytes(Codec):
+    __slots__ = ()
+
+    def normal(self, value: Any, _: Room) -> Value:
+        if type(value) is bytes:
+            return value
+        raise wrong("bytes", value)
+
+    def from_json(self, value: Any, _: Room) -> Value:
+        data = base64_bytes(value) if type(value) is str else None
+        if data is None:
+            raise wrong("bytes (base64 text, standard alphabet, padded)", value)
+        return data
+
+    def to_json(self, value: Any) -> object:
+        return base64_text(value)
+
+    def encode(self, value: Any) -> bytes:
+        return encode_bytes(value)
+
+    def read(self, data: bytes, at: int) -> tuple[Value, int]:
+        return read_bytes(data, at)
+
+
+_I64: Final = (-(1 << 63), (1 << 63) - 1)
+SCALAR_CODECS: Final[Mapping[str, Codec]] = {
+    "bool": _Bool("bool"),
+    "int": _Integer("int", *_I64),
+    "nat": _Integer("nat", 0, (1 << 64) - 1),
+    "dec128": _Spelled("dec128", normal_decimal, 'decimal such as "12.5", at most 34 digits'),
+    "bytes": _Bytes("bytes"),
+    "text": _Text("text"),
+    "time": _Integer("time", *_I64, spelling=time_ns, form='"2026-01-02T03:04:05.123456789Z"'),
+    "duration": _Integer("duration", *_I64, spelling=duration_ns, form='"1m30s"'),
+    "hash": _Spelled("hash", normal_hash, "blake3:<64 lower-case hex digits>"),
+    "uuid": _Spelled("uuid", normal_uuid, "hex digits as 8-4-4-4-12"),
+    "unit": _Unit("unit (null)"),
+}

@@ -1,0 +1,137 @@
+"""Results and stream frames on their way to the node: signed, results kept (X-48, X-55)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from aos.core.inputs import receipt_message, stream_message
+from aos.values.digests import Hash, content_hash
+from aos.worker.job import Job, Result
+from aos.worker.progress import Progress
+from aos.worker.signing import Signer
+from aos.worker.wire import Message
+
+
+class Outbox:
+    """``send`` takes messages to the node. With a ``signer`` there is a ``world``.
+
+    A result is kept until the node has acknowledged it. Those of one turn of the loop have one
+    signature (J-40).
+    """
+
+    def __init__(
+        self, *, world: Hash | None, signer: Signer | None, send: Callable[[Message], None]
+    ) -> None:
+        self._world = world
+        self._signer = signer
+        self._send = send
+        self._results: dict[Hash, Message] = {}
+        self._unsigned: dict[Hash, Message] = {}
+
+    def put(self, intent: Hash, effect: str, result: Result, *, dropped: int = 0) -> None:
+        """Send a result; ``dropped`` counts the stream frames that were not sent before it."""
+        message: Message = {
+            "op": "done",
+            "intent": intent,
+            "effect": effect,
+            "attempt": result.attempt,
+            "status": result.status,
+            "payload": result.payload,
+            "started_ns": result.started_ns,
+            "finished_ns": result.finished_ns,
+            "cost_cents": result.cost_cents,
+            "signature": None,
+            "batch": None,
+            "blobs": list(result.blobs),
+            "dropped": dropped,
+        }
+        self._results[intent] = message
+        if self._signer is None:
+            self._send(message)
+            return
+        if not self._unsigned:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unsigned[intent] = message
+
+    def send_again(self, intent: Hash) -> bool:
+        """Send a kept result; False where there is none."""
+        kept = self._results.get(intent)
+        if kept is None:
+            return False
+        if intent not in self._unsigned:
+            self._send(kept)
+        return True
+
+    def acknowledged(self, intents: Iterable[Hash]) -> None:
+        for intent in intents:
+            self._results.pop(intent, None)
+
+    def __contains__(self, intent: Hash) -> bool:
+        return intent in self._results
+
+    def flush(self) -> None:
+        """Sign and send what waits for the end of this turn of the loop."""
+        messages = list(self._unsigned.values())
+        self._unsigned.clear()
+        if self._signer is None or not messages:
+            return
+        assert self._world is not None, "a signer without a world"
+        signed = self._signer.sign_receipts(
+            self._world, [_receipt(each, self._world, self._signer) for each in messages]
+        )
+        for message, each in zip(messages, signed, strict=True):
+            message["signature"] = each.signature
+            if each.batch is not None:
+                message["batch"] = [each.batch.index, each.batch.size, list(each.batch.path)]
+            self._send(message)
+
+    def tell(self, job: Job, progress: Progress) -> None:
+        """Send a stream frame."""
+        self._send(
+            {
+                "op": "progress",
+                "intent": job.intent,
+                "attempt": progress.attempt,
+                "number": progress.number,
+                "kind": progress.kind,
+                "payload": progress.payload,
+                "blob": progress.blob,
+                "signature": self._signed_frame(job, progress),
+            }
+        )
+
+    def _signed_frame(self, job: Job, progress: Progress) -> bytes | None:
+        if self._signer is None:
+            return None
+        assert self._world is not None, "a signer without a world"
+        message = stream_message(
+            world=self._world,
+            intent=job.intent,
+            effect=job.effect,
+            executor=self._signer.name,
+            key_id=self._signer.public_key,
+            attempt=progress.attempt,
+            frame_seq=progress.number,
+            frame_kind=progress.kind,
+            payload=content_hash(progress.payload),
+            payload_ref=None if progress.blob is None else content_hash(progress.blob),
+        )
+        return self._signer.sign(message)
+
+
+def _receipt(done: Message, world: Hash, signer: Signer) -> bytes:
+    """What is signed of a result."""
+    return receipt_message(
+        world=world,
+        intent=done["intent"],
+        effect=done["effect"],
+        executor=signer.name,
+        key_id=signer.public_key,
+        attempt=done["attempt"],
+        status=done["status"],
+        payload=content_hash(done["payload"]),
+        started_ns=done["started_ns"],
+        finished_ns=done["finished_ns"],
+        cost_cents=done["cost_cents"],
+    )

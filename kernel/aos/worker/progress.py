@@ -1,0 +1,214 @@
+"""What a function tells while it runs -> frames of its intent's stream, bounded (X-70 to X-74).
+
+Functions tell from threads of their own and never wait. Frames leave on the loop that talks to the
+node, no faster than the manifest lets the world take them; what waits past a bound is dropped, the
+oldest first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from aos.manifest.limits import MIB, WorldLimits
+from aos.values.cbor import encode
+from aos.values.errors import ValueProblem
+from aos.worker.results import to_value
+
+KIND_BYTES_MAX: Final = 128
+
+WAITING_MAX: Final = 64
+WAITING_BYTES_MAX: Final = MIB
+"""Of frames that wait for their turn. One larger frame alone may wait."""
+
+RATE_MAX: Final = 4096
+WINDOW_S: Final = 1.05
+"""A little more than the second that the rate is about: the journal's clock is not this one."""
+
+ATTEMPT_BITS: Final = 32
+"""Frames are numbered from ``attempt << 32``, so that a later attempt goes on above."""
+
+Tell = Callable[[object, object, object], None]
+"""Takes kind, payload and blob, from any thread. Returns at once and never raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One frame."""
+
+    attempt: int
+    number: int
+    kind: str
+    payload: bytes
+    blob: bytes | None
+
+    @property
+    def size(self) -> int:
+        return len(self.payload) + (0 if self.blob is None else len(self.blob))
+
+
+class Stream:
+    """The frames of one intent. Made and used on the loop that talks to the node.
+
+    ``first`` is the lowest number that a frame may have. Without ``has_taker`` all are dropped.
+    ``complain`` gets the first thing that is wrong with what a function told.
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: WorldLimits,
+        first: int,
+        has_taker: bool,
+        send: Callable[[Progress], None],
+        complain: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limits = limits
+        self._next = first
+        self._has_taker = has_taker
+        self._send = send
+        self._complain = complain
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._attempt: int | None = None
+        self._waiting: deque[Progress] = deque()
+        self._waiting_bytes = 0
+        self._is_planned = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._sent_at: deque[float] = deque()
+        self._sent = 0
+        self._has_complained = False
+        self.dropped = 0
+
+    def begin(self, attempt: int) -> Tell:
+        """What a function of this attempt tells with. Nothing comes of it once the attempt ends."""
+        with self._lock:
+            self._attempt = attempt
+            self._next = max(self._next, attempt << ATTEMPT_BITS)
+        return partial(self._tell, attempt)
+
+    def end(self) -> None:
+        """The attempt is over: what waits leaves now, the newest as far as the rate allows."""
+        with self._lock:
+            self._attempt = None
+            rest = list(self._waiting)
+            self._waiting.clear()
+            self._waiting_bytes = 0
+            room = self._room()
+            kept = rest[max(0, len(rest) - room) :]
+            self.dropped += len(rest) - len(kept)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._is_planned = False
+        for progress in kept:
+            self._leave(progress)
+
+    # Any thread
+
+    def _tell(self, attempt: int, kind: object, payload: object, blob: object) -> None:
+        try:
+            self._put(attempt, *self._read(kind, payload, blob))
+        except Exception as problem:  # noqa: BLE001  # a strange object must not cost the effect
+            if not self._has_complained:
+                self._has_complained = True
+                self._complain(
+                    f"progress: {problem} (it is dropped, the effect goes on; told once)"
+                )
+
+    def _read(self, kind: object, payload: object, blob: object) -> tuple[str, bytes, bytes | None]:
+        """Raises ValueProblem where a frame cannot be made of it."""
+        if not isinstance(kind, str) or not 0 < len(kind.encode("utf-8")) <= KIND_BYTES_MAX:
+            raise ValueProblem(
+                f"kind: expected text of 1 to {KIND_BYTES_MAX} bytes, found {kind!r:.80}"
+            )
+        if not isinstance(blob, bytes | bytearray | memoryview | None):
+            raise ValueProblem(f"blob: expected bytes, found {type(blob).__name__}")
+        data = _payload(payload)
+        _check_size("payload", data, self._limits.stream_bytes, "stream_bytes")
+        kept = None if blob is None else bytes(blob)
+        if kept is not None:
+            _check_size("blob", kept, self._limits.event_bytes, "event_bytes")
+        return str(kind), data, kept
+
+    def _put(self, attempt: int, kind: str, payload: bytes, blob: bytes | None) -> None:
+        with self._lock:
+            if attempt != self._attempt:
+                return
+            progress = Progress(
+                attempt=attempt, number=self._next, kind=kind, payload=payload, blob=blob
+            )
+            self._next += 1
+            if not self._has_taker:
+                self.dropped += 1
+                return
+            self._waiting.append(progress)
+            self._waiting_bytes += progress.size
+            while len(self._waiting) > 1 and (
+                len(self._waiting) > WAITING_MAX or self._waiting_bytes > WAITING_BYTES_MAX
+            ):
+                self._waiting_bytes -= self._waiting.popleft().size
+                self.dropped += 1
+            if self._is_planned:
+                return
+            self._is_planned = True
+        # The loop is closed only when the process is about to end.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._pump)
+
+    # The loop that talks to the node
+
+    def _pump(self) -> None:
+        """Send what waits; go on later where the rate does not allow all of it now."""
+        self._timer = None
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._is_planned = False
+                    return
+                if not self._room():
+                    pause_s = self._sent_at[0] + WINDOW_S - self._clock()
+                    self._timer = self._loop.call_later(max(pause_s, 0.001), self._pump)
+                    return
+                progress = self._waiting.popleft()
+                self._waiting_bytes -= progress.size
+            self._leave(progress)
+
+    def _room(self) -> int:
+        """How many frames may leave now."""
+        sent_at, now = self._sent_at, self._clock()
+        while sent_at and now - sent_at[0] >= WINDOW_S:
+            sent_at.popleft()
+        return min(self._limits.stream_rate, RATE_MAX) - len(sent_at)
+
+    def _leave(self, progress: Progress) -> None:
+        if self._sent >= self._limits.stream_frames:
+            self.dropped += 1
+            return
+        self._sent += 1
+        self._sent_at.append(self._clock())
+        self._send(progress)
+
+
+def _payload(payload: Any) -> bytes:
+    """Bytes as they are; any other value in canonical CBOR."""
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
+    return encode(to_value(payload))
+
+
+def _check_size(what: str, data: bytes, most: int, limit: str) -> None:
+    if len(data) > most:
+        raise ValueProblem(
+            f"{what}: expected at most {most} bytes, found {len(data)} "
+            f"(limits.world.{limit} in the manifest)"
+        )

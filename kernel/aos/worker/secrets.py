@@ -1,0 +1,59 @@
+"""The values of secrets, as they come to the process that sends requests (X-67 to X-69).
+
+They come with a task, over the socket of that process, and are kept for that task only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import cbor2
+
+from aos.manifest.hosts import Place, read_place
+from aos.values.cbor import Value, encode
+
+UNAVAILABLE: Final = "secret_unavailable"
+MISMATCH: Final = "secret_mismatch"
+HOST_DENIED: Final = "secret_host_denied"
+WORKFLOW_DENIED: Final = "secret_workflow_denied"
+
+VALUE_BYTES_MIN: Final = 4
+"""A shorter value would stand by chance in what comes back, so it could not be kept out of it."""
+
+VALUE_BYTES_MAX: Final = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretValue:
+    """A secret with its value. ``hosts`` None: every host that the node allows."""
+
+    name: str
+    value: bytes = field(repr=False)
+    hosts: tuple[Place, ...] | None
+
+    def may_go_to(self, host: str, port: int) -> bool:
+        return self.hosts is None or any(place.covers(host, port) for place in self.hosts)
+
+
+def to_wire(secrets: Iterable[SecretValue]) -> bytes:
+    """What goes with a task; ``from_wire`` reads it."""
+    rows: list[Value] = []
+    for each in secrets:
+        hosts: Value = None if each.hosts is None else [str(place) for place in each.hosts]
+        rows.append({"name": each.name, "value": each.value, "hosts": hosts})
+    return encode(rows)
+
+
+def from_wire(data: bytes) -> Mapping[str, SecretValue]:
+    """By name. The node is the only writer."""
+    rows: list[dict[str, Any]] = cbor2.loads(data)
+    return {
+        row["name"]: SecretValue(
+            name=row["name"],
+            value=row["value"],
+            hosts=None if row["hosts"] is None else tuple(map(read_place, row["hosts"])),
+        )
+        for row in rows
+    }

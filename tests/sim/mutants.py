@@ -1,0 +1,380 @@
+"""Bugs put into the core and the host on purpose: the simulator must find each within a few seeds.
+
+    python -m tests.sim.mutants     which check finds which bug, and at what seed
+
+A bug is a patch of one function. Those marked ``alone`` must also be found by the checker, which
+reads only frames and what people outside were told, with no model beside the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from aos.core import (
+    admit,
+    authority,
+    control,
+    fold,
+    frame,
+    identity,
+    kernel,
+    owed,
+    settle,
+    step,
+)
+from aos.core.answers import Refusal, Rule
+from aos.core.kernel import Kernel, Sealed
+from aos.core.records import Attempt, CellId, Receipt, Record
+from aos.core.state import Cell, Mail, OpenIntent, ReceiptMail, State
+from aos.host.pipeline import Pipeline
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.values.digests import Hash, parse_hash
+from tests.sim import ends, threads
+from tests.sim.failure import SimFailure
+from tests.sim.trace import say
+
+SEEDS_MOST: Final = 60
+"""A bug that takes more is one that the simulator cannot see."""
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    put: Callable[[Patch], None]
+    alone: bool = False
+    threaded: bool = False
+
+
+def _another_cell(patch: Patch) -> None:
+    real = fold._deliver
+
+    def deliver(state: State, cell: Cell, mail: Mail) -> None:
+        if isinstance(mail, ReceiptMail):
+            cell = next(reversed(state.cells.values()))
+        real(state, cell, mail)
+
+    patch.setattr(fold, "_deliver", deliver)
+
+
+def _no_dedup(patch: Patch) -> None:
+    patch.setattr(admit, "_is_forgotten", lambda *_: True)
+
+
+def _last_first(patch: Patch) -> None:
+    def make_ready(state: State, cell: Cell) -> None:
+        if not cell.in_ring and not cell.runs and cell.fault is None:
+            cell.in_ring = True
+            state.ring.appendleft(cell.id)
+
+    patch.setattr(fold, "_make_ready", make_ready)
+
+
+def _newest_mail_first(patch: Patch) -> None:
+    real = fold._deliver
+
+    def deliver(state: State, cell: Cell, mail: Mail) -> None:
+        real(state, cell, mail)
+        if len(cell.mailbox) > 2 and cell.fault is None:
+            cell.mailbox.insert(1, cell.mailbox.pop())
+
+    patch.setattr(fold, "_deliver", deliver)
+
+
+def _settled_stays_open(patch: Patch) -> None:
+    real = fold._settle
+
+    def twice(state: State, record: Any, *more: Any, **named: Any) -> None:
+        intent = state.intents[record.intent]
+        real(state, record, *more, **named)
+        state.intents[record.intent] = intent
+        state.cells[intent.cell].inflight[record.intent] = None
+
+    patch.setattr(fold, "_settle", twice)
+
+
+def _published_early(patch: Patch) -> None:
+    commit, release = Pipeline._commit, Pipeline._release
+    patch.setattr(Pipeline, "_commit", lambda _, __: None)
+
+    def late(self: Pipeline, group: Any) -> Any:
+        commit(self, group)
+        return release(self, group)
+
+    patch.setattr(Pipeline, "_release", late)
+
+
+def _published_though_over(patch: Patch) -> None:
+    patch.setattr(Sealed, "to_publish", property(lambda self: self.opened))
+
+
+def _failed_mail_dropped(patch: Patch) -> None:
+    real = fold._deliver
+
+    def deliver(state: State, cell: Cell, mail: Mail) -> None:
+        if cell.fault is None:
+            real(state, cell, mail)
+
+    patch.setattr(fold, "_deliver", deliver)
+
+
+def _faulting_entry_dropped(patch: Patch) -> None:
+    real = fold._fold_fault
+
+    def drop(state: State, record: Any) -> None:
+        real(state, record)
+        state.cells[record.cell].mailbox.popleft()
+
+    patch.setattr(fold, "_fold_fault", drop)
+
+
+def _revoked_may_sign(patch: Patch) -> None:
+    real = authority.may_sign
+    patch.setattr(settle, "may_sign", lambda under, _, **who: real(under, frozenset(), **who))
+
+
+def _anybody_may_sign(patch: Patch) -> None:
+    patch.setattr(settle, "may_sign", lambda *_, **__: True)
+
+
+def _no_signature_checked(patch: Patch) -> None:
+    real = Kernel.__init__
+
+    def init(self: Kernel, *given: Any, **named: Any) -> None:
+        real(self, *given, **named)
+        self._verify = lambda *_: True
+
+    patch.setattr(Kernel, "__init__", init)
+
+
+def _foreign_canceled(patch: Patch) -> None:
+    real = owed._targets
+
+    def targets(state: State, intent: OpenIntent, params: Any) -> Any:
+        if params["issuer_ref"] is None and str(params["intent"]).startswith("blake3:"):
+            found = state.intents.get(parse_hash(params["intent"]))
+            if found is not None and found.effect.name not in KERNEL_EFFECTS:
+                return found
+        return real(state, intent, params)
+
+    patch.setattr(owed, "_targets", targets)
+
+
+def _once_again(patch: Patch) -> None:
+    real = settle.admit_attempt
+
+    def attempt(state: State, given: Any, stamp: Any) -> Any:
+        answer = real(state, given, stamp)
+        if not isinstance(answer, Refusal) or answer.rule is not Rule.ATTEMPT_IS_OLD:
+            return answer
+        intent = state.intents[given.intent]
+        number = state.attempt(intent) + 1
+        return Attempt(
+            seq=state.next_seq, stamp=stamp, intent=given.intent, cell=intent.cell, attempt=number,
+            phase="begun", problem=None,
+        )  # fmt: skip
+
+    patch.setattr(kernel, "admit_attempt", attempt)
+
+
+def _clock_goes_back(patch: Patch) -> None:
+    def advance(state: State, stamp: Any) -> None:
+        state.clock_ns = stamp.ns
+
+    patch.setattr(fold, "_advance_clock", advance)
+
+
+def _timers_early(patch: Patch) -> None:
+    patch.setattr(settle, "_not_due", lambda *_: None)
+
+
+def _keys_forgotten(patch: Patch) -> None:
+    patch.setattr(fold, "_keep", lambda *_: None)
+
+
+def _cascade_without_depth(patch: Patch) -> None:
+    real = fold._emit
+
+    def emit(state: State, event: Any, cause: Mail, seq: int, index: int) -> None:
+        real(state, event, replace(cause, depth=cause.depth - 1), seq, index)
+
+    patch.setattr(fold, "_emit", emit)
+
+
+def _mailbox_unbounded(patch: Patch) -> None:
+    patch.setattr(admit, "place", lambda _, targets, __: (tuple(targets), ()))
+
+
+def _owed_last(patch: Patch) -> None:
+    real = Kernel.step
+
+    def later(self: Kernel) -> Any:
+        debts, ring = self.state.owed, self.state.ring
+        if debts and ring and self._runner is not None:
+            self.state.owed = type(debts)()
+            record = real(self)
+            self.state.owed.extendleft(reversed(debts))
+            return record
+        return real(self)
+
+    patch.setattr(Kernel, "step", later)
+
+
+def _command_good_twice(patch: Patch) -> None:
+    real = fold._fold_control
+
+    def again(state: State, record: Any) -> None:
+        real(state, record)
+        state.controls -= 1
+
+    patch.setattr(fold, "_fold_control", again)
+
+
+def _old_frames_taken(patch: Patch) -> None:
+    patch.setattr(settle, "_too_fast", lambda *_: None)
+
+
+def _erased_in_use(patch: Patch) -> None:
+    patch.setattr(control, "_uses", lambda *_: iter(()))
+
+
+def _same_entropy(patch: Patch) -> None:
+    real = identity.step_entropy
+    patch.setattr(step, "step_entropy", lambda stamp, cell, _: real(stamp, cell, 0))
+
+
+def _intent_without_place(patch: Patch) -> None:
+    real = identity.intent_hash
+    patch.setattr(step, "intent_hash", lambda **named: real(**{**named, "seq": 0, "index": 0}))
+
+
+def _runs_until_empty(patch: Patch) -> None:
+    real = fold._fold_step
+
+    def again(state: State, record: Any) -> None:
+        real(state, record)
+        if record.cell in state.ring:
+            state.ring.remove(record.cell)
+            state.ring.appendleft(record.cell)
+
+    patch.setattr(fold, "_fold_step", again)
+
+
+def _log_without_past(patch: Patch) -> None:
+    real = frame.log_leaf
+    patch.setattr(frame, "log_leaf", lambda _: real(Hash(bytes(32))))
+
+
+def _abandoned_delivered(patch: Patch) -> None:
+    real = fold._abandon
+
+    def keep(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> None:
+        kept = {each: state.intents[each] for each in intents}
+        real(state, cell, intents, seq)
+        if cell.fault is not None:
+            state.intents.update(kept)
+            cell.inflight.update(dict.fromkeys(kept))
+            for each in kept:
+                state.abandoned.pop(each, None)
+
+    patch.setattr(fold, "_abandon", keep)
+
+
+def _retry_drops_the_rest(patch: Patch) -> None:
+    real = fold._go_on
+
+    def drop(state: State, id: CellId, record: Any) -> None:
+        cell = state.cells[id]
+        while len(cell.mailbox) > 2:
+            cell.mailbox.pop()
+        real(state, id, record)
+
+    patch.setattr(fold, "_go_on", drop)
+
+
+def _any_manifest_time(patch: Patch) -> None:
+    patch.setattr(admit, "blockers", lambda _: ())
+
+
+def _lost_forgotten(patch: Patch) -> None:
+    """What the store took is acknowledged, and the state goes on without it after a restart."""
+    real = Kernel.append
+
+    def skip(self: Kernel, record: Record, blobs: Any) -> None:
+        real(self, record, blobs)
+        if isinstance(record, Receipt) and record.outcome == "delivered" and self._settled:
+            self._settled.pop()
+
+    patch.setattr(Kernel, "append", skip)
+
+
+MUTANTS: Final[Sequence[Mutant]] = (
+    Mutant("a receipt goes to another cell", _another_cell, alone=True),
+    Mutant("submissions are not remembered", _no_dedup),
+    Mutant("the ring runs the newest first", _last_first, alone=True),
+    Mutant("a mailbox gives the newest first", _newest_mail_first, alone=True),
+    Mutant("what is settled stays open", _settled_stays_open, alone=True),
+    Mutant("effects are published before the commit", _published_early, threaded=True),
+    Mutant("effects that are over are published", _published_though_over, alone=True),
+    Mutant("mail to a failed instance is dropped", _failed_mail_dropped, alone=True),
+    Mutant("the entry that failed is dropped", _faulting_entry_dropped, alone=True),
+    Mutant("a revoked key signs on", _revoked_may_sign, alone=True),
+    Mutant("anybody may sign", _anybody_may_sign, alone=True),
+    Mutant("no signature is checked", _no_signature_checked, alone=True),
+    Mutant("a cell cancels another's effect", _foreign_canceled, alone=True),
+    Mutant("what may run once runs again", _once_again, alone=True),
+    Mutant("the journal clock goes back", _clock_goes_back),
+    Mutant("timers fire early", _timers_early, alone=True),
+    Mutant("requested keys are forgotten", _keys_forgotten, alone=True),
+    Mutant("a cascade does not get deeper", _cascade_without_depth),
+    Mutant("mailboxes have no bound", _mailbox_unbounded, alone=True),
+    Mutant("steps run before what is owed", _owed_last, alone=True),
+    Mutant("a command is good twice", _command_good_twice, alone=True),
+    Mutant("stream frames come in any order", _old_frames_taken, alone=True),
+    Mutant("what is in use is erased", _erased_in_use),
+    Mutant("every delivery has the same entropy", _same_entropy),
+    Mutant("two requests are one intent", _intent_without_place, alone=True),
+    Mutant("a busy cell runs until it is empty", _runs_until_empty, alone=True),
+    Mutant("the log holds no past", _log_without_past, alone=True),
+    Mutant("what nobody waits for stays open", _abandoned_delivered, alone=True),
+    Mutant("a retry drops the mail behind", _retry_drops_the_rest, alone=True),
+    Mutant("a manifest comes in at any time", _any_manifest_time, alone=True),
+    Mutant("the store hears of no settlement", _lost_forgotten),
+)
+
+
+def found(
+    mutant: Mutant, *, foretold: bool = True, most: int = SEEDS_MOST
+) -> tuple[int, SimFailure] | None:
+    """The first seed that finds a bug, and how."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.put(patch)
+        for seed in range(most):
+            try:
+                if mutant.threaded:
+                    threads.simulate(seed)
+                else:
+                    ends.simulate(seed, foretold=foretold)
+            except SimFailure as failure:
+                return seed, failure
+    return None
+
+
+def main() -> None:
+    with ends.manifests_read_once():
+        for mutant in MUTANTS:
+            for foretold in (True, False):
+                if mutant.threaded and not foretold:
+                    continue
+                came = found(mutant, foretold=foretold)
+                how = "NOT FOUND" if came is None else f"seed {came[0]}: {str(came[1])[:110]!r}"
+                say(f"{mutant.name:42} {'' if foretold else 'alone '}{how}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Seeds in the suite (spec/simulation.md). ``make sim SEEDS=...`` runs any number of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sim import ends, threads, worker
+from tests.sim.__main__ import Tally, seeds_of
+from tests.sim.failure import SimFailure
+from tests.sim.minimise import minimise
+from tests.sim.mutants import MUTANTS, Mutant, found
+from tests.sim.script import Command, script_of
+from tests.sim.worker import SHARED
+from tests.test_layers import imports
+from tests.tools import long_form
+
+SEEDS = 3600 if long_form() else 200
+PARTS = 8
+THREADED = 160 if long_form() else 12
+ALONE = [each for each in MUTANTS if each.alone][: None if long_form() else 4]
+
+
+@pytest.fixture(autouse=True)
+def manifests_read_once() -> Iterator[None]:
+    with ends.manifests_read_once():
+        yield
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_seed_keeps_every_promise(part: int) -> None:
+    size = SEEDS // PARTS
+
+    for seed in range(part * size, (part + 1) * size):
+        try:
+            ends.simulate(seed)
+        except SimFailure as failure:
+            pytest.fail(worker.report(seed, failure, 10.0), pytrace=False)
+
+
+@pytest.mark.long
+def test_the_engine_and_its_threads_keep_them_too() -> None:
+    for seed in range(THREADED):
+        try:
+            threads.simulate(seed)
+        except SimFailure as failure:
+            pytest.fail(f"seed {seed}, through threads: {failure}", pytrace=False)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_bug_that_is_put_in_is_found(mutant: Mutant) -> None:
+    assert found(mutant) is not None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", ALONE, ids=lambda mutant: mutant.name)
+def test_the_checker_finds_it_in_the_journal_alone(mutant: Mutant) -> None:
+    assert found(mutant, foretold=False, most=200) is not None
+
+
+def test_another_process_with_another_hash_seed_comes_to_the_same_journal() -> None:
+    """K-7."""
+    told = []
+    for hash_seed in ("1", "2"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "tests.sim.worker", *map(str, (SHARED, SHARED + 1, 0, 1))],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        )
+        told.append([json.loads(line) for line in ran.stdout.splitlines()])
+
+    assert told[0] == told[1]
+    assert [each["seed"] for each in told[0]] == [SHARED, SHARED + 1]
+
+
+def test_a_seed_names_one_script() -> None:
+    assert script_of(7) == script_of(7)
+    assert script_of(7) != script_of(8)
+
+
+def test_a_failing_script_is_cut_down_to_what_fails() -> None:
+    commands = [Command("send", i) for i in range(40)]
+
+    def run(some: object) -> None:
+        numbers = {each.number for each in some}  # type: ignore[attr-defined]  # commands
+        if {3, 31} <= numbers:
+            raise SimFailure("two", f"{len(numbers)} commands")
+        if 5 in numbers:
+            raise SimFailure("other", "not this one")
+
+    kept, failure = minimise(commands, "two", run, seconds=10.0)
+
+    assert kept == [3, 31]
+    assert failure is not None
+    assert failure.text == "2 commands"
+
+
+def test_seeds_are_a_count_or_a_range() -> None:
+    assert seeds_of("100") == (0, 99)
+    assert seeds_of("5..9") == (5, 9)
+
+
+def test_two_processes_that_differ_are_a_failure() -> None:
+    tally = Tally(2)
+    same = {"seed": 0, "records": 3, "digest": "aa"}
+
+    tally.take(same)
+    tally.take(same)
+    tally.take({**same, "seed": SHARED})
+    assert not tally.failures
+
+    tally.take({**same, "seed": SHARED, "digest": "bb"})
+    assert "two processes came to different journals" in tally.failures[0]
+
+
+def test_what_judges_the_core_shares_nothing_with_it() -> None:
+    """SIM-10, SIM-12."""
+    folder = Path(__file__).parent
+    judges = [*folder.glob("model*.py"), folder / "naive.py", folder / "checker.py"]
+    assert len(judges) >= 6
+
+    for path in judges:
+        allowed = () if path.name == "checker.py" else ("aos.values.", "aos.errors.")
+        found = [f"{name}." for name in imports(path) if name.startswith("aos")]
+        assert all(name.startswith(allowed) for name in found), path

@@ -1,0 +1,33 @@
+"""What happened in a simulated world, as lines that a person can read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+LEFT_OUT: Final = {"stamp", "signature", "output", "fuel", "pages", "effect_hash", "key_id", "path"}
+
+
+def line_of(happened: tuple[Any, ...], most: int = 240) -> str:
+    """A command, an answer with its record, or a step's record, in one line."""
+    what, *more = happened
+    if what == "do":
+        return f"> {more[0]}"
+    text = " ".join(str(plain(each)) for each in more if each is not None)
+    return f"{what} {text}"[:most]
+
+
+def say(text: str, end: str = "\n") -> None:
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def plain(value: Any) -> Any:
+    """A value with its bytes cut short, and without what tells people nothing."""
+    if isinstance(value, bytes):
+        return f"{value[:4].hex()}…" if len(value) > 8 else value.hex()
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items() if name not in LEFT_OUT}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value

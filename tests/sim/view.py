@@ -1,0 +1,50 @@
+"""A kernel's state in plain values, as ``model_follow.view`` gives a model's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aos.core.records import slot_bytes
+from aos.core.state import State
+
+
+def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
+    def data(slot: Any) -> bytes | None:
+        return None if slot is None else slot_bytes(slot, blobs.__getitem__)
+
+    return {
+        "clock": state.clock_ns,
+        "seq": state.next_seq,
+        "serials": (state.serial, state.controls),
+        "manifest": (state.manifest and state.manifest.hash, state.manifest_seq),
+        "revoked": sorted(state.revoked),
+        "pinned": sorted(state.pinned),
+        "ring": list(state.ring),
+        "owed": [(o.intent, o.why.value, o.root.seq, o.depth, o.canceled) for o in state.owed],
+        "open": [
+            (
+                i.intent, i.cell, i.workflow_hash, i.seq, i.index, i.effect.name, data(i.params),
+                i.key, i.idempotency_key, i.issuer_ref,
+            )
+            for i in state.intents.values()
+        ],
+        "abandoned": list(state.abandoned),
+        "attempts": dict(state.attempts),
+        "streams": {
+            hash: (s.last, s.frames, s.since_ns, s.recent) for hash, s in state.streams.items()
+        },
+        "submissions": [(name, s.seq, s.at_ns) for name, s in state.submissions.items()],
+        "world_keys": list(state.world_keys.items()),
+        "cells": [
+            {
+                "id": c.id, "state": data(c.state), "declared": c.declared, "status": c.status,
+                "fault": (c.fault and c.fault.kind.value, c.fault_seq),
+                "last": (c.last_seq, c.last_active_ns), "uncounted": c.mail_uncounted,
+                "inflight": list(c.inflight), "keys": list(c.keys.items()),
+                "mail": [
+                    (m.entry, m.root.seq, m.root.stamp.ns, m.root.steps, m.depth) for m in c.mailbox
+                ],
+            }
+            for c in state.cells.values()
+        ],
+    }  # fmt: skip

@@ -1,0 +1,502 @@
+"""One simulated world: the kernel, a store that fails, and a host and executors in plain lists.
+
+Single-threaded, so that everything follows from the seed. What a host promises (spec/host.md) holds
+here too: nothing is told or published before its group is durable; a lost group was never known to
+anybody; a restart folds, then publishes what is open; an ``at_most_once`` effect runs after its
+attempt is durable, and is reported lost when the process that ran it is gone.
+
+With ``checks`` a model goes beside the kernel and foretells every answer, record, frame and state.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.frame import NO_FRAME, Frame, Head
+from aos.core.inputs import (
+    AttemptInput,
+    ControlInput,
+    EventInput,
+    GenesisInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    StartInput,
+    StreamInput,
+)
+from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
+from aos.core.records import Batch, CellId, KernelReceipt, Stamp
+from aos.core.state import OpenIntent, State
+from aos.errors import AosError
+from aos.host.restore import restore
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.store.errors import CommitFailed, NoRoom
+from aos.store.memory_store import MemoryStore
+from aos.values.digests import Hash, content_hash
+from tests.memory_world import OPERATOR, START_NS, WORLD_KEY
+from tests.sim import model_follow
+from tests.sim.behaviour import Modules
+from tests.sim.failure import SimFailure
+from tests.sim.model import Given, Marks, Model, Record, Told
+from tests.sim.naive import plain
+from tests.sim.plan import Plans, plans_of
+from tests.sim.view import view
+
+NONCE: Final = b"n" * 32
+
+
+class SimStore(MemoryStore):
+    """A store whose next append can find no room, fail, or be durable and not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next: str = "ok"
+        self.seen: dict[bytes, bytes] = {}
+        """Every value that ever came with a group, erased ones too."""
+
+    def append(self, group: Any, head: Head, **more: Any) -> None:
+        how, self.next = self.next, "ok"
+        for sealed in group:
+            self.seen.update(sealed.blobs)
+        if how == "no_room":
+            raise NoRoom("no room, on purpose", needed=1, free=0)
+        if how == "lost":
+            raise CommitFailed("lost, on purpose")
+        super().append(group, head, **more)
+        if how == "kept":
+            raise CommitFailed("durable, but nobody heard of it")
+
+
+@dataclass
+class Waiting:
+    """A sealed frame that is not durable yet, and the answers that wait for it."""
+
+    sealed: Sealed | None
+    told: list[tuple[str, Given, Told]]
+
+
+@dataclass
+class Task:
+    """An intent as executors hold it. ``began`` says that its attempt is durable and it runs,
+    ``is_answered`` that its receipt is on its way."""
+
+    intent: OpenIntent
+    attempt: int
+    began: bool
+    is_answered: bool = False
+
+
+@dataclass
+class History:
+    """What everybody outside the world knows, whatever becomes of a process."""
+
+    acknowledged: list[tuple[str, Given, int]] = field(default_factory=list)
+    published: list[tuple[int, OpenIntent]] = field(default_factory=list)
+    """(record up to which the journal was durable then, intent)."""
+    runs: list[tuple[bytes, int, bool]] = field(default_factory=list)
+    """(intent, attempt, whether it may run only once): each time an executor began."""
+    made: list[tuple[str, Given]] = field(default_factory=list)
+    """Receipts and stream frames that executors ever signed."""
+    late: list[Task] = field(default_factory=list)
+    """Work that nobody waits for any more, and whose executor goes on all the same."""
+    values: list[bytes] = field(default_factory=list)
+    """Content hashes of values that were too long for their record."""
+
+
+class SimWorld:
+    """One world, from its genesis on."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        checks: bool = True,
+        modules: Modules | None = None,
+        trace: list[tuple[Any, ...]] | None = None,
+    ) -> None:
+        self.seed = seed
+        self.checks = checks
+        self.chance = random.Random(f"stamps {seed}")
+        self.plans = plans_of(seed)
+        self.modules = modules or Modules(seed)
+        self.store = SimStore()
+        self.history = History()
+        self.trace: list[tuple[Any, ...]] = [] if trace is None else trace
+        self.values: dict[bytes, bytes] = {}
+        self.now_ns = START_NS
+        self.runs = True
+        self._begin()
+        self._restart()
+
+    def _begin(self) -> None:
+        message = GenesisInput.message(NONCE, bytes(WORLD_KEY.verify_key), (OPERATOR,))
+        given = GenesisInput(
+            nonce=NONCE, world_key=bytes(WORLD_KEY.verify_key), operators=(OPERATOR,),
+            signature=WORLD_KEY.sign(message).signature,
+        )  # fmt: skip
+        state, sealed = genesis(given, self.stamp(), self.chance.randbytes(32))
+        self.id = state.world
+        self.store.append([sealed], Head.of(sealed.tip).signed(WORLD_KEY), expected=NO_FRAME)
+
+    def stamp(self) -> Stamp:
+        self.now_ns += 1000
+        return Stamp(max(0, self.now_ns), self.chance.randbytes(64))
+
+    # A process: from its start to its end
+
+    def _restart(self) -> None:
+        """Fold what is durable, publish what is open; whatever was not durable is gone."""
+        state = restore(self.store, self.id)
+        self.kernel = Kernel(state, runner=self.modules if self.runs else None, read=self._read)
+        self.waiting: list[Waiting] = []
+        self.telling: list[tuple[str, Given, Told]] = []
+        self.settling: dict[bytes, tuple[int, bytes]] = {}
+        self.tasks: dict[bytes, Task] = {}
+        self.lost: list[bytes] = []
+        self.has_room = True
+        if self.checks:
+            self.model = self.followed()
+            self._compare_states("after a restart")
+        self._publish(
+            [each for each in state.intents.values() if each.effect.name not in KERNEL_EFFECTS]
+        )
+        if self.runs:
+            self.submit("start", {"host": {"kernel": "sim"}})
+
+    def crash(self, *, runs: bool) -> None:
+        """The process ends without a word."""
+        self.runs = runs
+        self._restart()
+
+    def _read(self, hash: Hash) -> bytes:
+        for each in reversed(self.waiting):
+            if each.sealed is not None and hash in each.sealed.blobs:
+                return each.sealed.blobs[hash]
+        return self.store.blob(hash)
+
+    def _publish(self, opened: list[OpenIntent]) -> None:
+        """Hand intents to executors. What may run only once waits for its attempt to be durable;
+        where one was durable before, nobody knows how it ended."""
+        state = self.kernel.state
+        head = self.store.head()
+        for intent in opened:
+            self.history.published.append((head.seq if head else 0, intent))
+            is_once = intent.effect.delivery == "at_most_once"
+            if is_once and intent.intent in state.attempts:
+                self.lost.append(intent.intent)
+                continue
+            task = Task(intent, max(1, state.attempt(intent)), began=not is_once)
+            self.tasks[intent.intent] = task
+            if task.began:
+                self._run(task)
+
+    def _run(self, task: Task) -> None:
+        is_once = task.intent.effect.delivery == "at_most_once"
+        self.history.runs.append((task.intent.intent, task.attempt, is_once))
+
+    # Inputs
+
+    def submit(
+        self, kind: str, given: Given, blobs: Mapping[Hash, bytes] | None = None
+    ) -> Told | None:
+        """Admit one input. The answer is known here, and told once it is durable. None while there
+        is no room on the disk: nothing is admitted then (H-24)."""
+        if not self.has_room:
+            return None
+        refused = self._host_says(kind, given)
+        if refused is not None:
+            told = told_of(kind, refused)
+            self._note(kind, told)
+            self.telling.append((kind, given, told))
+            return told
+        stamp = self.stamp()
+        before = self.kernel.pending_records
+        answer = self.kernel.admit(input_of(kind, given), stamp)
+        told = told_of(kind, answer)
+        if isinstance(answer, Admitted):
+            self._admitted(kind, given, answer, blobs or {})
+        elif self.kernel.pending_records != before:
+            raise SimFailure("refusal", f"{told} changed the journal")
+        record = self._last() if isinstance(answer, Admitted) else None
+        self._note(kind, told, record)
+        if self.checks:
+            self._compare_admission(kind, given, stamp, told, record)
+        self.telling.append((kind, given, told))
+        return told
+
+    def _host_says(self, kind: str, given: Given) -> Answer | None:
+        """What the host answers by itself: H-30, and values that it does not have."""
+        if kind == "control" and given["value"] is not None:
+            if self._has(given["value"]):
+                return None
+            return Refusal(rule=Rule.VALUE_IS_UNKNOWN, message="")
+        state = self.kernel.state
+        if (
+            kind != "receipt"
+            or given["intent"] in state.intents
+            or given["intent"] in state.abandoned
+        ):
+            return None
+        found = self.settling.get(given["intent"])
+        row = self.store.intent(given["intent"])
+        if found is None and row is not None and row.settled_seq is not None:
+            assert row.receipt_digest is not None
+            found = (row.settled_seq, row.receipt_digest)
+        if found is None:
+            return None
+        asked = input_of(kind, given)
+        assert isinstance(asked, ReceiptInput)
+        if found[1] == receipt_digest(asked):
+            answer: Answer = Duplicate(seq=found[0])
+        else:
+            answer = Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message="")
+        if self.checks:
+            told, _ = model_follow.admit(self.model, kind, given, {"ns": 0}, {})
+            model_follow.compare("a receipt that comes late", told, told_of(kind, answer))
+        return answer
+
+    def _has(self, value: bytes) -> bool:
+        try:
+            self.kernel.read(Hash(value))
+        except AosError:
+            return False
+        return True
+
+    def _admitted(
+        self, kind: str, given: Given, answer: Admitted, blobs: Mapping[Hash, bytes]
+    ) -> None:
+        self.kernel._blobs.update(blobs)
+        if kind == "manifest":
+            self.values[content_hash(given["document"])] = given["document"]
+        if kind == "receipt":
+            asked = input_of(kind, given)
+            assert isinstance(asked, ReceiptInput)
+            self.settling[given["intent"]] = (answer.seq, receipt_digest(asked))
+
+    def _compare_admission(
+        self, kind: str, given: Given, stamp: Stamp, told: Told, record: Record | None
+    ) -> None:
+        what = {"ns": stamp.ns, "entropy": stamp.entropy}
+        foretold, expected = model_follow.admit(self.model, kind, given, what, record or {})
+        model_follow.compare(f"the answer to {kind} {given!r:.300}", foretold, told)
+        model_follow.compare(f"record {told[1]}", expected, record)
+
+    def _last(self) -> Record:
+        self._keep_values()
+        record: Any = plain(self.kernel._records[-1])
+        return dict(record)
+
+    def _keep_values(self) -> None:
+        for hash, data in self.kernel._blobs.items():
+            if hash not in self.values:
+                self.values[hash] = data
+                self.history.values.append(hash)
+
+    # Steps and frames
+
+    def step(self) -> bool:
+        """One receipt that the core owes, or one run of the ring's head. False: neither."""
+        if not self.has_room:
+            return False
+        if not self.kernel.has_work:
+            if self.checks and (self.model.owed or (self.runs and self.model.ring)):
+                raise SimFailure("model", "the kernel has no work, and the model has")
+            return False
+        stepped = self.kernel.step()
+        if stepped is None:
+            raise SimFailure("work", "the kernel has work and does nothing")
+        if isinstance(stepped, KernelReceipt):
+            self.settling[stepped.intent] = (stepped.seq, receipt_digest(stepped))
+        record = self._last()
+        self._note("step", record)
+        if self.checks:
+            self._compare_call()
+            model_follow.compare(
+                f"record {record['seq']}", model_follow.step(self.model, record), record
+            )
+        return True
+
+    def _compare_call(self) -> None:
+        """A difference in what the module was given is shown as such, not as another output."""
+        call, self.modules.last = self.modules.last, None
+        if call is None or not self.model.ring or self.model.owed:
+            return
+        from tests.sim.model_step import envelope
+
+        cell = self.model.cells[self.model.ring[0]]
+        expected = envelope(self.model, cell, cell.mail[0])
+        if expected != call.input:
+            model_follow.compare("what the module was given", opened(expected), opened(call.input))
+
+    def seal(self) -> None:
+        """End the frame in hand. Its answers go with it."""
+        sealed = self.kernel.seal(self.chance.randbytes(32))
+        if sealed is None and not self.telling:
+            return
+        if self.checks and sealed is not None:
+            self._compare_sealed(sealed, model_follow.sealed(self.model))
+            self._compare_states(f"after frame {sealed.frame.header.first}")
+        self.waiting.append(Waiting(sealed, self.telling))
+        self.telling = []
+
+    def _compare_sealed(self, sealed: Sealed, marks: Marks) -> None:
+        over = {*marks.settled, *marks.abandoned}
+        effects = {each.intent: each.effect.name for each in sealed.opened}
+        expected = {
+            "opened": marks.opened, "settled": marks.settled, "abandoned": marks.abandoned,
+            "canceled": marks.canceled, "erased": marks.erased, "submitted": marks.submitted,
+            "publish": [
+                each for each in marks.opened
+                if each not in over and effects.get(Hash(each)) not in KERNEL_EFFECTS
+            ],
+        }  # fmt: skip
+        found = {
+            "opened": [each.intent for each in sealed.opened],
+            "settled": [each.intent for each in sealed.settled],
+            "abandoned": list(sealed.abandoned),
+            "canceled": list(sealed.canceled),
+            "erased": list(sealed.erased),
+            "submitted": [(each.submission_id, each.seq) for each in sealed.submissions],
+            "publish": [each.intent for each in sealed.to_publish],
+        }
+        model_follow.compare(f"frame {sealed.frame.header.first}", expected, found)
+
+    def _compare_states(self, when: str) -> None:
+        model_follow.compare(
+            f"state {when}", model_follow.view(self.model), view(self.kernel.state, self.values)
+        )
+
+    def commit(self, how: str) -> None:
+        """Make everything that is sealed durable: ``ok``; or find no room, and keep it; or lose it
+        (``lost``), or have it durable without knowing (``kept``): the process ends then."""
+        frames = [each.sealed for each in self.waiting if each.sealed is not None]
+        if frames:
+            head = Head.of(frames[-1].tip).signed(WORLD_KEY)
+            self.store.next = how
+            try:
+                self.store.append(frames, head, expected=frames[0].frame.header.prev)
+            except NoRoom:
+                self.has_room = False
+                return
+            except CommitFailed:
+                self.crash(runs=self.runs)
+                return
+        self.has_room = True
+        group, self.waiting = self.waiting, []
+        self._durable(group)
+
+    def _durable(self, group: list[Waiting]) -> None:
+        """Publish and tell, in this order (H-21, H-31)."""
+        opened: dict[bytes, OpenIntent] = {}
+        for each in group:
+            if each.sealed is None:
+                continue
+            opened.update((intent.intent, intent) for intent in each.sealed.to_publish)
+            ended = [settled.intent for settled in each.sealed.settled]
+            for hash in (*ended, *each.sealed.abandoned, *each.sealed.canceled):
+                opened.pop(hash, None)
+                self._drop(hash, is_late=hash not in ended)
+            for hash in ended:
+                self.settling.pop(hash, None)
+        self._publish(list(opened.values()))
+        for each in group:
+            for kind, given, told in each.told:
+                self._tell(kind, given, told)
+
+    def _drop(self, hash: bytes, *, is_late: bool) -> None:
+        task = self.tasks.pop(hash, None)
+        if task is not None and is_late and task.began:
+            self.history.late.append(task)
+
+    def _tell(self, kind: str, given: Given, told: Told) -> None:
+        if told[0] != "admitted":
+            return
+        self.history.acknowledged.append((kind, given, told[1]))
+        task = self.tasks.get(given["intent"]) if kind == "attempt" else None
+        if task is not None and given["phase"] == "begun":
+            task.attempt, task.began = given["attempt"], True
+            self._run(task)
+
+    def settle_down(self) -> None:
+        """Let it come to rest and make everything durable."""
+        self.has_room = True
+        for _ in range(2000):
+            if not self.step():
+                break
+        self.seal()
+        self.commit("ok")
+
+    # For whoever looks at it
+
+    @property
+    def state(self) -> State:
+        return self.kernel.state
+
+    @property
+    def version(self) -> int:
+        """Of the manifest in force; 0 for none."""
+        return version_in(self.state, self.plans)
+
+    @property
+    def frames(self) -> list[Frame]:
+        return list(self.store.frames())
+
+    def records(self) -> list[Record]:
+        found: list[Any] = [plain(data) for each in self.frames for data in each.records]
+        return found
+
+    def followed(self) -> Model:
+        """A model that decided the durable journal again by itself."""
+        return model_follow.follow(self.records(), self.modules.outcome, dict(self.values))
+
+    def _note(self, *what: Any) -> None:
+        self.trace.append(what)
+
+
+def version_in(state: State, plans: Plans) -> int:
+    made = {each.loaded.effective.hash: each.version for each in plans.made()}
+    return 0 if state.manifest is None else made[state.manifest.hash]
+
+
+def opened(envelope: bytes) -> Any:
+    read: Any = plain(envelope)
+    event = {**read["event"], "value": plain(read["event"]["value"])}
+    context = plain(read["ctx"]) if "ctx" in read else None
+    return {**read, "event": event, "ctx": context}
+
+
+def told_of(kind: str, answer: Answer) -> Told:
+    match answer:
+        case Admitted(seq=seq, outcome=outcome):
+            return ("admitted", seq, outcome) if kind == "receipt" else ("admitted", seq)
+        case Duplicate(seq=seq):
+            return ("duplicate", seq)
+        case Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, blockers=blockers):
+            found: list[tuple[str, CellId]] = [(each.kind, each.cell) for each in blockers]
+            return ("refused", "world_is_not_quiescent", found)
+        case Refusal(rule=rule):
+            return ("refused", rule.value)
+
+
+def input_of(kind: str, given: Given) -> Input:
+    match kind:
+        case "event":
+            return EventInput(**given)
+        case "receipt":
+            batch = given.get("batch")
+            placed = None if batch is None else Batch(**{**batch, "path": tuple(batch["path"])})
+            return ReceiptInput(**{**given, "batch": placed})
+        case "stream":
+            return StreamInput(**given)
+        case "attempt":
+            return AttemptInput(**given)
+        case "control":
+            return ControlInput(**given)
+        case "manifest":
+            return ManifestInput(**given)
+        case _:
+            return StartInput(host=tuple(sorted(given["host"].items())))

@@ -13,8 +13,8 @@ PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "cbor2", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "ipaddress", "itertools", "json",
-    "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
+    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "ipaddress", "itertools",
+    "json", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
 
 # A package may import from those after it, never the other way.

@@ -468,3 +468,26 @@ def test_a_receipt_is_proved_only_by_its_own_path() -> None:
         answer = world.kernel.admit(given, world.stamp())
         assert rule_of(answer) is Rule.RECEIPT_SIGNATURE_IS_WRONG
     assert isinstance(world.kernel.admit(one, world.stamp()), Admitted)
+
+
+def test_a_receipt_that_waited_is_delivered_as_it_was_admitted() -> None:
+    """K-101, K-102: under a manifest without effects too, which has no sys/EffectError@1."""
+    world = desks()
+    tell(world, "a", pay("p"))
+    (intent,) = world.open()
+    tell(world, "a", note="fail")
+    world.fail(intent, "declined")
+    world.run()
+    plain = [node for node in nodes(ARMS) if node["$kind"] != "defeffect"]
+    for node in plain:
+        if node["$kind"] == "defworkflow":
+            node["effects_emitted"] = []
+    bare = air(plain, [route("t/Tell@1", DESK, "key")], version=2)
+    assert isinstance(world.apply(bare, {DESK: desk}), Admitted)
+    assert "sys/EffectError@1" not in world.effective.schemas
+
+    assert isinstance(world.control("skip", cell=cell_id("a")), Admitted)
+    world.run()
+
+    assert log_of(world, "a")[-1] == f"{PAY} p error declined"
+    same(folded(world), world.state)

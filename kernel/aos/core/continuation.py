@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from aos.core.ports import BlobReader
-from aos.core.records import KernelReceipt, Receipt, Stream, slot_bytes
+from aos.core.records import RECORD_BYTES_MAX, KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state import OpenIntent
-from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, STREAM
+from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, SCHEMAS, STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
+from aos.values.schema import compile_schemas
 
 PAYLOAD_INVALID: Final = "receipt_payload_invalid"
 NO_ARM: Final = "receipt_status_has_no_arm"
@@ -66,9 +67,19 @@ def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | No
 
 _Settled: TypeAlias = Receipt | KernelReceipt
 
+_ERROR: Final = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
+
+
+def _settled_payload(intent: OpenIntent, receipt: _Settled, payload: bytes) -> Payload:
+    """The payload as it was read when the receipt was admitted. Another manifest may be in force
+    since, with another bound and without ``sys/EffectError@1`` (K-101)."""
+    of_effect = intent.effect.receipt
+    schema = of_effect if receipt.payload_schema == of_effect.name else _ERROR
+    data, value = schema.from_ingress_value(payload, max_bytes=RECORD_BYTES_MAX)
+    return Payload(schema=schema.name, value=value, data=data)
+
 
 def continuation(
-    effective: Effective,
     workflow: Workflow,
     intent: OpenIntent,
     receipt: _Settled,
@@ -82,8 +93,7 @@ def continuation(
     else:
         arm = settled_arm(workflow, intent, receipt.status)
         assert arm is not None
-        settled = read_payload(effective, intent, receipt.status, payload)
-        assert isinstance(settled, Payload), settled
+        settled = _settled_payload(intent, receipt, payload)
         schema = arm
         if arm == ENVELOPE:
             value = _envelope(intent, receipt, settled)

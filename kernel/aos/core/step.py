@@ -150,7 +150,7 @@ def _delivered(run: _Run) -> bytes:
     if isinstance(mail, StreamMail):
         value = stream_frame(run.workflow, mail.intent, mail.frame, run.read)
     else:
-        value = continuation(run.effective, run.workflow, mail.intent, mail.receipt, run.read)
+        value = continuation(run.workflow, mail.intent, mail.receipt, run.read)
     return run.workflow.event.encode(value)
 
 

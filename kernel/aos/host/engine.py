@@ -363,6 +363,7 @@ class Engine:
             if record is None:
                 return
             if isinstance(record, KernelReceipt):
+                self._settling[record.intent] = (record.seq, receipt_digest(record))
                 self._blob_bytes += _slot_bytes(record.payload)
                 continue
             self._counts.steps += 1

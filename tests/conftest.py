@@ -1,13 +1,22 @@
-"""For every test: compiled modules of this run are kept apart from the node's own."""
+"""For every test: compiled modules of this run are kept apart from the node's own, and a test that
+hangs ends its process with the stacks of all threads instead of holding up the run."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.tools import long_form
+
+HANGS_S = 900.0 if long_form() else 300.0
+"""Some ten times what the slowest test takes beside others."""
 
 _FOLDER = pytest.StashKey[Path]()
 
@@ -20,3 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()

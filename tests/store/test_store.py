@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aos.core import kernel
-from aos.core.frame import NO_FRAME, Head, Tip, follow
+from aos.core.frame import NO_FRAME, Frame, Head, Tip, follow
 from aos.core.records import Receipt
 from aos.errors import Damage, Erased, Unavailable
 from aos.store.lmdb_store import LmdbStore
@@ -598,3 +598,21 @@ def test_a_receipt_is_named_by_its_signature(store: AnyStore) -> None:
 
     assert isinstance(record, Receipt)
     assert kernel.receipt_digest(record) == receipt_name(record)
+
+
+def test_a_frame_that_says_it_is_elsewhere_is_damage_and_does_not_come_for_ever() -> None:
+    """ST-5: the store on disk tells by the key; what looks at a memory store may alter a frame."""
+    journal = Journal()
+    journal.genesis()
+    journal.event()
+    journal.seal()
+
+    class Misled(MemoryStore):
+        def frame_at(self, seq: int) -> Frame | None:
+            return super().frame_at(1)
+
+    store = Misled()
+    store.append(journal.made, journal.head(), expected=NO_FRAME)
+
+    with pytest.raises(Damage, match="the frame with record 2 is missing"):
+        list(store.frames())

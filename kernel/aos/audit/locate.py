@@ -46,7 +46,7 @@ def flipped(data: bytes, flip: Flip) -> bytes:
 def find_flip(frame: Frame, *, seconds: float = SEARCH_SECONDS) -> Flip | None:
     """The bit whose flipping makes ``frame`` fit the root in its header; None if none was found."""
     deadline = time.monotonic() + seconds
-    return _in_salt(frame) or _in_records(frame, deadline)
+    return _in_salt(frame, deadline) or _in_records(frame, deadline)
 
 
 def _leaves(frame: Frame) -> list[Hash]:
@@ -54,8 +54,10 @@ def _leaves(frame: Frame) -> list[Hash]:
     return [leaf(frame.salt, first + i, record) for i, record in enumerate(frame.records)]
 
 
-def _in_salt(frame: Frame) -> Flip | None:
+def _in_salt(frame: Frame, deadline: float) -> Flip | None:
     for byte in range(len(frame.salt)):
+        if time.monotonic() > deadline:
+            return None
         for bit in range(8):
             salt = bytearray(frame.salt)
             salt[byte] ^= 1 << bit

@@ -93,7 +93,8 @@ class MemoryStore:
         last = head.seq if last_seq is None else min(last_seq, head.seq)
         while seq <= last:
             frame = self.frame_at(seq)
-            if frame is None:
+            if frame is None or not frame.header.first <= seq <= frame.header.last:
+                # One that stands elsewhere than it says would come again and again.
                 raise missing_frame(seq, head, WHERE)
             yield frame
             seq = frame.header.last + 1

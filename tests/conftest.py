@@ -6,7 +6,6 @@ from __future__ import annotations
 import faulthandler
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,9 @@ from tests.tools import long_form
 
 HANGS_S = 900.0 if long_form() else 300.0
 """Some ten times what the slowest test takes beside others."""
+
+STDERR = 2
+"""As a number: what stands under its name while a test runs has none."""
 
 _FOLDER = pytest.StashKey[Path]()
 
@@ -33,7 +35,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Iterator[None]:
-    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=STDERR)
     try:
         return (yield)
     finally:

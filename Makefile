@@ -10,7 +10,7 @@ TARGET ?= decoder
 SECONDS ?= 60
 SEEDS ?= 1000
 
-.PHONY: demo test test-long sim fuzz check bench bench-peers modules lock clean help
+.PHONY: demo test test-long sim fuzz check bench bench-peers bench-rest modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -21,6 +21,7 @@ help:
 	@echo "make check    formatter, linter and type checker alone"
 	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS and Restate, by turns (7 minutes)"
+	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make modules  rebuild the WASM modules (needs Rust; see modules/README.md)"
 	@echo "make lock     resolve the dependencies anew into requirements.lock"
 
@@ -49,6 +50,9 @@ bench: $(READY)
 
 bench-peers: $(READY)
 	$(BIN)/python -m benchmarks.peers $(OPTIONS)
+
+bench-rest: $(READY)
+	$(BIN)/python -m benchmarks.rest $(OPTIONS)
 
 modules: $(READY)
 	$(BIN)/python modules/build

@@ -12,22 +12,20 @@ import asyncio
 import contextlib
 import itertools
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from aos.audit.replay_store import replay_store
 from aos.core.answers import Admitted
 from aos.core.inputs import EventInput
-from aos.host.client import ask_running, open_writer
+from aos.host.client import open_writer
 from aos.host.engine import Stats
 from aos.host.folder import init_world, open_folder
 from aos.host.manifest_files import load_manifest_files
-from aos.host.runner import run_world
 from benchmarks import floor
 from benchmarks.figures import (
     NS_PER_MS,
@@ -40,16 +38,14 @@ from benchmarks.figures import (
     whole,
 )
 from benchmarks.load import Callers, busy_thread
+from benchmarks.memory import rss_anon_mib
 from benchmarks.plan import BATCH, Cells, Point, Workload
-from benchmarks.watch import Watch, watching
-from benchmarks.workloads import Load, load_of
+from benchmarks.watch import Watch
+from benchmarks.workloads import Load, cell_name, load_of, scattered
+from benchmarks.world import World
 
-START_S: Final = 900.0
 FIRST_ITEM: Final = 1_000_000_000
 """Items of points count from here, those that made the cells from 0."""
-
-_SCATTER: Final = 7_919
-"""A prime: cells are visited in an order that is not that of their making."""
 
 Json = dict[str, Any]
 
@@ -106,10 +102,10 @@ def _make(spec: Spec) -> Json:
 async def _fill(spec: Spec, load: Load) -> Json:
     """Put the cells into the world, as a stream of batches."""
     point = Point(in_flight=3, cells="stream", items=spec.size, warm_s=0)
-    async with _World(spec.path, load) as world:
+    async with World(spec.path, load) as world:
 
         def event(item: int) -> EventInput:
-            return load.first(item, _cell(item))
+            return load.first(item, cell_name(item))
 
         began_ns = time.perf_counter_ns()
         samples = await Callers(world.watch, event, itertools.count(), point).run()
@@ -119,7 +115,7 @@ async def _fill(spec: Spec, load: Load) -> Json:
 
 async def _measure(spec: Spec) -> Json:
     load = load_of(spec.workload)
-    async with _World(spec.path, load) as world:
+    async with World(spec.path, load) as world:
         found: Json = {"start": world.start(), "points": []}
         numbers = itertools.count(FIRST_ITEM)
         for point in spec.points:
@@ -141,69 +137,6 @@ def _replay(spec: Spec) -> Json:
         "steps": report.steps,
         "receipts": report.receipts,
     }
-
-
-class _World:
-    """``run_world`` in this process, watched, from its start to its end."""
-
-    def __init__(self, path: Path, load: Load) -> None:
-        self.watch = Watch(load.finished)
-        self._path = path
-        self._load = load
-        self._started = asyncio.Event()
-        self._stack = contextlib.ExitStack()
-        self._seconds = 0.0
-
-    async def __aenter__(self) -> Self:
-        self._stack.enter_context(watching(self.watch))
-        began = time.perf_counter()
-        self._run = asyncio.create_task(
-            run_world(
-                self._path,
-                executors=self._load.executors,
-                handle_signals=False,
-                on_started=lambda _: self._started.set(),
-            )
-        )
-        started = asyncio.create_task(self._started.wait())
-        await asyncio.wait(
-            {self._run, started}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED
-        )
-        self._seconds = time.perf_counter() - began
-        started.cancel()
-        self.watch.is_over = self._run.done
-        if not self._started.is_set():
-            await self._end()
-            raise RuntimeError("the world ended before it was started")
-        return self
-
-    def start(self) -> Json:
-        """How the start went: seconds, what there was to read, and the memory after it."""
-        head = self.watch.store.head()
-        assert head is not None
-        return {
-            "seconds": self._seconds,
-            "records": head.seq,
-            "cells": self.watch.engine.stats().figures.cells,
-            "rss_anon_mib": rss_anon_mib(),
-            "store_bytes": self.store_bytes(),
-        }
-
-    def store_bytes(self) -> int:
-        return self.watch.store.size_bytes()
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # A world that has ended by itself says why below.
-        if not self._run.done():
-            await asyncio.to_thread(ask_running, self._path, "stop")
-        await self._end()
-
-    async def _end(self) -> None:
-        """Wait for the world; what stopped it is raised, also over what came of that."""
-        try:
-            await self._run
-        finally:
-            self._stack.close()
 
 
 class _Measuring:
@@ -298,10 +231,6 @@ def _journal(watch: Watch, after_seq: int, last_seq: int, first_group: int) -> _
     )
 
 
-def _cell(number: int) -> str:
-    return f"cell-{number:07}"
-
-
 def _cell_of(item: int, cells: Cells, size: int) -> str:
     match cells:
         case "hot" | "line":
@@ -309,7 +238,7 @@ def _cell_of(item: int, cells: Cells, size: int) -> str:
         case "fresh":
             return f"new-{item}"
         case _:
-            return _cell(item * _SCATTER % size)
+            return cell_name(scattered(item, size))
 
 
 def _figures(samples: Samples, point: Point, began_ns: int) -> Summary:
@@ -331,14 +260,6 @@ def _tell(spec: Spec, found: Json) -> None:
         file=sys.stderr,
         flush=True,
     )
-
-
-def rss_anon_mib() -> float:
-    """Anonymous memory of this process, as Linux counts it."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) / 1024
-    raise OSError(f"/proc/self/status of {os.getpid()}: expected a line RssAnon")
 
 
 if __name__ == "__main__":

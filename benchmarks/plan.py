@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Workload = Literal["counter", "steps", "orders"]
+Workload = Literal["counter", "steps", "orders", "keeper"]
 Cells = Literal["many", "hot", "line", "fresh", "stream"]
 
 WORKLOADS: Final[tuple[Workload, ...]] = ("counter", "steps", "orders")
+"""What `make bench` measures; ``keeper`` is for state at rest."""
 IN_FLIGHT: Final = (1, 16, 64, 256)
 
 SIZES: Final[dict[Workload, tuple[int, ...]]] = {

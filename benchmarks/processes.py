@@ -75,15 +75,17 @@ class Children:
                 process.wait()
 
 
-def run_child(spec: Mapping[str, Any], folder: Path, *, timeout_s: float) -> Any:
-    """Run ``benchmarks.child`` and return what it found.
+def run_child(
+    spec: Mapping[str, Any], folder: Path, *, timeout_s: float, module: str = "benchmarks.child"
+) -> Any:
+    """Run a module that takes ``spec`` as JSON and return what it wrote to the ``out`` in it.
 
     Raises:
         Unavailable: It failed, or took longer than ``timeout_s``.
     """
     out = folder / "found.json"
     given = json.dumps({**spec, "out": str(out)}, default=str)
-    command = [sys.executable, "-m", "benchmarks.child", given]
+    command = [sys.executable, "-m", module, given]
     wait_for(command, folder=folder, timeout_s=timeout_s)
     return json.loads(out.read_text())
 

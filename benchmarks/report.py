@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.aims import AOS, aims, peer_figure, points_of
 from benchmarks.chart import Panel, Series, svg
 from benchmarks.figures import ratio
+from benchmarks.markdown import NOTHING, about, spread, table, times
+from benchmarks.rest.tables import rest_aims, rest_tables
 
 Json = Mapping[str, Any]
 
 HERE: Final = Path(__file__).resolve().parent
 BENCH: Final = HERE / "results" / "bench.json"
 PEERS: Final = HERE / "results" / "peers.json"
+REST: Final = HERE / "results" / "rest.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -26,9 +29,9 @@ TITLES: Final = {
     "orders": "The order process",
 }
 ABOUT: Final = (
-    "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench` and "
-    "`make bench-peers` write; what is measured, and how, stands in `README.md`. Compare figures "
-    "within one run: machines differ and are shared."
+    "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
+    "`make bench-peers` and `make bench-rest` write; what is measured, and how, stands in "
+    "`README.md`. Compare figures within one run: machines differ and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -36,7 +39,6 @@ WHOLE: Final = (
 )
 PEER_POINTS: Final = (("fresh", 1), ("fresh", 16), ("fresh", 64), ("line", 64))
 LINE_MAX: Final = 240
-NOTHING: Final = "-"
 _DIVISION: Final = "÷"
 
 
@@ -45,7 +47,7 @@ def write() -> None:
     bench, peers = _read(BENCH), _read(PEERS)
     CHART.parent.mkdir(exist_ok=True)
     CHART.write_text(svg(panels(bench, peers)))
-    RESULTS.write_text(render(bench, peers, NOTES.read_text()))
+    RESULTS.write_text(render(bench, peers, NOTES.read_text(), rest=_read(REST)))
 
 
 def _read(path: Path) -> Json | None:
@@ -55,19 +57,21 @@ def _read(path: Path) -> Json | None:
     return found
 
 
-def render(bench: Json | None, peers: Json | None, notes: str) -> str:
+def render(bench: Json | None, peers: Json | None, notes: str, *, rest: Json | None = None) -> str:
     parts = [
         "# Results",
         ABOUT,
         "![Rates](results/rates.svg)",
         "## Aims",
-        _aims(bench, peers),
+        _aims(bench, peers, rest),
         notes.strip(),
     ]
     if peers is not None:
         parts += ["## Beside others", peer_tables(peers)]
     if bench is not None:
         parts += ["## The kernel", bench_tables(bench)]
+    if rest is not None:
+        parts += ["## State at rest", rest_tables(rest)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -75,7 +79,7 @@ def render(bench: Json | None, peers: Json | None, notes: str) -> str:
 
 
 def bench_tables(bench: Json) -> str:
-    parts = [_about(bench)]
+    parts = [about(bench)]
     for workload, title in TITLES.items():
         worlds = [each for each in bench["worlds"] if each["workload"] == workload]
         if worlds:
@@ -103,19 +107,19 @@ def _points(worlds: Sequence[Json]) -> str:
                     str(point["in_flight"]),
                     f"{point['rate']:,.0f}{'*' if point['is_whole'] else ''}",
                     f"{floor['rate']:,.0f}",
-                    _times(ratio(floor["rate"], point["rate"])),
-                    _spread(point["accept_ms"]),
-                    _spread(point["finish_ms"]),
+                    times(ratio(floor["rate"], point["rate"])),
+                    spread(point["accept_ms"]),
+                    spread(point["finish_ms"]),
                     f"{point['bytes_per_item']:,.0f}",
                     f"{point['steps'] / point['all_items']:.1f}",
                     f"{point['commits'] / point['all_items']:.2f}",
                     f"{floor['step_us']:.0f}, {floor['commit_ms']:.2f}",
                 )
             )
-    table = _table(head, rows)
+    drawn = table(head, rows)
     if not any(point["is_whole"] for world in worlds for point in world["points"]):
-        return table
-    return f"{table}\n\n{WHOLE}"
+        return drawn
+    return f"{drawn}\n\n{WHOLE}"
 
 
 def _worlds(worlds: Sequence[Json]) -> str:
@@ -139,7 +143,7 @@ def _worlds(worlds: Sequence[Json]) -> str:
                 f"{end['store_bytes'] / 2**20:,.0f}",
             )
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _journals(journals: Sequence[Json], restart: Json | None) -> str:
@@ -158,18 +162,18 @@ def _journals(journals: Sequence[Json], restart: Json | None) -> str:
                 f"{replay['records']:,}",
                 f"{live['rate']:,.0f}",
                 f"{again:,.0f}",
-                _times(ratio(again, live["rate"])),
+                times(ratio(again, live["rate"])),
                 f"{replay['steps'] / replay['seconds']:,.0f}",
                 f"{each['start']['seconds']:.2f}",
                 f"{live['bytes_per_record']:,.0f}",
             )
         )
-    table = _table(head, rows)
+    drawn = table(head, rows)
     if restart is None:
-        return table
+        return drawn
     start, live = restart["start"], restart["live"]
     return (
-        f"{table}\n\nAfter {restart['events']:,} events in batches of 512 ({live['rate']:,.0f}/s, "
+        f"{drawn}\n\nAfter {restart['events']:,} events in batches of 512 ({live['rate']:,.0f}/s, "
         f"{start['cells']:,} cells, {start['store_bytes'] / 2**20:,.0f} MiB of store) a restart "
         f"took {start['seconds']:.2f} s and {start['rss_anon_mib']:,.0f} MiB of memory."
     )
@@ -180,11 +184,11 @@ def _journals(journals: Sequence[Json], restart: Json | None) -> str:
 
 def peer_tables(peers: Json) -> str:
     systems = list(dict.fromkeys(turn["system"] for turn in peers["turns"]))
-    parts = [_about(peers), _peer_rates(peers, systems), _peer_ratios(peers, systems)]
+    parts = [about(peers), _peer_rates(peers, systems), _peer_ratios(peers, systems)]
     parts.append(_side_by_side(peers))
     if peers["missing"]:
         rows = [(name, _line(why)) for name, why in peers["missing"].items()]
-        parts.append(_table(("not measured", "why"), rows))
+        parts.append(table(("not measured", "why"), rows))
     return "\n\n".join(part for part in parts if part)
 
 
@@ -213,7 +217,7 @@ def _peer_rates(peers: Json, systems: Sequence[str]) -> str:
                 NOTHING if not rate or not p50 or not p99 else f"{rate:,.0f}; {p50:.1f}, {p99:.1f}"
             )
         rows.append((system, *cells))
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _peer_ratios(peers: Json, systems: Sequence[str]) -> str:
@@ -231,9 +235,9 @@ def _peer_ratios(peers: Json, systems: Sequence[str]) -> str:
                 )
                 for name in ("rate", "p50")
             )
-            cells.append(f"{_times(rate)}; {_times(p50)}")
+            cells.append(f"{times(rate)}; {times(p50)}")
         rows.append((system, *cells))
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _load(kind: str, in_flight: int) -> str:
@@ -286,42 +290,19 @@ def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
 # Words
 
 
-def _aims(bench: Json | None, peers: Json | None) -> str:
+def _aims(bench: Json | None, peers: Json | None, rest: Json | None) -> str:
     words = {True: "yes", False: "no", None: NOTHING}
-    rows = [(each.what, each.aim, each.found, words[each.is_met]) for each in aims(bench, peers)]
-    return _table(("what", "aim", "found", "met"), rows)
-
-
-def _about(found: Json) -> str:
-    about, versions = found["machine"], found.get("versions", {})
-    first = (
-        f"{about['cpus']} x {about['cpu']}, {about['memory_gib']} GiB, {about['system']}; "
-        f"{about['file_system']}, where 4 KiB are written and synced in {about['sync_ms']} ms; "
-        f"load before the run {about['load_before']}. {about['python']}, wasmtime "
-        f"{about['wasmtime']}, LMDB {about['lmdb']}; commit {about['commit']}; {found['at']}, "
-        f"{found['seconds']} s."
-    )
-    more = ", ".join(f"{name} {version}" for name, version in versions.items())
-    return f"{first} {more}." if more else first
-
-
-def _spread(found: Json | None) -> str:
-    return NOTHING if found is None else f"{found['p50']:.1f}, {found['p99']:.1f}"
+    rows = [
+        (each.what, each.aim, each.found, words[each.is_met])
+        for each in (*aims(bench, peers), *rest_aims(rest))
+    ]
+    return table(("what", "aim", "found", "met"), rows)
 
 
 def _line(text: str) -> str:
     """A cell of a table: one line, not too long."""
     words = " ".join(text.split()).replace("|", "/")
     return words if len(words) <= LINE_MAX else words[: LINE_MAX - 1] + "…"
-
-
-def _times(found: float | None) -> str:
-    return NOTHING if found is None else f"{found:.2f}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The three workloads: their worlds, their events, who answers their effects, when an item ends."""
+"""The workloads: their worlds, their events, who answers their effects, when an item ends."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ SHOP: Final = WORLDS / "orders_shop.py"
 STEPS: Final = 3
 CUSTOMERS: Final = 1_000
 PATIENCE_NS: Final = 600_000_000_000
+NOTE_BYTES: Final = 280
+
+_SCATTER: Final = 7_919
+"""A prime: cells are visited in an order that is not that of their making."""
 
 MakeEvent = Callable[[int, str, Cells], EventInput]
 Executors = Callable[[BlobReader, Hash], Sequence[Executor]]
@@ -51,6 +56,15 @@ def load_of(name: Workload) -> Load:
     return _LOADS[name]
 
 
+def cell_name(number: int) -> str:
+    return f"cell-{number:07}"
+
+
+def scattered(item: int, size: int) -> int:
+    """A cell for an item: each of ``size`` once in so many items that follow one another."""
+    return item * _SCATTER % size
+
+
 def _event(schema: str, value: dict[str, Any]) -> EventInput:
     # Text keys alone, so that the C encoder's order is the canonical one.
     return EventInput(schema=schema, value=cbor2.dumps(value, canonical=True))
@@ -67,6 +81,14 @@ def _added(call: Call, _: bytes) -> int:
     event = cbor2.loads(call.input)["event"]
     item: int = cbor2.loads(event["value"])["item"]
     return item
+
+
+# A keeper: as the counter, with a state of some 300 bytes that no other cell has.
+
+
+def _keep(item: int, cell: str, _: Cells = "many") -> EventInput:
+    note = hashlib.shake_128(f"{cell}/{item}".encode()).hexdigest(NOTE_BYTES // 2)
+    return _event("bench/Keep@1", {"key": cell, "item": item, "note": note})
 
 
 # Three effects in a row: the last step's annotation is the run.
@@ -125,6 +147,13 @@ _LOADS: Final[dict[Workload, Load]] = {
         manifest=WORLDS / "counter.air.json",
         event=_add,
         first=_add,
+        finished=_added,
+        executors=lambda _read, _world: (),
+    ),
+    "keeper": Load(
+        manifest=WORLDS / "keeper.air.json",
+        event=_keep,
+        first=_keep,
         finished=_added,
         executors=lambda _read, _world: (),
     ),

@@ -18,15 +18,20 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer
+from aos.core.cell import Cell, OpenIntent
 from aos.core.faults import Fault, FaultKind
+from aos.core.fork import message_of
 from aos.core.frame import Frame
 from aos.core.inputs import (
+    CANCEL_OPEN,
+    STRICT,
     AttemptInput,
     ControlInput,
     EventInput,
     GenesisInput,
     ManifestInput,
     ReceiptInput,
+    SnapshotInput,
     StreamInput,
     batch_message,
     receipt_leaf,
@@ -39,6 +44,7 @@ from aos.core.records import (
     Batch,
     CellId,
     Faulted,
+    Fork,
     Principal,
     Record,
     Stamp,
@@ -46,7 +52,9 @@ from aos.core.records import (
     from_bytes,
     slot_bytes,
 )
-from aos.core.state import Cell, OpenIntent, State
+from aos.core.snapshot import take
+from aos.core.state import State
+from aos.core.submissions import Submissions
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
@@ -202,6 +210,8 @@ class MemoryWorld:
     blobs: dict[Hash, bytes] = field(default_factory=dict)
     sealed: list[Sealed] = field(default_factory=list)
     draws: int = 0
+    places: dict[str, int] = field(default_factory=dict)
+    """Submission id -> its newest record, as a store's derived rows have it."""
 
     def __post_init__(self) -> None:
         message = GenesisInput.message(b"n" * 32, bytes(WORLD_KEY.verify_key), (OPERATOR,))
@@ -213,6 +223,7 @@ class MemoryWorld:
         )
         state, first = genesis(given, self.stamp(), self.draw(32))
         self._keep(first)
+        state.submissions = Submissions(read=self.read, find=self.places.get)
         self.runner = PythonRunner(self.by_hash(self.loaded, self.modules))
         self.kernel = Kernel(state, runner=self.runner, read=self.read)
         answer = self.apply(self.loaded)
@@ -248,18 +259,29 @@ class MemoryWorld:
         except KeyError:
             raise Damage(f"blob blake3:{hash.hex()} is missing") from None
 
-    def apply(self, loaded: Loaded, modules: Mapping[str, Module] | None = None) -> Answer:
+    def apply(
+        self,
+        loaded: Loaded,
+        modules: Mapping[str, Module] | None = None,
+        *,
+        mode: str = STRICT,
+        leaves: tuple[str, ...] = (),
+    ) -> Answer:
         """Sign and admit a manifest; ``modules`` adds functions for its modules."""
         if modules is not None:
             self.runner.modules = {**self.runner.modules, **self.by_hash(loaded, modules)}
         document = loaded.effective.document
         serial = self.state.serial
-        message = ManifestInput.message(self.state.world, serial, content_hash(document))
+        message = ManifestInput.message(
+            self.state.world, serial, content_hash(document), mode=mode, leaves=leaves
+        )
         given = ManifestInput(
             document=document,
             principal=OPERATOR.name,
             serial=serial,
             signature=OPERATOR_KEY.sign(message).signature,
+            mode=mode,
+            leaves=leaves,
         )
         return self.kernel.admit(given, self.stamp())
 
@@ -376,6 +398,50 @@ class MemoryWorld:
         given = replace(unsigned, **{"signature": signature, **(forge or {})})
         return self.kernel.admit(given, self.stamp())
 
+    def snapshot(self) -> Answer:
+        """End the frame in hand, write the world down as it is then, and journal that."""
+        self.seal()
+        taken = take(self.state, self.put)
+        given = SnapshotInput(
+            at=taken.at, frame=taken.frame, document=taken.document, size=taken.size
+        )
+        return self.kernel.admit(given, self.stamp())
+
+    def fork(self, open_work: str = CANCEL_OPEN, *, name: str = "fork", **fields: Any) -> Fork:
+        """End the frame in hand and go on as another world, under the same keys; ``fields`` are
+        replaced before it is signed. The core settles what it owes with it."""
+        self.seal()
+        tip = self.state.tip
+        unsigned = Fork(
+            **{
+                "seq": self.state.next_seq,
+                "stamp": self.stamp(),
+                "parent": tip.world,
+                "at": tip.seq,
+                "frame": tip.frame,
+                "nonce": name.encode(),
+                "world_key": bytes(WORLD_KEY.verify_key),
+                "operators": (OPERATOR,),
+                "open_work": open_work,
+                "erased": (),
+                "cut": None,
+                "signature": b"",
+                **fields,
+            }
+        )
+        record = replace(unsigned, signature=WORLD_KEY.sign(message_of(unsigned)).signature)
+        self.kernel.append(record, {})
+        while self.state.owed:
+            self.kernel.step()
+        self.seal()
+        return record
+
+    def put(self, data: bytes) -> Hash:
+        """Keep a blob beside the journal."""
+        hash = content_hash(data)
+        self.blobs[hash] = data
+        return hash
+
     def run(self, most: int = 100_000) -> list[Record]:
         """Step until nobody is ready, then seal; return the records of the frame."""
         for _ in range(most):
@@ -393,6 +459,7 @@ class MemoryWorld:
     def _keep(self, sealed: Sealed) -> None:
         self.sealed.append(sealed)
         self.blobs.update(sealed.blobs)
+        self.places.update((each.submission_id, each.seq) for each in sealed.submissions)
 
     @property
     def frames(self) -> list[Frame]:

@@ -36,6 +36,7 @@ import pytest
 from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate
+from aos.core.cell import OpenIntent
 from aos.core.kernel import Kernel
 from aos.core.records import (
     Attempt,
@@ -50,7 +51,6 @@ from aos.core.records import (
     Stream,
     slot_bytes,
 )
-from aos.core.state import OpenIntent
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
 from tests.core.test_isolation import folded, same
@@ -354,7 +354,7 @@ class Transcript:
     def show(self, _: str) -> list[str]:
         cells = [
             f"{self.cell(id)} {cell.status} {self.value(cell.state)}"
-            for id, cell in self.world.state.cells.items()
+            for id, cell in sorted(self.world.state.cells.items(), key=lambda each: each[0])
         ]
         return cells + [
             f"open {i + 1}: {each.effect.name} for {self.cell(each.cell)} ({each.issuer_ref})"

@@ -1,4 +1,4 @@
-"""``aos apply PATH [--dry-run]``: a manifest, what it changes, and in force (spec/cli.md, C-21)."""
+"""``aos apply PATH``: a manifest, what it changes, and in force (spec/cli.md, C-21)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from typing import Annotated, Final
 import typer
 
 from aos.core.answers import Admitted, Blocker, Refusal, Rule
-from aos.errors import Refused
+from aos.core.inputs import MODES, STRICT
+from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply import Applied
 from aos.host.client import dry_run_of, open_writer
+from aos.host.fates import (
+    FAILED,
+    FATES,
+    GOES_ON,
+    IN_PLACE,
+    LEFT,
+    MIGRATED,
+    PINNED,
+    WAITED_FOR,
+    Fates,
+)
 from aos.host.manifest_files import load_manifest_files
 from aos.manifest.difference import DefinitionChange, Difference
 from aos.manifest.effective import Effective
@@ -27,6 +39,16 @@ BLOCKERS_SHOWN: Final = 20
 ALIKE_SHOWN: Final = 8
 """How many definitions of one kind are listed that are all added, or all removed."""
 
+_FATES: Final = {
+    GOES_ON: "at rest, next on the new version",
+    PINNED: "in flight, pinned to their version",
+    IN_PLACE: "in flight, on the new version at their next step",
+    MIGRATED: "taken over by the new module",
+    WAITED_FOR: "in flight, to be waited for",
+    FAILED: "failed, on the new version when they are retried",
+    LEFT: "left without their workflow",
+}
+
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow"}
 
 
@@ -38,10 +60,27 @@ def apply(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; change nothing.")
     ] = False,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            metavar="MODE",
+            help="strict: nothing may be in flight; pin: what is in flight ends on its version; "
+            "migrate: new modules take over the stored states.",
+        ),
+    ] = STRICT,
+    leave_cells: Annotated[
+        bool,
+        typer.Option(
+            "--leave-cells", help="Workflows may go that have cells: these stay, unreachable."
+        ),
+    ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     """Put a manifest in force, and show what that changes."""
+    if mode not in MODES:
+        raise BadUsage(sentence("--mode", expected=" or ".join(MODES), found=repr(mode)))
     try:
         loaded = load_manifest_files(path)
     except ManifestProblems as found:
@@ -50,10 +89,12 @@ def apply(
         raise
     with progress("reading the journal") as advance:
         if dry_run:
-            applied = dry_run_of(world, loaded, progress=advance)
+            applied = dry_run_of(
+                world, loaded, mode=mode, leave_cells=leave_cells, progress=advance
+            )
         else:
             with open_writer(world, progress=advance) as writer:
-                applied = writer.apply(loaded)
+                applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells)
     if json:
         print_json(_document(applied, loaded.effective))
     else:
@@ -89,6 +130,9 @@ def _document(applied: Applied, manifest: Effective) -> dict[str, object]:
             for each in applied.blockers
         ],
         "refused": refused,
+        "fates": None
+        if applied.fates is None
+        else {name: dict(each) for name, each in sorted(applied.fates.by_workflow.items())},
     }
 
 
@@ -116,10 +160,22 @@ def _show(applied: Applied, manifest: Effective) -> None:
             _show_blockers(applied.blockers, manifest)
         case _ if applied.blockers:
             count = len(applied.blockers)
+            _show_fates(applied.fates)
             note(f"aos: it could not be applied now: {count} things stand in the way", style="red")
             _show_blockers(applied.blockers, manifest)
         case _:
+            _show_fates(applied.fates)
             line("it could be applied now (this was a dry run: nothing has changed)")
+
+
+def _show_fates(fates: Fates | None) -> None:
+    """What would become of how many instances."""
+    if fates is None or not fates.by_workflow:
+        return
+    line("instances", style="bold")
+    for name, counts in sorted(fates.by_workflow.items()):
+        said = [f"{counts[fate]:,} {_FATES[fate]}" for fate in FATES if counts.get(fate)]
+        line(f"  {name}: {', '.join(said)}")
 
 
 def _show_changes(found: Difference) -> None:

@@ -18,9 +18,10 @@ from aos.audit import cell_view, intent_view, journal_view, value_view, world_vi
 from aos.audit.record_view import Document
 from aos.audit.view import LIMIT, View
 from aos.errors import AosError, BadUsage
+from aos.host.adopting import origin_at
 from aos.host.client import ask_running
 from aos_cli import inspect_text as text
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
 from aos_cli.output import has_reader, print_json, print_json_line
 from aos_cli.reading import looking_at
 
@@ -56,11 +57,17 @@ def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> 
 
 
 @app.command("world")
-def world_command(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+def world_command(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
     """The world at a glance: its journal, manifest, cells and open effects."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = world_view.world(view)
-    found = {"path": str(world), **found, "process": _process(world)}
+    origin = origin_at(world)
+    found = {
+        "path": str(world),
+        **found,
+        "process": _process(world) if at is None else None,
+        "origin": None if origin is None else origin.value,
+    }
     _show(found, text.world, json=json)
 
 
@@ -79,11 +86,12 @@ def manifest_command(
         str | None, typer.Argument(metavar="NAME", help="One definition, whole.")
     ] = None,
     *,
+    at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """The manifest in force, or one definition of it."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = world_view.manifest(view, name)
     _show(found, text.manifest if name is None else text.value, json=json)
 
@@ -99,11 +107,12 @@ def cells_command(
     key_prefix: KeyPrefix = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
+    at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """The cells, by workflow and key."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = cell_view.cells(
             view,
             workflow=workflow,
@@ -122,11 +131,12 @@ def cell_command(
         str | None, typer.Argument(metavar="KEY", help="As JSON, or as plain text.")
     ] = None,
     *,
+    at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """One cell: its state, what it waits for, and what is in its mailbox."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = cell_view.cell(view, workflow, key)
     _show(found, text.cell, json=json)
 
@@ -143,11 +153,12 @@ def intents_command(
     key_prefix: KeyPrefix = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
+    at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """The intents: effects that were asked for, by default those that are open."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = intent_view.intents(
             view,
             status=None if status == ALL else status,
@@ -184,11 +195,12 @@ def faults_command(
     ] = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
+    at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     """The instances that the kernel failed, why, and what mends it."""
-    with looking_at(world) as view:
+    with looking_at(world, at) as view:
         found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
     _show(found, text.faults, json=json)
 

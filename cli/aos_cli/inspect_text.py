@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from shlex import join
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from rich.text import Text
 
 from aos.audit.record_view import cell_text, kernel_cause, name_cell
 from aos.audit.words import count, short, span_text, time_text
+from aos.host.place import WORDS, Origin
 from aos_cli.output import STATUS_STYLES, console, entry, fields, line, note, status_text, table
 
 KIND_STYLES: Final = {
@@ -29,6 +30,8 @@ KIND_STYLES: Final = {
 PREFIX_DIGITS: Final = 12
 """How much of an intent's hash is shown where there is little room; commands take it as it is."""
 
+MODULE_DIGITS: Final = 8
+
 _SEQ_WIDTH: Final = 7
 _KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
@@ -42,10 +45,16 @@ def world(found: Found) -> None:
     )
     pairs: list[tuple[str, str | Text]] = [
         ("world", found["world"]),
+        *(
+            ("forked of", f"{each['world']}, after record {each['at']:,}")
+            for each in reversed(found["ancestors"])
+        ),
         ("folder", found["path"]),
         ("created", time_text(found["created_ns"])),
         ("operators", ", ".join(each["name"] for each in found["operators"])),
-        ("process", _process(found["process"])),
+        ("as it was", f"after record {found['at']:,}")
+        if found["at"] is not None
+        else ("process", _process(found["process"], found["origin"])),
         (
             "journal",
             _journal(journal),
@@ -56,6 +65,8 @@ def world(found: Found) -> None:
             if manifest is None
             else f"{manifest['hash']}, record {manifest['record']}",
         ),
+        *_versions(found["versions"]),
+        ("snapshot", _snapshot(found["snapshot"])),
         ("cells", _counts(cells)),
     ]
     pairs += [(f"  {name}", _counts(each)) for name, each in cells["by_workflow"].items()]
@@ -65,13 +76,34 @@ def world(found: Found) -> None:
     fields(pairs)
 
 
-def _process(found: Found | None) -> str:
+def _versions(found: list[Found]) -> list[tuple[str, str | Text]]:
+    """How many instances run under which manifest, where there is more than one."""
+    if len(found) < 2:
+        return []
+    return [
+        (
+            "  in force" if each["in_force"] else "  pinned to",
+            f"record {each['record']}: {count(each['cells'], 'cell')}",
+        )
+        for each in found
+    ]
+
+
+def _process(found: Found | None, origin: str | None) -> str:
+    if origin is not None:
+        return f"nobody: {WORDS[Origin(origin)]} (aos adopt)"
     if found is None:
         return "nobody runs this world (aos run)"
     text = (
         f"pid {found['pid']} runs it: {found['steps']:,} steps, {found['queued']:,} inputs queued"
     )
     return f"{text}; {found['no_room']}" if found["no_room"] else text
+
+
+def _snapshot(found: Found | None) -> str:
+    if found is None:
+        return "none yet (aos snapshot)"
+    return f"after record {found['at']:,}: {found['document']}"
 
 
 def _journal(found: Found) -> str:
@@ -110,6 +142,7 @@ def manifest(found: Found) -> None:
         [
             ("manifest", found["hash"]),
             ("in force since", f"record {found['record']}"),
+            *_versions(found["versions"]),
             ("schemas", f"{len(found['schemas'])} (aos inspect manifest NAME shows one)"),
         ]
     )
@@ -160,32 +193,45 @@ def _section(title: str) -> None:
 
 
 def cells(found: Found) -> None:
-    # On a terminal there is no room to spare for a column that is empty.
-    has_fault = not console().is_terminal or any(each["fault"] for each in found["cells"])
-    last = 8 if has_fault else 7
-    columns = ["workflow", "key", "status", "effects", "mail", "record", "last active", "fault"]
+    # On a terminal there is no room to spare: no column that is empty or says the same in every
+    # row, and for the version of pinned cells the time goes.
+    everything = not console().is_terminal
+    has_fault = everything or any(each["fault"] for each in found["cells"])
+    has_pin = any(each["version"]["is_pinned"] for each in found["cells"])
+    columns: list[tuple[str, bool, Callable[[Found], str | Text]]] = [
+        ("workflow", True, lambda each: str(each["workflow"])),
+        ("key", True, lambda each: _key(each["key"])),
+        ("status", True, lambda each: status_text(each["status"])),
+        ("effects", True, lambda each: f"{each['in_flight']}"),
+        ("mail", True, lambda each: f"{each['mailbox']}"),
+        ("record", True, lambda each: f"{each['last_record']}"),
+        ("last active", everything or not has_pin, _last_active),
+        ("version", everything or has_pin, lambda each: _version(each["version"])),
+        ("fault", has_fault, _fault_kind),
+    ]
+    shown = [(title, cell) for title, is_shown, cell in columns if is_shown]
     table(
-        columns[:last],
-        [
-            [
-                each["workflow"],
-                _key(each["key"]),
-                status_text(each["status"]),
-                f"{each['in_flight']}",
-                f"{each['mailbox']}",
-                f"{each['last_record']}",
-                _last_active(each),
-                Text(each["fault"]["kind"] if each["fault"] else "", style="red"),
-            ][:last]
-            for each in found["cells"]
-        ],
+        [title for title, _ in shown],
+        [[cell(each) for _, cell in shown] for each in found["cells"]],
         right=("effects", "mail", "record"),
     )
     _more(found, "cells")
 
 
+def _fault_kind(found: Found) -> Text:
+    return Text(found["fault"]["kind"] if found["fault"] else "", style="red")
+
+
 def _last_active(found: Found) -> str:
     return time_text(found["last_active_ns"]) if found["last_record"] else "never"
+
+
+def _version(found: Found) -> str:
+    """The module that runs next, by the first digits of its hash, and whether that is pinned."""
+    if found["module_hash"] is None:
+        return "workflow is gone"
+    digits: str = found["module_hash"].removeprefix(_HASH_NAME)[:MODULE_DIGITS]
+    return f"{digits} pinned" if found["is_pinned"] else digits
 
 
 def _key(key: object) -> str:
@@ -203,6 +249,12 @@ def _more(found: Found, what: str) -> None:
         note(f"{shown:,} of {found['total']:,} {what}")
 
 
+def _pin(found: Found) -> list[tuple[str, str | Text]]:
+    if not found["is_pinned"]:
+        return []
+    return [("pinned", f"to the manifest of record {found['record']}, {found['manifest']}")]
+
+
 def cell(found: Found) -> None:
     pairs: list[tuple[str, str | Text]] = [
         ("cell", name_cell(found["workflow"], found["key"])),
@@ -210,6 +262,7 @@ def cell(found: Found) -> None:
         ("last active", _last_active(found)),
         ("last record", f"{found['last_record']}" if found["last_record"] else "none"),
         ("module", found["module_hash"]),
+        *_pin(found["version"]),
     ]
     pairs += [("why", _reason(each)) for each in found["reasons"]]
     if found["fault"] is not None:

@@ -12,16 +12,23 @@ from typer.exceptions import TyperException
 import aos
 from aos.errors import AosError, BadUsage, sentence
 from aos_cli import (
+    adopt,
     apply,
     cancel,
     erase,
+    export,
+    fork,
+    gc,
+    import_,
     init,
     inspect,
+    journal,
     output,
     replay,
     retry,
     run,
     send,
+    snapshot,
     trace,
     verify,
 )
@@ -67,10 +74,17 @@ app.command("run")(run.run)
 app.add_typer(inspect.app, name="inspect")
 app.add_typer(retry.app, name="cells")
 app.add_typer(cancel.app, name="effects")
+app.add_typer(journal.app, name="journal")
 app.command("erase")(erase.erase)
+app.command("gc")(gc.gc)
+app.command("snapshot")(snapshot.snapshot)
 app.command("trace")(trace.trace)
 app.command("replay")(replay.replay)
 app.command("verify")(verify.verify)
+app.command("adopt")(adopt.adopt)
+app.command("export")(export.export)
+app.command("import")(import_.import_)
+app.command("fork")(fork.fork)
 app.command("demo")(demo)
 
 

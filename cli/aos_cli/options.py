@@ -32,3 +32,15 @@ def number(text: str) -> int:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print stable, documented JSON (spec/cli.md).")]
+
+Bundle = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="A bundle (aos export), in place of a world."),
+]
+
+At = Annotated[
+    int | None,
+    typer.Option(
+        "--at", metavar="SEQ", parser=number, help="As it was after this record; else as it is."
+    ),
+]

@@ -13,9 +13,15 @@ from aos_cli.progress import progress
 
 
 @contextmanager
-def looking_at(world: Path) -> Iterator[View]:
-    """The durable state of the world now, whether or not a process runs it."""
+def looking_at(world: Path, at: int | None = None) -> Iterator[View]:
+    """The durable state of the world now, whether or not a process runs it; or as it was after
+    record ``at``, with the journal's clock of then."""
     with progress("reading the journal") as advance:
-        reader = open_reader(world, progress=advance)
+        reader = open_reader(world, at=at, progress=advance)
     with reader:
-        yield View(reader.state, reader.store, now_ns=time.time_ns())
+        yield View(
+            reader.state,
+            reader.store,
+            now_ns=time.time_ns() if at is None else None,
+            is_past=at is not None,
+        )

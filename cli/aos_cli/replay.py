@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from aos.audit.bundle import replay_bundle
 from aos.audit.difference import Difference
 from aos.audit.replay_report import Divergence, ReplayReport
 from aos.audit.replay_store import replay_store
 from aos.audit.words import count, short
-from aos.errors import Damage
+from aos.errors import BadUsage, Damage
 from aos.host.folder import open_folder
 from aos.sandbox.config import PULLEY
+from aos.store.bundle.reader import open_bundle
+from aos.store.rows import SnapshotRow
 from aos.store.store import Store
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import Advance, progress
 
@@ -37,26 +42,40 @@ class Engine(Enum):
 
 
 def replay(
+    file: Bundle = None,
     *,
     engine: Annotated[
         Engine,
         typer.Option(help="pulley is the portable interpreter: a referee between machines."),
     ] = Engine.NATIVE,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="snapshot|RECORD",
+            help="Begin behind the newest snapshot, or behind the newest one that was taken after "
+            "this record or before it.",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     """Execute every step of the journal again and compare each record, byte for byte."""
+    if file is not None and start is not None:
+        raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     target = PULLEY if engine is Engine.PULLEY else None
-    with open_folder(world).open_store(readonly=True) as store:
-        try:
-            with progress("replaying") as advance:
-                report = _until_interrupted(store, target, advance)
-        except Divergence as divergence:
-            if json:
-                print_json(divergence.to_document())
+    try:
+        with progress("replaying") as advance:
+            if file is None:
+                report = _of_world(world, target, start, advance)
             else:
-                _show_divergence(divergence)
-            return Damage.exit_code
+                report = _of_bundle(file, target, advance)
+    except Divergence as divergence:
+        if json:
+            print_json(divergence.to_document())
+        else:
+            _show_divergence(divergence)
+        return Damage.exit_code
     if json:
         print_json(report.to_document())
     else:
@@ -64,23 +83,52 @@ def replay(
     return 0
 
 
-def _until_interrupted(store: Store, target: str | None, advance: Advance) -> ReplayReport:
+def _of_world(world: Path, target: str | None, start: str | None, advance: Advance) -> ReplayReport:
+    with open_folder(world).open_store(readonly=True) as store:
+        head = store.head()
+        last = 0 if head is None else head.seq
+        row = None if start is None else _snapshot(store, start)
+        return _until_interrupted(
+            lambda tell: replay_store(
+                store, target=target, start=row, on_progress=lambda seq: tell(seq, last)
+            ),
+            advance,
+        )
+
+
+def _snapshot(store: Store, start: str) -> SnapshotRow:
+    """The snapshot to begin behind."""
+    if start != "snapshot" and not start.isdecimal():
+        raise BadUsage(f"--from: expected snapshot or a record's number, found {start!r:.40}")
+    row = store.snapshot_before(None if start == "snapshot" else int(start))
+    if row is None:
+        found = "no snapshot" if start == "snapshot" else f"no snapshot up to record {start}"
+        raise BadUsage(f"--from: the world has {found} (make one: aos snapshot)")
+    return row
+
+
+def _of_bundle(file: Path, target: str | None, advance: Advance) -> ReplayReport:
+    with open_bundle(file) as bundle:
+        return _until_interrupted(
+            lambda tell: replay_bundle(bundle, target=target, on_progress=tell), advance
+        )
+
+
+def _until_interrupted(run: Callable[[Advance], ReplayReport], advance: Advance) -> ReplayReport:
     """Replay on the stack that modules need, which is a thread's.
 
-    Ctrl-C ends that thread before it is passed on, so that the store is not closed under it.
+    Ctrl-C ends that thread before it is passed on, so that nothing is closed under it.
     """
-    head = store.head()
-    last = 0 if head is None else head.seq
     is_stopped = threading.Event()
 
-    def on_progress(seq: int) -> None:
+    def on_progress(seq: int, last: int) -> None:
         if is_stopped.is_set():
             raise InterruptedError
         advance(seq, last)
 
     threads = set(threading.enumerate())
     try:
-        return replay_store(store, target=target, on_progress=on_progress)
+        return run(on_progress)
     except KeyboardInterrupt:
         is_stopped.set()
         for thread in set(threading.enumerate()) - threads:
@@ -126,7 +174,9 @@ def _show(report: ReplayReport) -> None:
     more = len(report.erasures) - ERASURES_SHOWN
     if more > 0:
         line(f"    and {count(more, 'value')} more (--json lists them)")
-    line(f"  root {hash_text(report.log_root)}")
+    if report.snapshots:
+        line(f"  {count(report.snapshots, 'snapshot')} taken again and the same")
+    line(f"  root {hash_text(report.log_root)}, of the state {hash_text(report.state_root)}")
 
 
 def _show_divergence(divergence: Divergence) -> None:

@@ -1,4 +1,4 @@
-"""``aos cells retry WORKFLOW KEY``: let what a fault has failed go on (spec/cli.md, C-26)."""
+"""``aos cells retry`` and ``unpin``: let instances go on (spec/cli.md, C-26 and C-26a)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import typer
 from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.words import count
 from aos.core.answers import Answer, Refusal
-from aos.core.inputs import RETRY, SKIP
+from aos.core.cell import Cell
+from aos.core.inputs import RETRY, SKIP, UNPIN
 from aos.core.records import CellId
+from aos.core.version import is_pinned
 from aos.errors import BadUsage, Refused
 from aos.host.client import open_writer
 from aos.manifest.effective import Effective
@@ -37,7 +39,7 @@ class _Told:
 
 @app.callback()
 def cells() -> None:
-    """Let instances go on that a fault has failed."""
+    """Let instances go on that a fault has failed, or that are pinned to an earlier manifest."""
 
 
 @app.command("retry")
@@ -69,16 +71,59 @@ def retry(
             "some are meant (see aos cells retry --help)"
         )
     cells, manifest = _failed(world, workflow) if name is None else _one(world, name, key)
-    told = _give(world, SKIP if skip else RETRY, cells)
+    return _command(
+        world, SKIP if skip else RETRY, cells, manifest, is_one=name is not None, json=json
+    )
+
+
+@app.command("unpin")
+def unpin(
+    name: Annotated[
+        str | None, typer.Argument(metavar="WORKFLOW", help="Its name, or a part that tells it.")
+    ] = None,
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="As JSON, or as plain text.")
+    ] = None,
+    *,
+    all_pinned: Annotated[
+        bool, typer.Option("--all-pinned", help="Every cell that is pinned.")
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --all-pinned: only those of this workflow."),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    """Let a pinned cell go on under the manifest in force."""
+    if all_pinned == (name is not None) or (workflow is not None and not all_pinned):
+        raise BadUsage(
+            "cells unpin: expected WORKFLOW KEY, or --all-pinned, with --workflow NAME if only "
+            "some are meant (see aos cells unpin --help)"
+        )
+    cells, manifest = _pinned(world, workflow) if name is None else _one(world, name, key)
+    return _command(world, UNPIN, cells, manifest, is_one=name is not None, json=json)
+
+
+def _command(
+    world: Path,
+    action: str,
+    cells: list[CellId],
+    manifest: Effective | None,
+    *,
+    is_one: bool,
+    json: bool,
+) -> int:
+    told = _give(world, action, cells)
     refused = [each for each in told if isinstance(each.answer, Refusal)]
-    if not all_failed and refused:
+    if is_one and refused:
         raise Refused(_message(refused[0].answer))
     if json:
-        print_json(_document(told, manifest, is_skip=skip))
-    elif all_failed:
-        _show_all(told, manifest)
+        print_json(_document(told, manifest, action))
+    elif is_one:
+        _show(told[0], manifest, action)
     else:
-        _show(told[0], manifest, is_skip=skip)
+        _show_all(told, manifest, action)
     return Refused.exit_code if refused else 0
 
 
@@ -93,11 +138,24 @@ def _failed(world: Path, workflow: str | None) -> tuple[list[CellId], Effective 
         name = None if workflow is None else find_workflow(view.state, workflow)
         found = [
             cell
-            for cell in view.state.cells.values()
+            for cell in view.state.cells.active.values()
             if cell.fault is not None and (name is None or cell.id[0] == name)
         ]
         found.sort(key=lambda cell: cell.fault_seq or 0)
         return [cell.id for cell in found], view.state.manifest
+
+
+def _pinned(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
+    """Every pinned cell, by workflow."""
+    with looking_at(world) as view:
+        state = view.state
+        names = sorted(state.cells.shelves)
+        if workflow is not None:
+            names = [find_workflow(state, workflow)]
+        found: list[Cell] = [
+            cell for name in names for cell in state.cells.of(name) if is_pinned(state, cell)
+        ]
+        return [cell.id for cell in found], state.manifest
 
 
 def _give(world: Path, action: str, cells: list[CellId]) -> list[_Told]:
@@ -114,10 +172,10 @@ def _give(world: Path, action: str, cells: list[CellId]) -> list[_Told]:
     return told
 
 
-def _document(told: list[_Told], manifest: Effective | None, *, is_skip: bool) -> dict[str, object]:
+def _document(told: list[_Told], manifest: Effective | None, action: str) -> dict[str, object]:
     refused = sum(isinstance(each.answer, Refusal) for each in told)
     return {
-        "action": SKIP if is_skip else RETRY,
+        "action": action,
         "admitted": len(told) - refused,
         "refused": refused,
         "cells": [
@@ -138,15 +196,22 @@ def _message(answer: Answer) -> str:
     return answer.message
 
 
-def _show(told: _Told, manifest: Effective | None, *, is_skip: bool) -> None:
+_HOW: Final = {
+    RETRY: "with what it failed on first",
+    SKIP: "without what it failed on",
+    UNPIN: "under the manifest in force",
+}
+
+
+def _show(told: _Told, manifest: Effective | None, action: str) -> None:
     assert not isinstance(told.answer, Refusal)
-    first = "without what it failed on" if is_skip else "with what it failed on first"
+    first = _HOW[action]
     line(f"{cell_text(told.cell, manifest)} goes on, {first} (record {told.answer.seq:,})")
 
 
-def _show_all(told: list[_Told], manifest: Effective | None) -> None:
+def _show_all(told: list[_Told], manifest: Effective | None, action: str) -> None:
     if not told:
-        line("no cell has failed")
+        line("no cell is pinned" if action == UNPIN else "no cell has failed")
         return
     seqs = [each.answer.seq for each in told if not isinstance(each.answer, Refusal)]
     refused = [each for each in told if isinstance(each.answer, Refusal)]

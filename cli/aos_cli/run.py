@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from aos.audit.words import count
+from aos.core.cells import RESTING_MAX
 from aos.core.ports import BlobReader
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.executors.blob import BlobExecutor
@@ -23,6 +24,7 @@ from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.runner import Ended, Started, Status, run_world
 from aos.host.secrets import Secrets
+from aos.host.snapshots import EVERY_RECORDS, Every
 from aos.values.digests import Hash, hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import errors, line, note, print_json
@@ -63,6 +65,24 @@ def run(
             "mode 0600. Read again when it changes.",
         ),
     ] = None,
+    snapshot_records: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            envvar="AOS_SNAPSHOT_RECORDS",
+            help="Make a snapshot after so many records; 0: only when asked (aos snapshot).",
+        ),
+    ] = EVERY_RECORDS,
+    cell_cache_size: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            envvar="AOS_CELL_CACHE_SIZE",
+            help="Cells at rest that are kept in memory for each workflow.",
+        ),
+    ] = RESTING_MAX,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
@@ -77,6 +97,8 @@ def run(
                         read, world, executors or [], allow_http or [], values
                     ),
                     until_idle=until_idle,
+                    snapshot_every=Every(records=snapshot_records),
+                    cells_kept=cell_cache_size,
                     report=note,
                     on_fold=screen.fold,
                     on_started=_started,

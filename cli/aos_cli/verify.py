@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
+import typer
+
+from aos.audit.bundle import verify_bundle
 from aos.audit.findings import VerifyReport
 from aos.audit.verify_world import verify_world
 from aos.audit.words import count
-from aos.errors import Damage, sentence
+from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder import open_folder
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
 
 FINDINGS_SHOWN: Final = 20
 
 
-def verify(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
+def verify(
+    file: Bundle = None,
+    *,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="Also what was pruned into this archive; once for each.",
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
     """Check the chain, every signature and every hash, without executing anything."""
+    if file is not None and archive:
+        raise BadUsage("--archive goes with a world: an archive alone is verified as FILE")
+    report = _of_world(world, archive or []) if file is None else _of_bundle(file)
+    if json:
+        print_json(report.to_document())
+    else:
+        _show(report, "world" if file is None else "bundle")
+    return 0 if report.is_sound else Damage.exit_code
+
+
+def _of_bundle(file: Path) -> VerifyReport:
+    with progress("verifying") as advance:
+        return verify_bundle(file, on_progress=lambda seq: advance(seq, 0))
+
+
+def _of_world(world: Path, archives: list[Path]) -> VerifyReport:
     folder = open_folder(world)
     with progress("verifying") as advance:
-        report = verify_world(folder.path, on_progress=lambda seq: advance(seq, 0))
+        report = verify_world(
+            folder.path, archives=archives, on_progress=lambda seq: advance(seq, 0)
+        )
     if report.world is not None and report.world != folder.world:
         raise Damage(
             sentence(
@@ -32,31 +67,29 @@ def verify(*, world: World = DEFAULT_WORLD, json: Json = False) -> int:
                 hint="world.json and store/ belong together; restore both from one copy",
             )
         )
-    if json:
-        print_json(report.to_document())
-    else:
-        _show(report)
-    return 0 if report.is_sound else Damage.exit_code
+    return report
 
 
-def _show(report: VerifyReport) -> None:
+def _show(report: VerifyReport, what: str) -> None:
     if report.is_sound:
         line(f"verify: sound to record {report.seq:,}", style="bold green")
     else:
         total = len(report.findings) + report.unlisted
-        note(f"aos: the world is damaged: {count(total, 'finding')}", style="red")
+        note(f"aos: the {what} is damaged: {count(total, 'finding')}", style="red")
         for each in report.findings[:FINDINGS_SHOWN]:
             line(f"  {each.kind.value}: {each}", style="red")
         if total > FINDINGS_SHOWN:
             line(f"  and {total - FINDINGS_SHOWN:,} more (--json lists them)", style="red")
     line(f"  {count(report.frames, 'frame')}, {count(report.records, 'record')} in one chain")
+    if report.pruned:
+        line(f"  from the snapshot of record {report.pruned:,} on: what came before was pruned")
     line(
         f"  {count(report.signatures, 'signature')} and {count(report.blobs, 'blob')} checked, "
         f"{count(report.values, 'value')} by their schemas"
     )
     if report.erased:
         line(f"  {count(report.erased, 'value')} erased, each by a record of an operator")
-    what = f"{count(report.rows, 'derived row')} recomputed" if report.folded else "not recomputed"
-    line(f"  {what}, {report.seconds:.1f} s")
+    rows = f"{count(report.rows, 'derived row')} recomputed" if report.folded else "not recomputed"
+    line(f"  {rows}, {report.seconds:.1f} s")
     if report.log_root is not None:
         line(f"  root {hash_text(report.log_root)}")

@@ -2,6 +2,7 @@
 
 AosError
 ├── Refused        understood and declined by a rule; nothing has changed      exit 1
+│   └── Pruned     the record that is asked for is in an archive, not here     exit 1
 ├── BadUsage       the caller's words cannot be understood                     exit 2
 ├── Damage         stored bytes disagree with themselves, or a replay differs  exit 3
 │   └── Erased     the bytes of a value were erased, as a record says          exit 3
@@ -26,6 +27,10 @@ class Refused(AosError):
     """A rule said no. Nothing has changed."""
 
     exit_code = 1
+
+
+class Pruned(Refused):
+    """The record that is asked for was pruned: the world goes on from a later snapshot."""
 
 
 class BadUsage(AosError):

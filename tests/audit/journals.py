@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from aos.core.cell import OpenIntent
 from aos.core.faults import FaultKind
+from aos.core.fork import fork_world
 from aos.core.frame import Frame, Head, Tip, seal
 from aos.core.inputs import StartInput
 from aos.core.kernel import Sealed
-from aos.core.records import Record, from_bytes, to_bytes
-from aos.core.state import OpenIntent
+from aos.core.records import Fork, Record, from_bytes, to_bytes
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.values.cbor import Value, encode
@@ -203,8 +204,14 @@ def head_of(frames: Sequence[Frame]) -> Head:
     """The head that the world's key signs over these frames."""
     tip = Tip(world=frames[0].header.world)
     for frame in frames:
-        _, tip = seal(tip, frame.records, frame.salt)
+        _, tip = seal(entered(tip, frame.records[0]), frame.records, frame.salt)
     return Head.of(tip).signed(WORLD_KEY)
+
+
+def entered(tip: Tip, first: bytes) -> Tip:
+    """What a frame with this first record follows: a fork's is of its own world."""
+    record = from_bytes(first)
+    return dataclasses.replace(tip, world=fork_world(record)) if isinstance(record, Fork) else tip
 
 
 def records(frames: Sequence[Frame]) -> Iterator[Record]:
@@ -225,7 +232,7 @@ def resealed(
             if record is not None:
                 kept.append(to_bytes(record))
         if kept:
-            again, tip = seal(tip, kept, frame.salt)
+            again, tip = seal(entered(tip, kept[0]), kept, frame.salt)
             found.append(again)
     return found
 

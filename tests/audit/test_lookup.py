@@ -18,8 +18,10 @@ from aos.audit.lookup import (
     find_workflow,
     parse_key,
 )
+from aos.core.cell import Cell
+from aos.core.cells import Cells
 from aos.core.frame import Tip
-from aos.core.state import Cell, State
+from aos.core.state import State
 from aos.errors import BadUsage
 from aos.manifest.effective import Workflow
 from aos.store.memory_store import MemoryStore
@@ -63,7 +65,7 @@ def with_workflows(*names: str) -> State:
     """A state that knows only these names."""
     manifest = SimpleNamespace(workflows=dict.fromkeys(names))
     return cast(
-        "State", SimpleNamespace(tip=Tip(world=Hash(bytes(32))), manifest=manifest, cells={})
+        "State", SimpleNamespace(tip=Tip(world=Hash(bytes(32))), manifest=manifest, cells=Cells())
     )
 
 
@@ -136,12 +138,13 @@ def test_a_cell_of_a_workflow_that_is_gone_is_found_by_its_bytes() -> None:
     world = busy_shop()
     for key in (b"", encode("k")):
         id = ("old/thing@1", key)
-        world.state.cells[id] = Cell(id=id, workflow_hash=Hash(b""), module_hash=Hash(b""))
+        world.state.cells.add(Cell(id=id, workflow_hash=Hash(b""), module_hash=Hash(b"")))
 
     assert find_cell(world.state, "thing", encode("k").hex()) == ("old/thing@1", encode("k"))
     with pytest.raises(BadUsage, match="its keys cannot be read"):
         find_cell(world.state, "thing", "k")
-    del world.state.cells["old/thing@1", encode("k")]
+    gone = world.state.cells["old/thing@1", encode("k")]
+    world.state.cells.rest(gone)
     assert find_cell(world.state, "thing", None) == ("old/thing@1", b"")
 
 

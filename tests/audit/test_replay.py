@@ -137,6 +137,8 @@ TAMPERED_STEPS = [
     ("intents[0].params", asking, in_intent(params=encode({"amount": 6, "memo": ""}))),
     ("intents[0].key", asking, in_intent(key="charge-2")),
     ("intents[0].issuer_ref", asking, in_intent(issuer_ref="me")),
+    ("under", asking, with_(under=2)),
+    ("fits", asking, with_(fits=2)),
 ]
 
 
@@ -180,6 +182,7 @@ def test_every_field_of_a_step_is_tampered_with() -> None:
         ("fuel", with_(fuel=1)),
         ("pages", with_(pages=2)),
         ("output", with_(output=OTHER)),
+        ("under", with_(under=2)),
     ],
 )
 def test_a_changed_field_of_a_fault_is_named(field: str, change: Callable[[Any], Any]) -> None:

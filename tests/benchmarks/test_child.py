@@ -58,7 +58,7 @@ def test_fifty_additions_are_counted_timed_and_replayed(counted: Counted) -> Non
 
     first, stream = found["points"]
     assert (first["items"], first["all_items"], first["steps"]) == (50, 50, 50)
-    assert first["records"] == 101  # a start, 50 events, 50 steps
+    assert first["records"] in (100, 101)  # 50 events, 50 steps; a start, unless it was quicker
     assert stream["items"] == 30
     assert 0 < first["accept_ms"]["p50"] <= first["accept_ms"]["p99"]
     assert 0 < first["finish_ms"]["p50"] <= first["finish_ms"]["p99"]

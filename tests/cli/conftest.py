@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from aos.host.client import open_writer
 from aos.host.folder import init_world
 from aos_cli.main import run_command
 from tests.cli.shell import Aos, Result, in_silence
+from tests.copies import copied
 from tests.host import puppet
 
 
@@ -58,15 +58,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def world(template: Path, tmp_path: Path) -> Path:
     """A world with the puppet's manifest in force."""
     path = tmp_path / "world"
-    shutil.copytree(template, path)
-    return path
+    return copied(template, path)
 
 
 @pytest.fixture(scope="session")
 def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A world to look at: two cells have counted, one waits for an effect, one has failed."""
     path = tmp_path_factory.mktemp("lived-in") / "world"
-    shutil.copytree(template, path)
+    copied(template, path)
     events = [
         puppet.do("ada", submission_id="first"),
         puppet.do("bob"),
@@ -104,6 +103,6 @@ def echoes(tmp_path_factory: pytest.TempPathFactory) -> str:
 def settled(lived_in: Path, echoes: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same world after its effect was carried out."""
     path = tmp_path_factory.mktemp("settled") / "world"
-    shutil.copytree(lived_in, path)
+    copied(lived_in, path)
     assert in_silence("run", "--until-idle", "--executors", echoes, "--world", path) == 0
     return path

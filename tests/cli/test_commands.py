@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos_cli import retry
 from tests.cli.shell import AOS, Aos, environment, in_silence
+from tests.copies import copied
 from tests.host import puppet
 
 GARBAGE = b"\xff"
@@ -191,7 +191,7 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
 ) -> None:
     """C-27: without anybody who runs the world."""
     world = tmp_path / "w"
-    shutil.copytree(lived_in, world)
+    copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
     canceled = aos("effects", "cancel", row["intent"][7:20], world=world)
@@ -215,7 +215,7 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
 def test_cancel_as_json(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
     """C-27"""
     world = tmp_path / "w"
-    shutil.copytree(lived_in, world)
+    copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
     document = aos("effects", "cancel", row["intent"], "--json", world=world).json

@@ -13,7 +13,7 @@ from aos_cli.main import app
 from tests.cli.shell import ROOT
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
-GROUPS = {"inspect", "cells", "effects"}
+GROUPS = {"inspect", "cells", "effects", "journal"}
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_documented_that_is_not_there() -> None:
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_a_reading_command_has_json_and_a_world(path: str) -> None:
-    if path not in ("aos demo", "aos init"):
+    if path not in ("aos demo", "aos init", "aos import"):
         assert {"--json", "--world", "-w"} <= options(COMMANDS[path])
 
 

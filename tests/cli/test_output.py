@@ -16,6 +16,7 @@ from aos_cli import output
 from aos_cli.progress import progress
 from tests.cli.shell import AOS, Aos, environment, run, start
 from tests.cli.terminal import Terminal
+from tests.copies import copied
 from tests.host import puppet
 
 COMMANDS = "\x1b\x9b\u202e\x07"
@@ -216,7 +217,7 @@ def test_json_on_a_terminal_is_indented(lived_in: Path) -> None:
 def test_run_has_a_live_line_and_leaves_its_summary(lived_in: Path, tmp_path: Path) -> None:
     """C-4, C-25"""
     world = tmp_path / "w"
-    shutil.copytree(lived_in, world)
+    copied(lived_in, world)
 
     found = Terminal("run", "--until-idle", "--world", world)
 

@@ -24,6 +24,7 @@ from tests.cli.shell import Aos
 ROW = [
     "workflow", "key", "key_cbor", "status", "declared", "fault", "in_flight", "mailbox",
     "mail_uncounted", "last_record", "last_active_ns", "state_size",
+    "version",
 ]  # fmt: skip
 
 
@@ -43,7 +44,9 @@ def test_inspect_world(aos: Aos, lived_in: Path) -> None:
     assert said["process"] == "nobody runs this world (aos run)"
     assert list(document) == [
         "path", "world", "world_key", "operators", "semantics", "created_ns", "journal",
-        "manifest", "cells", "intents", "mail", "submissions", "process",
+        "manifest", "versions", "cells", "intents", "mail", "submissions", "at", "snapshot",
+        "ancestors", "process",
+        "origin",
     ]  # fmt: skip
     assert document["process"] is None
     assert document["path"] == str(lived_in)
@@ -73,9 +76,11 @@ def test_inspect_cells(aos: Aos, lived_in: Path) -> None:
 
     header, *cells = rows(text.out)
     assert header == [
-        "workflow", "key", "status", "effects", "mail", "record", "last active", "fault",
+        "workflow", "key", "status", "effects", "mail", "record", "last active", "version",
+        "fault",
     ]  # fmt: skip
-    assert [(cell[1], cell[2], cell[7]) for cell in cells] == [
+    assert {len(cell[7]) for cell in cells} == {8}
+    assert [(cell[1], cell[2], cell[8]) for cell in cells] == [
         ("ada", "running", ""), ("bad", "failed", "output_malformed"), ("bob", "running", ""),
         ("wait", "waiting", ""),
     ]  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -22,6 +21,7 @@ from aos.errors import Unavailable
 from aos.host.client import Item, Writer, open_writer
 from aos_cli import run
 from tests.cli.shell import ROOT, Aos
+from tests.copies import copied
 from tests.host import puppet
 
 
@@ -115,7 +115,7 @@ def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
     first = aos("apply", manifest, "--json", world=world).json
     again = aos("apply", manifest, "--json", world=world).json
 
-    keys = ["manifest", "applied", "in_force", "seq", "changes", "blockers", "refused"]
+    keys = ["manifest", "applied", "in_force", "seq", "changes", "blockers", "refused", "fates"]
     assert list(first) == list(again) == keys
     assert list(first["changes"]) == [
         "definitions", "routes", "routes_reordered", "limits", "authority",
@@ -151,6 +151,67 @@ def test_apply_is_refused_with_the_list_of_what_stands_in_the_way(
     assert document["refused"]["rule"] == "world_is_not_quiescent"
     assert document["blockers"][1]["cell"] == {"workflow": "host/puppet@1", "key": "wait"}
     assert document["in_force"] is False
+
+
+def other_files(folder: Path, **more: Any) -> Path:
+    """The puppet's manifest with another limit."""
+    folder.mkdir()
+    for name, data in puppet.files(version=2, **more).items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
+    """C-21"""
+    other = other_files(tmp_path / "other")
+    world = tmp_path / "world"
+    copied(lived_in, world)
+
+    dry = aos("apply", other, "--dry-run", "--mode", "pin", world=world)
+    as_json = aos("apply", other, "--dry-run", "--mode", "pin", "--json", world=world).json
+    wrong = aos("apply", other, "--mode", "later", world=world)
+    applied = aos("apply", other, "--mode", "pin", world=world)
+
+    assert (dry.code, applied.code, wrong.code) == (0, 0, 2)
+    assert wrong.err.startswith("aos: --mode: expected strict or pin")
+    assert (
+        "  host/puppet@1: 2 at rest, next on the new version, 1 in flight, pinned to their "
+        "version, 1 failed, on the new version when they are retried\n" in dry.out
+    )
+    assert as_json["fates"] == {"host/puppet@1": {"goes_on": 2, "pinned": 1, "failed": 1}}
+    cells = aos("inspect", "cells", world=world).out
+    assert [line.split("\t")[7][8:] for line in cells.splitlines()[1:]] == ["", "", "", " pinned"]
+    said = aos("inspect", "world", world=world).out
+    assert "pinned to\trecord 2: 1 cell\n" in said
+    assert "in force\t" in aos("inspect", "manifest", world=world).out
+    one = aos("inspect", "cell", "puppet", "wait", world=world).out
+    assert "pinned\tto the manifest of record 2, blake3:" in one
+    bad = aos("cells", "unpin", world=world)
+    first = aos("cells", "unpin", "puppet", "wait", world=world)
+    again = aos("cells", "unpin", "puppet", "wait", world=world)
+    rest = aos("cells", "unpin", "--all-pinned", world=world)
+    assert (bad.code, first.code, again.code, rest.code) == (2, 0, 1, 0)
+    assert "host/puppet@1 wait goes on, under the manifest in force (record " in first.out
+    assert "is not pinned: it runs under the manifest in force" in again.err
+    assert rest.out == "no cell is pinned\n"
+
+
+def test_apply_leaves_cells_only_when_it_is_told_to(aos: Aos, world: Path, tmp_path: Path) -> None:
+    """C-21"""
+    aos("send", puppet.DO, '{"key": "a"}', world=world)
+    aos("run", "--until-idle", world=world)
+    other = other_files(tmp_path / "other")
+    text = (other / "m.air.json").read_text().replace("host/puppet@1", "host/other@1")
+    (other / "m.air.json").write_text(text)
+
+    refused = aos("apply", other, world=world)
+    dry = aos("apply", other, "--dry-run", "--leave-cells", world=world)
+    left = aos("apply", other, "--leave-cells", world=world)
+
+    assert (refused.code, dry.code, left.code) == (1, 0, 0)
+    assert "workflow_has_cells, it is removed, and has 1 cell" in refused.err
+    assert "host/puppet@1: 1 left without their workflow" in dry.out
+    assert "workflow is gone" in aos("inspect", "cells", world=world).out
 
 
 def key_text(number: int) -> str:
@@ -467,7 +528,7 @@ def test_run_carries_out_effects_of_python_and_ends_idle(
 ) -> None:
     """C-25"""
     world = tmp_path / "w"
-    shutil.copytree(lived_in, world)
+    copied(lived_in, world)
 
     found = aos("run", "--until-idle", "--executors", echoes, "--json", world=world)
 

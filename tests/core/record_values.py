@@ -14,14 +14,17 @@ from aos.core.records import (
     Emitted,
     Event,
     Faulted,
+    Fork,
     Genesis,
     Intent,
     KernelReceipt,
     Manifest,
+    Migrated,
     Principal,
     Receipt,
     Record,
     Ref,
+    Snapshot,
     Stamp,
     Start,
     Step,
@@ -46,7 +49,17 @@ FULL: Final[tuple[Record, ...]] = (
         signature=bytes(64),
     ),
     Start(seq=2, stamp=STAMP, host=(("kernel", "0.1.0"), ("target", "x86_64-linux"))),
-    Manifest(seq=3, stamp=STAMP, document=REF, principal="ann", serial=0, signature=b"\x02" * 64),
+    Manifest(
+        seq=3,
+        stamp=STAMP,
+        document=REF,
+        principal="ann",
+        serial=0,
+        signature=b"\x02" * 64,
+        mode="migrate",
+        leaves=("t/a@1", "t/b@1"),
+        migrated=(Migrated(workflow="t/shop@1", root=A, count=7),),
+    ),
     Event(
         seq=4,
         stamp=STAMP,
@@ -80,6 +93,8 @@ FULL: Final[tuple[Record, ...]] = (
         fuel=12_345,
         pages=17,
         output=B,
+        under=3,
+        fits=4,
     ),
     Faulted(
         seq=6,
@@ -91,6 +106,7 @@ FULL: Final[tuple[Record, ...]] = (
         fuel=0,
         pages=1,
         output=A,
+        under=3,
     ),
     Receipt(
         seq=7,
@@ -156,6 +172,21 @@ FULL: Final[tuple[Record, ...]] = (
         principal="ann",
         serial=0,
         signature=b"\x02" * 64,
+    ),
+    Snapshot(seq=12, stamp=STAMP, at=9, frame=A, document=Ref(B, 700)),
+    Fork(
+        seq=13,
+        stamp=STAMP,
+        parent=A,
+        at=12,
+        frame=B,
+        nonce=b"nonce",
+        world_key=bytes(32),
+        operators=(Principal("ann", bytes(32)),),
+        open_work="cancel",
+        erased=(A, B),
+        cut=A,
+        signature=bytes(64),
     ),
 )
 """One of each kind, every option present."""
@@ -260,6 +291,21 @@ EMPTY: Final[tuple[Record, ...]] = (
         serial=0,
         signature=b"",
     ),
+    Snapshot(seq=1, stamp=STAMP, at=0, frame=A, document=Ref(A, 0)),
+    Fork(
+        seq=1,
+        stamp=STAMP,
+        parent=A,
+        at=0,
+        frame=A,
+        nonce=b"",
+        world_key=b"",
+        operators=(),
+        open_work="",
+        erased=(),
+        cut=None,
+        signature=b"",
+    ),
 )  # fmt: skip
 """One of each kind, every option absent."""
 
@@ -296,8 +342,10 @@ starts = st.builds(
     host=st.dictionaries(texts, texts, max_size=4).map(lambda host: tuple(sorted(host.items()))),
 )  # fmt: skip
 manifests = st.builds(
-    Manifest, seq=nats, stamp=stamps, document=refs, principal=texts, serial=nats, signature=blobs
-)
+    Manifest, seq=nats, stamp=stamps, document=refs, principal=texts, serial=nats, signature=blobs,
+    mode=maybe(texts), leaves=some(texts),
+    migrated=some(st.builds(Migrated, workflow=texts, root=hashes, count=nats)),
+)  # fmt: skip
 events = st.builds(
     Event, seq=nats, stamp=stamps, schema=texts, value=slots, submission_id=maybe(texts),
     to=some(cells), overloaded=some(cells),
@@ -310,11 +358,11 @@ intents = st.builds(
 steps = st.builds(
     Step, seq=nats, cell=cells, entry=entries, root=nats, depth=nats, state=maybe(slots),
     status=texts, events=some(emitted), intents=some(intents), abandoned=some(hashes),
-    ann=maybe(slots), fuel=nats, pages=nats, output=hashes,
+    ann=maybe(slots), fuel=nats, pages=nats, output=hashes, under=maybe(nats), fits=maybe(nats),
 )  # fmt: skip
 faulted = st.builds(
     Faulted, seq=nats, cell=cells, entry=entries, root=nats, depth=nats, fault=faults, fuel=nats,
-    pages=nats, output=maybe(hashes),
+    pages=nats, output=maybe(hashes), under=maybe(nats),
 )  # fmt: skip
 receipts = st.builds(
     Receipt, seq=nats, stamp=stamps, intent=hashes, cell=cells, effect=texts, attempt=nats,
@@ -341,7 +389,23 @@ controls = st.builds(
     Control, seq=nats, stamp=stamps, action=texts, cell=maybe(cells), intent=maybe(hashes),
     value=maybe(hashes), principal=texts, serial=nats, signature=blobs,
 )  # fmt: skip
+forks = st.builds(
+    Fork,
+    seq=nats,
+    stamp=stamps,
+    parent=hashes,
+    at=nats,
+    frame=hashes,
+    nonce=st.binary(max_size=40),
+    world_key=st.binary(max_size=40),
+    operators=st.lists(st.builds(Principal, texts, st.binary(max_size=40)), max_size=2).map(tuple),
+    open_work=texts,
+    erased=st.lists(hashes, max_size=2).map(tuple),
+    cut=st.none() | hashes,
+    signature=st.binary(max_size=70),
+)
+snapshots = st.builds(Snapshot, seq=nats, stamp=stamps, at=nats, frame=hashes, document=refs)
 records: Final[st.SearchStrategy[Record]] = st.one_of(
     genesis, starts, manifests, events, steps, faulted, receipts, kernel_receipts, streams,
-    attempts, controls,
+    attempts, snapshots, forks, controls,
 )  # fmt: skip

@@ -243,7 +243,11 @@ def test_workflows_of_an_earlier_manifest_keep_their_cells() -> None:
         schema("u/S@1", {"unit": {}}),
         workflow("u/other@1", state="u/S@1", event="u/E@1"),
     ]
-    assert isinstance(world.apply(air(nodes, [route("u/E@1", "u/other@1")])), Admitted)
+    other = air(nodes, [route("u/E@1", "u/other@1")])
+    answer = refused(world.apply(other))
+    assert answer.rule is Rule.MANIFEST_DOES_NOT_FIT
+    assert answer.blockers[0].kind == "workflow_has_cells"
+    assert isinstance(world.apply(other, leaves=(COUNTER,)), Admitted)
     assert world.state_of(COUNTER, "a") == {"sum": 1}
     assert BUYER not in world.effective.workflows
 

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.cell import Cell
 from aos.core.faults import MESSAGE_BYTES_MAX
 from aos.core.inputs import EventInput, Input, ManifestInput, ReceiptInput
 from aos.core.records import Faulted, Receipt, Step, from_bytes, to_bytes
-from aos.core.state import Cell, State
+from aos.core.state import State
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash

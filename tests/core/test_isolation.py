@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aos.core.answers import Admitted, Refusal, Rule
+from aos.core.cell import EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.faults import FaultKind
 from aos.core.fold import fold_frame
 from aos.core.frame import Tip
 from aos.core.kernel import Kernel
 from aos.core.records import Faulted, Ref, Step
-from aos.core.state import EventMail, Mail, OpenIntent, ReceiptMail, State
+from aos.core.state import State
 from aos.values.cbor import Value, decode_record, encode
 from tests.core.test_effects import BUYER, PAY, TIMER, buyers, nodes, order
 from tests.memory_world import (

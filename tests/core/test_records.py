@@ -33,13 +33,13 @@ EACH_FULL = pytest.mark.parametrize("record", FULL, ids=lambda record: record.KI
 FORMATS = {
     "genesis": ("seq stamp nonce world_key operators semantics signature", ""),
     "start": ("seq stamp host", ""),
-    "manifest": ("seq stamp document principal serial signature", ""),
+    "manifest": ("seq stamp document principal serial signature", "mode leaves migrated"),
     "event": ("seq stamp schema value", "submission_id to overloaded"),
     "step": (
         "seq cell entry root depth status fuel pages output",
-        "state events intents abandoned ann",
+        "state events intents abandoned ann under fits",
     ),
-    "fault": ("seq cell entry root depth fault fuel pages", "output"),
+    "fault": ("seq cell entry root depth fault fuel pages", "output under"),
     "receipt": (
         """seq stamp intent cell effect attempt status payload started_ns finished_ns executor
         key_id signature outcome""",
@@ -55,6 +55,11 @@ FORMATS = {
         "payload_ref",
     ),
     "attempt": ("seq stamp intent cell attempt phase", "problem"),
+    "snapshot": ("seq stamp at frame document", ""),
+    "fork": (
+        "seq stamp parent at frame nonce world_key operators open_work signature",
+        "erased cut",
+    ),
     "control": ("seq stamp action principal serial signature", "cell intent value"),
 }
 

@@ -24,6 +24,7 @@ FILES: Final[Mapping[str, str]] = MappingProxyType(
         "receipts": "receipts",
         "journal": "journal",
         "verify": "verifier",
+        "bundle": "bundles",
         "messages": "messages",
         "module": "modules",
     }

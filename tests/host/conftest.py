@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from aos.core.answers import Admitted
 from aos.host.client import open_writer
 from aos.host.folder import init_world
+from tests.copies import copied
 from tests.host.puppet import manifest
 
 
@@ -25,6 +25,4 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def world(template: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "world"
-    shutil.copytree(template, path)
-    return path
+    return copied(template, tmp_path / "world")

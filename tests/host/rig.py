@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aos.core.answers import Admitted, Answer
+from aos.core.cell import OpenIntent
 from aos.core.frame import NO_FRAME, Frame, Head
 from aos.core.inputs import EventInput, GenesisInput, Input, ManifestInput, ReceiptInput
 from aos.core.kernel import genesis
 from aos.core.records import CellId, Record, from_bytes
-from aos.core.state import OpenIntent, State
+from aos.core.state import State
 from aos.errors import AosError
 from aos.host.engine import Bounds, Engine, Published
 from aos.host.restore import restore

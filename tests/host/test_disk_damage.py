@@ -22,6 +22,7 @@ from aos.errors import Unavailable
 from aos.host.client import open_writer
 from aos.host.folder import init_world
 from aos_cli.main import run_command
+from tests.copies import copied
 from tests.host.disk_world import AOS, ENDS_S, environment
 from tests.host.puppet import asks, do, manifest
 from tests.store.children import in_child
@@ -145,9 +146,7 @@ def the_sentence(err: str) -> str:
 
 @pytest.fixture
 def world(worlds: tuple[Path, Path], tmp_path: Path) -> Path:
-    world = tmp_path / "world"
-    shutil.copytree(worlds[0], world)
-    return world
+    return copied(worlds[0], tmp_path / "world")
 
 
 @pytest.mark.parametrize("name", DAMAGES)

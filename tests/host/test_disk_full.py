@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aos.host.reader import open_reader
+from tests.copies import copied
 from tests.host.disk_world import Books, Load, Running, aos, check
 from tests.store.disk import SmallDisk
 from tests.tools import long_form
@@ -32,7 +32,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 def books(disk: SmallDisk, template: Path) -> Books:
     """A world on a disk that is nearly full."""
     world = disk.path / "world"
-    shutil.copytree(template, world)
+    copied(template, world)
     disk.fill(leave=LEFT)
     return Books(world)
 

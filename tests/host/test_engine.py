@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.inputs import ControlInput
+from aos.core.inputs import ControlInput, SnapshotInput
 from aos.core.kernel import receipt_digest
 from aos.core.records import Event, Start, Step, slot_bytes
+from aos.core.snapshot import take
 from aos.errors import Damage
 from aos.host import pipeline
 from aos.host.engine import (
@@ -723,3 +724,26 @@ def test_what_the_world_does_not_hold_cannot_be_erased() -> None:
         [answer] = rig.ask(erasing(rig, content_hash(b"nothing")))
         assert isinstance(answer, Refusal)
         assert answer.rule is Rule.VALUE_IS_UNKNOWN
+
+
+def test_a_snapshot_of_before_an_erasure_is_refused() -> None:
+    """H-47d: the value may be a part of it by now."""
+    data = b"personal " * 200
+    value = content_hash(data)
+    with running() as rig:
+        rig.quiet()
+        first, _ = rig.ask(add("a"), erasing(rig, value), blobs={value: data})
+        rig.quiet()
+        head = rig.store.head()
+        assert isinstance(first, Admitted)
+        assert head is not None
+        taken = take(restore(rig.store, rig.world), content_hash)
+        old = SnapshotInput(
+            at=first.seq, frame=head.frame, document=taken.document, size=taken.size
+        )
+
+        [refused, made] = rig.ask(old, replace(old, at=head.seq))
+
+        assert isinstance(refused, Refusal)
+        assert refused.rule is Rule.SNAPSHOT_IS_OLD
+        assert isinstance(made, Admitted)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from aos.core.cell import OpenIntent
 from aos.core.frame import is_signed
 from aos.core.inputs import EventInput, ReceiptInput
 from aos.core.records import Attempt, KernelReceipt, Receipt, Stream, slot_bytes
-from aos.core.state import OpenIntent
 from aos.errors import Damage
 from aos.host import receipts as receipts_module
 from aos.host import signatures

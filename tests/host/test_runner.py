@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -36,6 +35,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash
+from tests.copies import copied
 from tests.core.desk import ONCE as ONCE_DESK
 from tests.core.desk import desks, pay, tell, wish
 from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, files, manifest, trap
@@ -562,7 +562,7 @@ def test_a_clients_request_ends_with_the_world(world: Path) -> None:  # H-59
 
 def test_timers_and_blobs_work_in_a_running_world(tmp_path: Path, template: Path) -> None:  # H-80
     path = tmp_path / "w"
-    shutil.copytree(template, path)
+    copied(template, path)
     timer, put, get = "sys/timer.set@1", "sys/blob.put@1", "sys/blob.get@1"
     with open_writer(path) as writer:
         applied = writer.apply(manifest(effects=(timer, put, get)))

@@ -277,10 +277,14 @@ EXECUTORS: list[tuple[str, Change]] = [
 LATER: list[tuple[str, Change]] = [
     ("the other ABI", put(MODULE, "abi", to="agentos")),
     (
-        "upgrades in place",
+        "a migration from nothing and by nothing",
         lambda documents: node(documents, ORDER).update(
-            upgrade="in_place", migrate={"from": "acme/order.step@1", "entrypoint": "migrate"}
+            upgrade="in_place", migrate={"from": "acme/order", "entrypoint": ""}
         ),
+    ),
+    (
+        "an upgrade that is none",
+        lambda documents: node(documents, ORDER).update(upgrade="at_once", migrate={"from": 1}),
     ),
     (
         "delivery at most once with a retry, and lanes",

@@ -133,11 +133,10 @@ class _Step:
     def _state(self) -> bytes:
         word = self.tag or "single"
         status = self.value.get("status") if isinstance(self.value, dict) else None
-        refs = [each for each in (*self.state["refs"], self._ref()) if each is not None]
         state: Any = {
             "n": self.state["n"] + 1,
             "log": [*self.state["log"], f"{word} {status or ''}"][-3:],
-            "refs": refs[-2:],
+            "refs": self._refs()[-2:],
             "pad": self.state["pad"]
             if self.rarely(0.8)
             else bytes(self.chance.choice([0, 40, 1500, 2900])),
@@ -145,6 +144,9 @@ class _Step:
         if self.flow.is_wide:
             state["extra"] = self.chance.choice([None, 7])
         return cbor(state)
+
+    def _refs(self) -> list[str]:
+        return [each for each in (*self.state["refs"], self._ref()) if each is not None]
 
     def _ref(self) -> str | None:
         """An intent that the event names: a sender's, or of a stream frame, which is open."""
@@ -170,7 +172,9 @@ class _Step:
     # Effects
 
     def _ask(self) -> Any:
-        effect = self.chance.choice(self.flow.effects)
+        cancels = [each for each in self.flow.effects if "cancel" in each]
+        has_reason = bool(cancels and self._refs()) and self.rarely(0.4)
+        effect = self.chance.choice(cancels if has_reason else self.flow.effects)
         names = ("kind", "params_cbor") if self.rarely(0.2) else ("effect", "params")
         asked: Any = dict(zip(names, (effect, self._spell(self._params(effect))), strict=True))
         if self.rarely(0.35):
@@ -208,8 +212,8 @@ class _Step:
 
     def _canceling(self) -> Any:
         chance = self.chance
-        if self.state["refs"] and self.rarely(0.6):
-            return {"intent": chance.choice(self.state["refs"])}
+        if self._refs() and self.rarely(0.6):
+            return {"intent": chance.choice(self._refs())}
         if self.rarely(0.8):
             return {"issuer_ref": chance.choice(["r", "s"])}
         return chance.choice(

@@ -30,6 +30,7 @@ STAMPED: Final = {
     "receipt",
     "stream",
     "attempt",
+    "snapshot",
     "control",
 }
 FROM_OUTSIDE: Final = {"receipt_invalid", "overloaded"}
@@ -126,6 +127,10 @@ class Reader:
     cells: dict[Cell, Mailbox] = field(default_factory=dict)
     ring: list[Cell] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
+    ends: dict[int, bytes] = field(default_factory=dict)
+    """The last record of each frame -> the hash of the frame."""
+    snapshot: int = 0
+    """The record that the last snapshot was taken after."""
     asked: dict[Any, dict[bytes, bytes]] = field(default_factory=dict)
     """Cell, or "world" -> the requested keys that it remembers, each with its params."""
     owed: list[tuple[bytes, str]] = field(default_factory=list)
@@ -153,6 +158,7 @@ class Reader:
         }  # fmt: skip
         need(header == expected, "a header over its records and what was before", first)
         self.prev = hashed("aos/frame/1", header)
+        self.ends[self.seq] = self.prev
 
     def record(self, record: Record) -> None:
         need(record["seq"] == self.seq + 1, "ascending without a gap", self.seq, record["seq"])
@@ -181,16 +187,24 @@ class Reader:
     def _manifest(self, record: Record) -> None:
         document = record["document"]
         message = ["aos/apply/1", self.world, record["serial"], document["hash"]]
+        if "mode" in record or "leaves" in record:
+            more = [record.get("mode", "strict"), record.get("leaves", [])]
+            message = ["aos/apply/2", *message[1:], *more]
         need(record["serial"] == self.manifests, "manifest serials in order", self.seq)
         key = self.operators[record["principal"]]
         need(is_signed(message, record["signature"], key), "a signed manifest", self.seq)
         self.manifests += 1
-        waiting = [id for id, each in self.cells.items() if each.entries and not each.fault]
-        need(not waiting and not self._open(), "a manifest at rest", self.seq, waiting)
         data = self.blob(document["hash"])
         need(data is not None and len(data) == document["size"], "a manifest's document", self.seq)
         assert data is not None
         read = decoded(data)
+        in_place = {
+            each["name"] for each in read["definitions"] if each.get("upgrade") == "in_place"
+        }
+        waiting = {id for id, each in self.cells.items() if each.entries and not each.fault}
+        waiting |= {self.intents[hash].cell for hash in self._open()}
+        waiting = {id for id in waiting if id[0] not in in_place}
+        need(record.get("mode") or not waiting, "a manifest at rest", self.seq, waiting)
         self.limits = read["limits"]["world"]
         self.executors = read["manifest"].get("executors")
         self.effects = {
@@ -275,6 +289,26 @@ class Reader:
             not intent.once or record["attempt"] == 1, "one attempt of what may run once", self.seq
         )
         intent.attempt = record["attempt"]
+
+    def _snapshot(self, record: Record) -> None:
+        """SN-1, SN-3."""
+        need(
+            set(record) == {"kind", "seq", "stamp", "at", "frame", "document"}
+            and set(record["document"]) == {"hash", "size"},
+            "a snapshot's fields",
+            self.seq,
+        )
+        at = record["at"]
+        need(self.snapshot < at < self.seq, "snapshots in order", self.seq, self.snapshot, at)
+        need(self.ends.get(at) == record["frame"], "a snapshot after a whole frame", self.seq, at)
+        data = self.blob(record["document"]["hash"])
+        need(data is not None, "a snapshot's document", self.seq)
+        assert data is not None
+        document = decoded(data)
+        need(len(data) == record["document"]["size"], "a snapshot's document", self.seq)
+        same = (document["world"], document["seq"], document["frame"])
+        need(same == (self.world, at, record["frame"]), "a snapshot of its place", self.seq)
+        self.snapshot = at
 
     def _control(self, record: Record) -> None:
         about = [record.get(name) for name in ("cell", "intent", "value")]

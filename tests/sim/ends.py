@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -17,7 +18,7 @@ from aos.core.frame import Frame
 from aos.host.restore import restore
 from aos.manifest.effective import Effective
 from aos.store.store import Store
-from tests.sim import checker, model_follow, script
+from tests.sim import checker, making, model_follow, script
 from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
 from tests.sim.script import Command
@@ -35,6 +36,7 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
     "control": ("action", "cell", "intent", "value", "serial", "signature"),
     "manifest": ("principal", "serial", "signature"),
     "start": ("host",),
+    "snapshot": ("at", "frame"),
 }  # fmt: skip
 """What of an acknowledged input stands in its record as it was given."""
 
@@ -69,7 +71,7 @@ def simulate(
     given = script.script_of(seed) if commands is None else commands
     script.know_keys(seed)
     trace: list[tuple[Any, ...]] = []
-    with as_failures(trace):
+    with as_failures(trace), making.small_layers(seed):
         world = SimWorld(seed, trace=trace, checks=foretold)
         script.play(world, given)
         if not foretold:
@@ -115,6 +117,9 @@ def finish(world: SimWorld) -> None:
     state = restore(world.store, world.id)
     live = view(world.kernel.state, world.values)
     model_follow.compare("state after a restart", live, view(state, world.values))
+    making.check_restart(world, state, "at the end")
+    making.check_restart(world, world.kernel.state, "of the kernel at the end")
+    making.check_places(world, Random(world.seed))
     check_journal(world.store, world.values, world.history)
     audit(world.store, world.modules)
 

@@ -84,6 +84,10 @@ class Cell:
     mail: list[Mail] = field(default_factory=list)
     inflight: list[bytes] = field(default_factory=list)
     keys: list[tuple[str, bytes]] = field(default_factory=list)
+    home: tuple[int, Manifest] | None = None
+    """The manifest that it came in flight under, and the record of that (``model_pins``)."""
+    kept: bool = False
+    failed_pinned: bool = False
 
     @property
     def status(self) -> str:
@@ -164,8 +168,14 @@ class Model:
         self.controls = 0
         self.manifest: Manifest | None = None
         self.manifest_seq = 0
+        self.eras: list[tuple[int, Manifest]] = []
+        """The manifests that something may run under, the one in force last."""
         self.revoked: set[bytes] = set()
         self.pinned: set[bytes] = set()
+        self.snapshot: tuple[int, int, bytes] | None = None
+        """The last one: its record, the record that it was taken after, its document's hash."""
+        self.parts: set[bytes] = set()
+        """What that is made of, but for values."""
         self.cells: dict[CellId, Cell] = {}
         self.ring: list[CellId] = []
         self.owed: list[Owed] = []
@@ -234,9 +244,17 @@ class Model:
         self, mail: Mail, to: list[CellId], over: list[CellId], seq: int, runs: CellId | None = None
     ) -> None:
         for id in to:
-            self.deliver(self.cells.setdefault(id, Cell(id)), mail, runs)
+            self.deliver(self._reached(id), mail, runs)
         for id in over:
-            self.overload(self.cells.setdefault(id, Cell(id)), seq)
+            self.overload(self._reached(id), seq)
+
+    def _reached(self, id: CellId) -> Cell:
+        from tests.sim import model_pins
+
+        if id not in self.cells:
+            self.cells[id] = Cell(id, home=(self.manifest_seq, self.now))
+        model_pins.reached(self, self.cells[id])
+        return self.cells[id]
 
     def deliver(self, cell: Cell, mail: Mail, runs: CellId | None = None) -> None:
         if cell.fault and len(cell.mail) >= self.now.limits["mailbox"]:
@@ -256,6 +274,8 @@ class Model:
 
     def fail(self, cell: Cell, kind: str, seq: int) -> None:
         if not cell.fault:
+            home = None if cell.home is None else cell.home[1].hash
+            cell.failed_pinned = home not in (None, self.now.hash)
             cell.fault, cell.fault_seq = kind, seq
             if cell.id in self.ring:
                 self.ring.remove(cell.id)

@@ -14,6 +14,7 @@ _DECIDE: dict[str, Callable[[Model, Given, Record], Record | int]] = {
     "manifest": model_inputs.manifest,
     "event": model_inputs.event,
     "control": model_inputs.control,
+    "snapshot": model_inputs.snapshot,
     "receipt": model_settle.receipt,
     "stream": model_settle.stream,
     "attempt": model_settle.attempt,
@@ -22,7 +23,7 @@ _DECIDE: dict[str, Callable[[Model, Given, Record], Record | int]] = {
 
 _FIELDS: dict[str, tuple[str, ...]] = {
     "start": ("host",),
-    "manifest": ("principal", "serial", "signature"),
+    "manifest": ("principal", "serial", "signature", "mode", "leaves"),
     "event": ("schema", "submission_id"),
     "control": ("action", "cell", "intent", "value", "principal", "serial", "signature"),
     "receipt": (
@@ -34,6 +35,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "key_id", "signature",
     ),
     "attempt": ("intent", "attempt", "phase", "problem"),
+    "snapshot": ("at", "frame"),
 }  # fmt: skip
 """What an input has as its record has it."""
 
@@ -92,6 +94,8 @@ def given_of(record: Record, blob: Callable[[bytes], bytes]) -> Given:
     given = {name: record.get(name) for name in _FIELDS[kind]}
     if kind == "manifest":
         given["document"] = blob(record["document"]["hash"])
+    if kind == "snapshot":
+        given |= {"document": record["document"]["hash"], "size": record["document"]["size"]}
     if kind == "event":
         given["value"] = _bytes(record["value"], blob)
     if kind in ("receipt", "stream"):
@@ -156,6 +160,7 @@ def view(model: Model) -> Record:
         "manifest": (model.manifest and model.manifest.hash, model.manifest_seq),
         "revoked": sorted(model.revoked),
         "pinned": sorted(model.pinned),
+        "snapshot": model.snapshot,
         "ring": list(model.ring),
         "owed": [(o.intent, o.why, o.root.seq, o.depth, o.canceled) for o in model.owed],
         "open": [
@@ -172,6 +177,7 @@ def view(model: Model) -> Record:
         },
         "submissions": [(name, seq, at) for name, (seq, _, at) in model.submissions.items()],
         "world_keys": list(model.world_keys),
+        "counts": _counts(model),
         "cells": [
             {
                 "id": c.id, "state": c.state, "declared": c.declared, "status": c.status,
@@ -179,6 +185,15 @@ def view(model: Model) -> Record:
                 "uncounted": c.uncounted, "inflight": list(c.inflight), "keys": list(c.keys),
                 "mail": [(m.entry, m.root.seq, m.root.ns, m.root.steps, m.depth) for m in c.mail],
             }
-            for c in model.cells.values()
+            for c in sorted(model.cells.values(), key=lambda cell: cell.id)
         ],
     }  # fmt: skip
+
+
+def _counts(model: Model) -> Record:
+    """Of each workflow: its cells, and those whose module declared no terminal status."""
+    found: Record = {}
+    for (workflow, _), cell in model.cells.items():
+        count, undeclared = found.get(workflow, (0, 0))
+        found[workflow] = (count + 1, undeclared + (cell.declared is None))
+    return found

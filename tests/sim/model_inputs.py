@@ -6,13 +6,16 @@ Written from spec/kernel.md, K-11 to K-15, K-40, K-70 and K-100 to K-106.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
 from aos.values.errors import ValueProblem
+from tests.sim import model_pins
 from tests.sim.model import (
     FROM_OUTSIDE,
     INLINE,
     KERNEL_EFFECTS,
-    TERMINAL,
     Cell,
     Given,
     Mail,
@@ -37,9 +40,44 @@ from tests.sim.naive import (
     plain,
 )
 
+Blocker = tuple[str, CellId]
+IN_FLIGHT: Final = ("instance_is_not_terminal", "intent_is_open", "mail_is_queued")
+
 
 def start(model: Model, given: Given, stamp: Record) -> Record:
     return {"kind": "start", "seq": model.tick(stamp), "stamp": stamp, "host": given["host"]}
+
+
+def snapshot(model: Model, given: Given, stamp: Record) -> Record | int:
+    """SN-2, SN-3."""
+    at, document = given["at"], given["document"]
+    seq, last, known = model.snapshot or (0, 0, b"")
+    if (last, known) == (at, document):
+        return seq
+    if not last < at < model.seq:
+        raise Refused("snapshot_is_old")
+    seq = model.tick(stamp)
+    model.snapshot = (seq, at, document)
+    model.parts = _parts(model, document)
+    return {
+        "kind": "snapshot", "seq": seq, "stamp": stamp, "at": at, "frame": given["frame"],
+        "document": {"hash": document, "size": given["size"]},
+    }  # fmt: skip
+
+
+def _parts(model: Model, document: bytes) -> set[bytes]:
+    """SN-9a: the document, chunks, pages, and the nodes of all indexes."""
+    read = plain(model.blobs[document])
+    found = {document, *(chunk for _, chunk, _ in read["submissions"])}
+    found |= {page for pages in read["work"].values() for page in pages}
+    nodes = [root for root, *_ in read["cells"].values() if root is not None]
+    while nodes:
+        node = nodes.pop()
+        found.add(node)
+        kind, _, hashes, _ = plain(model.blobs[node])
+        if kind == "aos/index-node/1":
+            nodes += [hashes[at : at + 32] for at in range(0, len(hashes), 32)]
+    return found
 
 
 # Events (K-11 to K-13, K-40)
@@ -66,6 +104,8 @@ def event(model: Model, given: Given, stamp: Record) -> Record | int:
         targets = manifest.targets(schema, plain(data))
     except Misfit as misfit:
         raise Refused("event_key_is_invalid") from misfit
+    if not all(model_pins.takes_event(model, id, schema, data) for id in targets):
+        raise Refused("event_does_not_fit_instance")
     seq = model.tick(stamp)
     if submission is not None:
         _remember(model, submission, seq, digest("aos/submission/1", schema, content(data)))
@@ -115,9 +155,14 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("manifest_principal_is_unknown")
     if serial != model.serial:
         raise Refused("manifest_serial_is_wrong")
-    message = cbor(["aos/apply/1", model.world, serial, content(document)])
-    if not is_signed(message, given["signature"], key):
+    mode, leaves = given.get("mode") or "strict", list(given.get("leaves") or ())
+    signed: list[Any] = ["aos/apply/1", model.world, serial, content(document)]
+    if mode != "strict" or leaves:
+        signed = ["aos/apply/2", *signed[1:], mode, leaves]
+    if not is_signed(cbor(signed), given["signature"], key):
         raise Refused("manifest_signature_is_wrong")
+    if mode not in ("strict", "pin", "migrate"):
+        raise Refused("manifest_mode_is_unknown")
     if model.manifest is not None and model.manifest.hash == content(document):
         raise Refused("manifest_is_in_force")
     try:
@@ -130,32 +175,78 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
         is_node = f"ed25519:{model.world_key.hex()}" == executor["public_key"]
         if (name == "node") != is_node or named & model.revoked:
             raise Refused("manifest_is_invalid")
-    standing = blockers(model)
-    if standing:
-        raise Refused("world_is_not_quiescent", standing)
+    if leaves != sorted(set(leaves)) or set(leaves) & set(manifest.workflows):
+        raise Refused("manifest_is_invalid")
+    if model.manifest is not None:
+        standing = [] if mode == "pin" else blockers(model, manifest)
+        standing += _gone(model, manifest, leaves) + model_pins.unserved(model, manifest, mode)
+        if standing and standing[0][0] in IN_FLIGHT:
+            raise Refused("world_is_not_quiescent", standing)
+        misfits = standing or _stored(model, manifest, mode)
+        if misfits:
+            raise Refused("manifest_does_not_fit", sorted(misfits))
     seq = model.tick(stamp)
-    model.manifest, model.manifest_seq = manifest, seq
+    model_pins.comes_in(model, manifest, seq, mode=mode)
     model.serial += 1
     model.revoked |= manifest.revoked()
     model.pinned |= {manifest.hash, *manifest.modules.values()}
     model.blobs[manifest.hash] = document
-    return {
-        "kind": "manifest", "seq": seq, "stamp": stamp,
-        "document": {"hash": manifest.hash, "size": len(document)},
-        "principal": given["principal"], "serial": serial, "signature": given["signature"],
-    }  # fmt: skip
+    return without_nothing(
+        kind="manifest", seq=seq, stamp=stamp,
+        document={"hash": manifest.hash, "size": len(document)},
+        principal=given["principal"], serial=serial, signature=given["signature"],
+        leaves=leaves, mode=None if mode == "strict" else mode,
+    )  # fmt: skip
 
 
-def blockers(model: Model) -> list[tuple[str, CellId]]:
-    found = []
+def _gone(model: Model, manifest: Manifest, leaves: list[str]) -> list[Blocker]:
+    """Workflows that go and have cells (K-71b)."""
+    gone = {id[0] for id in model.cells if id[0] in model.now.workflows} - {*manifest.workflows}
+    return [("workflow_has_cells", (name, b"")) for name in sorted(gone - {*leaves})]
+
+
+def _stored(model: Model, manifest: Manifest, mode: str) -> list[Blocker]:
+    """What is stored and does not fit a new manifest (K-71, K-75)."""
+    found: list[Blocker] = []
     for id, cell in model.cells.items():
-        node = model.now.workflows.get(id[0], {}) if model.manifest else {}
-        is_explicit = node.get("lifecycle") == "explicit"
-        is_idle = not cell.mail and not cell.inflight and not is_explicit
-        if cell.status not in TERMINAL and not is_idle:
-            found.append(("instance_is_not_terminal", id))
-    found += [("intent_is_open", intent.cell) for intent in model.open.values()]
-    return found + [("mail_is_queued", id) for id in model.ring]
+        if cell.fault or id[0] not in manifest.workflows:
+            continue
+        moves = model_pins.moves(manifest, id[0])
+        if mode == "pin" and not moves and (model_pins.in_flight(model, cell) or cell.kept):
+            continue
+        checks: list[Callable[[], object]] = [partial(model_pins.check_key, manifest, id)]
+        if cell.state is not None:
+            schema = manifest.workflows[id[0]]["state"]
+            checks.append(partial(manifest.stored, schema, cell.state))
+        if moves:
+            checks += [partial(_check_mail, manifest, id[0], mail) for mail in cell.mail]
+            waits = [model.open[each] for each in cell.inflight]
+            checks += [partial(_check_arm, manifest, id[0], each.effect) for each in waits]
+        for check in checks:
+            try:
+                check()
+            except Misfit:
+                found.append(("cell_does_not_fit", id))
+    return found
+
+
+def _check_arm(manifest: Manifest, workflow: str, effect: str) -> None:
+    if manifest.settled_arm(workflow, effect, "ok") is None:
+        raise Misfit("no arm")
+
+
+def blockers(model: Model, manifest: Manifest) -> list[Blocker]:
+    def stays(id: CellId) -> bool:
+        return not model_pins.moves(manifest, id[0])
+
+    found: list[Blocker] = [
+        ("instance_is_not_terminal", id)
+        for id, cell in sorted(model.cells.items())
+        if stays(id) and not model_pins.is_terminal(model, cell)
+    ]
+    open_ones = [intent.cell for intent in model.open.values() if stays(intent.cell)]
+    found += [("intent_is_open", cell) for cell in open_ones]
+    return found + [("mail_is_queued", id) for id in model.ring if stays(id)]
 
 
 # Commands of operators (K-100 to K-104)
@@ -174,12 +265,16 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("control_signature_is_wrong")
     if model.manifest is None:
         raise Refused("world_has_no_manifest")
-    about = {"retry": "cell", "skip": "cell", "cancel": "intent", "erase": "value"}.get(action)
+    about = {
+        "retry": "cell", "skip": "cell", "unpin": "cell", "cancel": "intent", "erase": "value",
+    }.get(action)  # fmt: skip
     if {name for name in ("cell", "intent", "value") if given[name] is not None} != {about}:
         raise Refused("control_is_invalid")
     if len(intent or value or bytes(32)) != 32:
         raise Refused("control_is_invalid")
-    if about == "cell":
+    if action == "unpin":
+        _check_unpin(model, cell)
+    elif about == "cell":
         _check_retry(model, cell, is_skip=action == "skip")
     elif about == "intent":
         found = model.open.get(intent)
@@ -189,7 +284,10 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("value_is_in_use")
     seq = model.tick(stamp)
     model.controls += 1
-    if about == "cell":
+    if action == "unpin":
+        model_pins.here(model, model.cells[cell])
+        model.cells[cell].failed_pinned = False
+    elif about == "cell":
         _go_on(model, model.cells[cell], is_skip=action == "skip")
     elif about == "intent":
         root = Root(seq, stamp["ns"], stamp["entropy"])
@@ -209,28 +307,40 @@ def _check_retry(model: Model, id: CellId, *, is_skip: bool) -> None:
         raise Refused("cell_has_not_failed")
     if is_skip and cell.fault in FROM_OUTSIDE:
         raise Refused("cell_has_nothing_to_skip")
+    if model_pins.is_pinned(model, cell):
+        return
     if id[0] not in manifest.workflows:
         raise Refused("cell_does_not_fit")
     assert cell.fault_seq is not None
     if cell.fault_seq > model.manifest_seq:
         return
+    _check_fit(manifest, id, cell, is_skip=is_skip)
+
+
+def _check_unpin(model: Model, id: CellId) -> None:
+    """K-107."""
+    cell, manifest = model.cells.get(id), model.now
+    if cell is None or not model_pins.is_pinned(model, cell):
+        raise Refused("cell_is_not_pinned")
+    if id[0] not in manifest.workflows:
+        raise Refused("cell_does_not_fit")
+    _check_fit(manifest, id, cell, is_skip=False)
     try:
-        _check_key(manifest, id)
+        for intent in cell.inflight:
+            _check_arm(manifest, id[0], model.open[intent].effect)
+    except Misfit as misfit:
+        raise Refused("cell_does_not_fit") from misfit
+
+
+def _check_fit(manifest: Manifest, id: CellId, cell: Cell, *, is_skip: bool) -> None:
+    try:
+        model_pins.check_key(manifest, id)
         if cell.state is not None:
             manifest.stored(manifest.workflows[id[0]]["state"], cell.state)
         for mail in cell.mail[is_skip:]:
             _check_mail(manifest, id[0], mail)
     except Misfit as misfit:
         raise Refused("cell_does_not_fit") from misfit
-
-
-def _check_key(manifest: Manifest, id: CellId) -> None:
-    workflow, key = id
-    schema = manifest.workflows[workflow].get("key_schema")
-    if (schema is None) != (key == b""):
-        raise Misfit("keyed otherwise")
-    if schema is not None:
-        manifest.stored(schema, key)
 
 
 def _check_mail(manifest: Manifest, workflow: str, mail: Mail) -> None:
@@ -251,21 +361,28 @@ def _check_mail(manifest: Manifest, workflow: str, mail: Mail) -> None:
 
 
 def _go_on(model: Model, cell: Cell, *, is_skip: bool) -> None:
+    under, manifest = model_pins.runs(model, cell)
     if is_skip:
         del cell.mail[0]
+    cell.home = (under, manifest)
     cell.fault, cell.fault_seq, cell.uncounted = None, None, 0
+    cell.failed_pinned = False
     cell.last_active_ns = model.clock
     for mail in cell.mail:
         mail.root.steps = 0
     if cell.mail:
         model.ready(cell)
-    else:
+    model_pins.left_by_step(model, cell, under, fits=False)
+    if not cell.mail:
         model.drop_if_gone(cell)
 
 
 def is_in_use(model: Model, value: bytes) -> bool:
-    """K-104: only what lies outside its records can be erased, and what is needed is not."""
-    held = [cell.state for cell in model.cells.values()]
+    """K-104: only what lies outside its records can be erased, and what is needed is not. A state
+    lies outside, however short, once its cell is at rest."""
+    states = {content(cell.state) for cell in model.cells.values() if cell.state is not None}
+    keys = {content(cbor([list(each) for each in cell.keys])) for cell in model.cells.values()}
+    held = []
     for cell in model.cells.values():
         for mail in cell.mail:
             held.append(mail.what[-1])
@@ -273,4 +390,4 @@ def is_in_use(model: Model, value: bytes) -> bool:
                 held.append(mail.what[1].params)
     held += [each.params for each in (*model.open.values(), *model.abandoned.values())]
     long = {content(each) for each in held if each is not None and len(each) > INLINE}
-    return value in long or value in model.pinned
+    return value in states | keys | long | model.pinned | model.parts

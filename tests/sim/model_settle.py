@@ -10,6 +10,7 @@ from typing import Any
 
 from blake3 import blake3
 
+from tests.sim import model_pins
 from tests.sim.model import (
     ATTEMPT_MAX,
     BATCH_MAX,
@@ -221,15 +222,15 @@ class Word:
 
 def settle(model: Model, intent: Intent, word: Word, seq: int, cause: tuple[Root, int]) -> Ending:
     """End an open intent and deliver what came of it (K-53 to K-57). ``cause``: root and depth."""
-    manifest, cell = model.now, model.cells[intent.cell]
-    workflow = intent.cell[0]
+    cell, workflow = model.cells[intent.cell], intent.cell[0]
+    manifest = model_pins.own(model, cell)
     ending = Ending()
     ending.schema, normal = read_payload(model, intent, word.status, word.payload)
     arm = manifest.settled_arm(workflow, intent.effect, word.status)
     if ending.schema is None or arm is None:
         ending.problem = model.words.get("problem", "")
         ending.outcome = "rejected" if manifest.takes(workflow, REJECTED) else "faulted"
-    is_full = len(cell.mail) >= manifest.limits["mailbox"]
+    is_full = len(cell.mail) >= model.now.limits["mailbox"]
     if ending.outcome != "faulted" and not cell.fault and is_full:
         ending.outcome = "overloaded"
     del model.open[intent.hash]
@@ -258,7 +259,7 @@ def read_payload(
     model: Model, intent: Intent, status: str, payload: bytes
 ) -> tuple[str | None, bytes]:
     """K-54: the schema that a payload fits, and its normal form."""
-    manifest, most = model.now, model.now.limits["event_bytes"]
+    manifest, most = intent.under, model.now.limits["event_bytes"]
     if status != "ok":
         try:
             return ERROR, manifest.ingress(ERROR, payload, most)
@@ -291,7 +292,7 @@ def stream(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("stream_frame_is_too_large")
     _check_authority(model, intent, given, stream_message(model.world, given))
     is_full = len(cell.mail) >= limits["mailbox"]
-    if not model.now.takes(intent.cell[0], STREAM) or cell.fault or is_full:
+    if not model_pins.own(model, cell).takes(intent.cell[0], STREAM) or cell.fault or is_full:
         raise Refused("stream_has_no_taker")
     known = model.streams.get(intent.hash, StreamState())
     if number <= known.last:
@@ -440,7 +441,7 @@ def _introspect(model: Model, asked: Intent) -> tuple[str, bytes]:
     manifest = model.now
     meta: Any = {
         "journal_height": model.seq,
-        "snapshot_hash": None,
+        "snapshot_hash": model.snapshot and text_of(model.snapshot[2]),
         "manifest_hash": text_of(manifest.manifest_hash),
     }
     if params.get("consistency") not in (None, "head"):

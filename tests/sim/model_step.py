@@ -13,6 +13,7 @@ from blake3 import blake3
 
 from aos.values.cbor import decode_ingress
 from aos.values.errors import ValueProblem
+from tests.sim import model_pins
 from tests.sim.model import (
     KERNEL_EFFECTS,
     TERMINAL,
@@ -66,9 +67,10 @@ def step(model: Model) -> Record:
     """Run the head's first entry and give the record."""
     cell = model.cells[model.ring.pop(0)]
     mail, manifest, seq = cell.mail[0], model.now, model.seq
+    under, mine = model_pins.runs(model, cell)
     head: Record = {
         "seq": seq, "cell": list(cell.id), "entry": list(mail.entry), "root": mail.root.seq,
-        "depth": mail.depth,
+        "depth": mail.depth, "under": None if under == model.manifest_seq else under,
     }  # fmt: skip
     output, fuel, pages = None, 0, 0
     taken = Taken(None, None, None)
@@ -76,9 +78,9 @@ def step(model: Model) -> Record:
     if mail.root.steps >= manifest.limits["cascade_steps"]:
         fault = Fault("cascade_too_long")
     else:
-        limits = manifest.step_limits[cell.id[0]]
+        limits = mine.step_limits[cell.id[0]]
         given = envelope(model, cell, mail)
-        module = manifest.module_of(cell.id[0])
+        module = mine.module_of(cell.id[0])
         output, kind, fuel = model.run(module, given, limits["output_bytes"])
         pages = 1
         try:
@@ -100,12 +102,17 @@ def step(model: Model) -> Record:
         hashed = None if output is None else content(output)
         return without_nothing(**head, **burnt, kind="fault", fault=words, output=hashed)
     assert output is not None
-    return {**head, **burnt, **_apply(model, cell, mail, taken, seq), "output": content(output)}
+    done = _apply(model, cell, mail, taken, under=under)
+    return without_nothing(**head, **burnt, **done, output=content(output))
 
 
-def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, seq: int) -> Record:
+def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int) -> Record:
     """Do what the output says; the fields of the record that tell it."""
-    manifest, limits = model.now, model.now.limits
+    manifest, limits, seq = model.now, model.now.limits, cell.last_seq
+    fits = under != model.manifest_seq and model_pins.fits(model, cell, taken.state)
+    if under == model.manifest_seq:
+        model_pins.here(model, cell)
+    cell.kept = False
     del cell.mail[0]
     cell.state = taken.state
     if taken.status is not None:
@@ -145,10 +152,12 @@ def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, seq: int) -> Reco
         cell.keys = []
     if cell.mail:
         model.ready(cell)
-    else:
+    model_pins.left_by_step(model, cell, under, fits=fits)
+    if not cell.mail:
         model.drop_if_gone(cell)
     return without_nothing(
-        kind="step", status=status, events=emitted, abandoned=abandoned,
+        kind="step", status=status, fits=model.manifest_seq if fits else None, events=emitted,
+        abandoned=abandoned,
         intents=[_asked(model, each) for each in taken.intents],
         state=None if taken.state is None else model.slot(taken.state),
         ann=None if taken.ann is None else model.slot(taken.ann),
@@ -172,7 +181,7 @@ def _remember(
 
 
 def envelope(model: Model, cell: Cell, mail: Mail) -> bytes:
-    manifest, (workflow, key) = model.now, cell.id
+    manifest, (workflow, key) = model_pins.own(model, cell), cell.id
     node = manifest.workflows[workflow]
     value = cbor(_delivered(manifest, workflow, mail))
     event: Record = {"schema": node["event"], "value": value}
@@ -330,7 +339,7 @@ def _shape(value: Any, /, *needed: str, **fields: type) -> None:
 
 def _take(model: Model, cell: Cell, mail: Mail, out: Record) -> Taken:
     """Check an output in the order of K-35."""
-    manifest, workflow = model.now, cell.id[0]
+    manifest, workflow = model_pins.own(model, cell), cell.id[0]
     node, limits = manifest.workflows[workflow], manifest.step_limits[workflow]
     taken = Taken(out.get("state"), out.get("status"), None)
     try:
@@ -379,6 +388,8 @@ def _event(
     claim = event.get("key")
     if claim is not None and any(key not in (b"", claim) for _, key in targets):
         raise Fault("key_invalid")
+    if not all(model_pins.takes_event(model, id, schema, data) for id in targets):
+        raise Fault("event_invalid")
     if targets and mail.depth + 1 > manifest.limits["cascade_depth"]:
         raise Fault("cascade_too_deep")
     to, over = model.place(targets, room)
@@ -399,8 +410,8 @@ def _intent(
     model: Model, cell: Cell, request: Record, index: int, asked: dict[str, bytes]
 ) -> Intent:
     manifest, (workflow, instance) = model.now, cell.id
-    name = request["effect"]
-    if name not in manifest.workflows[workflow]["effects_emitted"]:
+    mine, name = model_pins.own(model, cell), request["effect"]
+    if name not in mine.workflows[workflow]["effects_emitted"] or name not in manifest.effects:
         raise Fault("effect_undeclared")
     node = manifest.effects[name]
     try:
@@ -416,7 +427,7 @@ def _intent(
         known = dict(model.world_keys if is_worlds else cell.keys)
         if asked.setdefault(same, known.get(same, hashed)) != hashed:
             raise Fault("idempotency_conflict")
-    of_workflow = manifest.definition_hash("defworkflow", workflow)
+    of_workflow = mine.definition_hash("defworkflow", workflow)
     of_effect = manifest.definition_hash("defeffect", name)
     identity = digest(
         "aos/intent/1", model.world, workflow, of_workflow, instance, model.seq, index, name,

@@ -1,6 +1,6 @@
 """Bugs put into the core and the host on purpose: the simulator must find each within a few seeds.
 
-    python -m tests.sim.mutants     which check finds which bug, and at what seed
+    python -m tests.sim.mutants [WORD...]   which check finds which bug, and at what seed
 
 A bug is a patch of one function. Those marked ``alone`` must also be found by the checker, which
 reads only frames and what people outside were told, with no model beside the kernel.
@@ -8,6 +8,7 @@ reads only frames and what people outside were told, with no model beside the ke
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -27,13 +28,14 @@ from aos.core import (
     step,
 )
 from aos.core.answers import Refusal, Rule
+from aos.core.cell import Cell, Mail, OpenIntent, ReceiptMail
 from aos.core.kernel import Kernel, Sealed
 from aos.core.records import Attempt, CellId, Receipt, Record
-from aos.core.state import Cell, Mail, OpenIntent, ReceiptMail, State
+from aos.core.state import State
 from aos.host.pipeline import Pipeline
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, parse_hash
-from tests.sim import ends, threads
+from tests.sim import ends, mutants_pins, mutants_snapshot, threads
 from tests.sim.failure import SimFailure
 from tests.sim.trace import say
 
@@ -56,7 +58,7 @@ def _another_cell(patch: Patch) -> None:
 
     def deliver(state: State, cell: Cell, mail: Mail) -> None:
         if isinstance(mail, ReceiptMail):
-            cell = next(reversed(state.cells.values()))
+            *_, cell = state.cells.values()
         real(state, cell, mail)
 
     patch.setattr(fold, "_deliver", deliver)
@@ -298,7 +300,7 @@ def _retry_drops_the_rest(patch: Patch) -> None:
 
 
 def _any_manifest_time(patch: Patch) -> None:
-    patch.setattr(admit, "blockers", lambda _: ())
+    patch.setattr(admit, "blockers", lambda *_, **__: ())
 
 
 def _lost_forgotten(patch: Patch) -> None:
@@ -345,6 +347,8 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("a retry drops the mail behind", _retry_drops_the_rest, alone=True),
     Mutant("a manifest comes in at any time", _any_manifest_time, alone=True),
     Mutant("the store hears of no settlement", _lost_forgotten),
+    *(Mutant(name, put) for name, put in mutants_snapshot.MUTANTS),
+    *(Mutant(name, put) for name, put in mutants_pins.MUTANTS),
 )
 
 
@@ -368,8 +372,10 @@ def found(
 def main() -> None:
     with ends.manifests_read_once():
         for mutant in MUTANTS:
+            if not all(word in mutant.name for word in sys.argv[1:]):
+                continue
             for foretold in (True, False):
-                if mutant.threaded and not foretold:
+                if not foretold and not mutant.alone:
                     continue
                 came = found(mutant, foretold=foretold)
                 how = "NOT FOUND" if came is None else f"seed {came[0]}: {str(came[1])[:110]!r}"

@@ -7,7 +7,7 @@ small enough to be hit, and executors whose keys come, retire and are revoked be
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -73,6 +73,7 @@ class Flow:
     explicit: bool
     is_wide: bool
     trouble: float
+    in_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,7 @@ class Plans:
             flows.pop(whim.randrange(len(flows)))
         if version > 1 and whim.random() < 0.1:
             flows = [Flow(**{**each.__dict__, "effects": ()}) for each in flows]
+        flows = [replace(each, in_place=self._in_place(each.name, version)) for each in flows]
         nodes, events = _nodes(self.seed, flows, self._chance("types", version))
         signers, manifest = self._executors(version, flows)
         loaded = air(
@@ -153,6 +155,9 @@ class Plans:
         executors = (loaded.effective.executors or {}).values()
         revoked = frozenset(key for each in executors for key in each.revoked_keys)
         return Plan(self.seed, version, loaded, tuple(flows), events, signers, revoked)
+
+    def _in_place(self, flow: str, version: int) -> bool:
+        return version > 1 and random.Random(f"{self.seed} {flow} {version}").random() < 0.2
 
     # Who may sign. The shop's key goes from one generation to the next between versions.
 
@@ -311,6 +316,8 @@ def _flow_nodes(flow: Flow) -> list[dict[str, object]]:
         variant |= {tag_of(name): {"ref": name} for name in flow.takes}
         nodes.append(schema(flow.event, {"variant": variant}))
     more: dict[str, object] = {}
+    if flow.in_place:
+        more["upgrade"] = "in_place"
     if flow.key is not None:
         more["key_schema"] = {"text": "s/KeyText@1", "nat": "s/KeyNat@1"}[flow.key]
     if flow.annotations:
@@ -362,7 +369,7 @@ def _limits(chance: random.Random) -> dict[str, dict[str, int]]:
         "instance_intents": some(2, 4, 6, None, None),
         "open_intents": some(5, 10, 20, None, None),
         "dedup_ns": some(SECOND, 3 * SECOND, None),
-        "dedup_rows": some(1, 2, 4, None),
+        "dedup_rows": some(1, 2, 4, 12, None),
         "instance_keys": some(1, 2, None),
         "abandoned_intents": some(1, 2, 5, None),
         "stream_bytes": some(5, 16, 2000, None, None, None),

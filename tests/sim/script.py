@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
+from aos.core.snapshot_load import parts
+from aos.core.version import is_pinned
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import content_hash, hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY
@@ -46,7 +48,7 @@ def script_of(seed: int) -> list[Command]:
         "send": 20, "step": 26, "settle": 18, "again": 5, "stream": 7, "attempt": 8, "seal": 6,
         "commit": 12, "retry": 5, "cancel": 1, "erase": 2, "control": 1, "apply": 1.5, "crash": 0.8,
         "batch": 5, "rotate": 2, "reap": 2, "no_room": 0.5, "lost": 0.4, "kept": 0.4, "stop": 0.6,
-        "nonsense": 1,
+        "nonsense": 1, "snapshot": 7,
     }  # fmt: skip
     weights = [weight * chance.choice([0.3, 1, 1, 2]) for weight in usual.values()]
     kinds = chance.choices(list(usual), weights, k=chance.choice([15, 30, 50, 80, 120]))
@@ -85,7 +87,7 @@ def _event(world: SimWorld, chance: Chance) -> Given:
         key = plain(intent.cell[1]) if intent.cell[1] else None
         event = {str: "s/A@1", int: "s/N@1"}.get(type(key), event)
         value = some_event(plan, event, chance, ref)
-        if type(key) in (str, int):
+        if type(key) in (str, int) and chance.random() < 0.75:
             value["k"] = key
     data = cbor(value)
     if chance.random() < 0.08:
@@ -98,8 +100,10 @@ def _event(world: SimWorld, chance: Chance) -> Given:
                 ("s/V@1", cbor({"$tag": "Right", "$value": {"n": 1}})),
             ]
         )  # fmt: skip
+    another = f"n{chance.randrange(1000)}"
     submission = chance.choices(
-        [None, *"pqrs", "", "x" * 257, "é" * 128, "\ud800"], [12, 2, 2, 2, 2, 0.2, 0.2, 0.2, 0.2]
+        [None, *"pqrs", another, "", "x" * 257, "é" * 128, "\ud800"],
+        [9, 2, 2, 2, 2, 6, 0.2, 0.2, 0.2, 0.2],
     )[0]
     if submission in ("p", "q"):
         # So that the same id often comes with the same event.
@@ -455,6 +459,9 @@ def _control(world: SimWorld, chance: Chance, action: str, **about: Any) -> None
 def retry(world: SimWorld, chance: Chance) -> None:
     """Mostly of instances that a fault has failed."""
     cells = list(world.state.cells.values())
+    pinned = [each.id for each in cells if is_pinned(world.state, each)]
+    if pinned and chance.random() < 0.3:
+        _control(world, chance, "unpin", cell=chance.choice([*pinned, cells[0].id]))
     failed = [each.id for each in cells if each.fault is not None]
     if not failed and chance.random() < 0.8:
         return
@@ -473,8 +480,12 @@ def cancel(world: SimWorld, chance: Chance) -> None:
 
 
 def erase(world: SimWorld, chance: Chance) -> None:
-    """Any long value that there ever was: states, events, payloads, manifests."""
+    """Any long value that there ever was: states, events, payloads, manifests; and what the newest
+    snapshot is made of."""
     some = [*world.history.values, content_hash(b"another")]
+    last = world.store.snapshot_before()
+    if last is not None and chance.random() < 0.2:
+        some = sorted(parts(last.document, world.store.blob))
     modules = world.plans[max(1, world.version)].loaded.modules
     _control(world, chance, "erase", value=chance.choice([*some, *some, *modules]))
 
@@ -489,14 +500,15 @@ def control(world: SimWorld, chance: Chance) -> None:
 def apply(world: SimWorld, chance: Chance) -> None:
     """A manifest: the next version mostly, at rest mostly."""
     version = world.version % VERSIONS + 1
-    if world.version and chance.random() < 0.7:
+    pins = bool(world.version) and chance.random() < 0.4
+    if world.version and not pins and chance.random() < 0.7:
         _come_to_rest(world, chance)
     if world.version and chance.random() < 0.15:
         version = chance.randint(1, VERSIONS)
-    _apply(world, chance, version)
+    _apply(world, chance, version, pins=pins)
 
 
-def _apply(world: SimWorld, chance: Chance, version: int) -> None:
+def _apply(world: SimWorld, chance: Chance, version: int, *, pins: bool = False) -> None:
     plan = world.plans[version]
     world.modules.add(plan)
     serial = world.state.serial
@@ -507,7 +519,17 @@ def _apply(world: SimWorld, chance: Chance, version: int) -> None:
             {"document": cbor({"semantics": 1})}, {"document": b""},
         ]  # fmt: skip
         given |= chance.choice(wrong)
-    message = cbor(["aos/apply/1", world.id, given["serial"], content_hash(given["document"])])
+    gone: set[str] = set(world.state.effective.workflows) if world.version else set()
+    gone -= set(plan.loaded.effective.workflows)
+    if gone and chance.random() < 0.9:
+        given["leaves"] = tuple(sorted(gone))
+    if pins:
+        given["mode"] = "pin"
+    signed: list[Any] = [world.id, given["serial"], content_hash(given["document"])]
+    message = cbor(["aos/apply/1", *signed])
+    if "leaves" in given or "mode" in given:
+        more = [given.get("mode", "strict"), list(given.get("leaves", ()))]
+        message = cbor(["aos/apply/2", *signed, *more])
     given["signature"] = OPERATOR_KEY.sign(message).signature
     if world.version and chance.random() < 0.03:
         given["signature"] = bytes(64)
@@ -616,11 +638,26 @@ def kept(world: SimWorld, chance: Chance) -> None:
     world.commit("kept")
 
 
+def snapshot(world: SimWorld, chance: Chance) -> None:
+    """A host makes one, or goes on with the one that it makes: some of the way, or all of it."""
+    if chance.random() < 0.4:
+        _flush(world)
+    world.snapshot(chance)
+    if chance.random() < 0.5:
+        _flush(world)
+    # One that failed before it and goes on after it.
+    for cell in [each for each in world.state.cells.values() if each.fault is not None]:
+        if chance.random() < 0.4:
+            _control(world, chance, chance.choice(["retry", "skip", "skip"]), cell=cell.id)
+
+
 def nonsense(world: SimWorld, chance: Chance) -> None:
     """Bytes of one kind where another belongs."""
     intents = [*world.state.intents, *world.state.abandoned, content_hash(b"another")]
     intent = chance.choice(intents)
-    match chance.randrange(3):
+    match chance.randrange(4):
+        case 3:
+            _old_snapshot(world, chance)
         case 0:
             _attempt(
                 world, intent, chance.choice([0, 1, 2, 2**32]), chance.choice(["begun", "thought"])
@@ -633,10 +670,21 @@ def nonsense(world: SimWorld, chance: Chance) -> None:
                 world.submit("receipt", {**chance.choice(known), "intent": intent})
 
 
+def _old_snapshot(world: SimWorld, chance: Chance) -> None:
+    """Of the same place as the last or of an older one, or of one that is not there yet."""
+    last = world.state.snapshot
+    some = [(0, bytes(32)), (world.state.next_seq + 10**6, bytes(32))]
+    if last is not None:
+        some += [(last.at, last.document), (last.at, bytes(32)), (last.at - 1, last.document)]
+    at, document = chance.choice(some)
+    world.submit("snapshot", {"at": at, "frame": bytes(32), "document": document, "size": 1})
+
+
 _DO: Final[dict[str, Callable[[SimWorld, Chance], None]]] = {
     each.__name__: each
     for each in (
         send, settle, batch, again, stream, attempt, reap, retry, cancel, erase, control, apply,
         rotate, step, seal, commit, flush, crash, stop, no_room, lost, kept, nonsense,
+        snapshot,
     )
 }  # fmt: skip

@@ -8,15 +8,19 @@ Whoever plays reads the world as a reader does: from what is durable.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from aos.core.answers import Admitted, Answer, Refusal, Rule
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.cell import OpenIntent
 from aos.core.frame import Head
-from aos.core.state import OpenIntent, State
+from aos.core.snapshot import take
+from aos.core.snapshot_load import layers
+from aos.core.state import State
 from aos.errors import AosError, Unavailable
 from aos.host import pipeline
 from aos.host.engine import Engine, Published
@@ -25,7 +29,7 @@ from aos.host.stamps import Sources
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash
 from tests.memory_world import START_NS, WORLD_KEY
-from tests.sim import ends, model_follow, script
+from tests.sim import ends, making, model_follow, script
 from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
 from tests.sim.model import Given, Told
@@ -70,6 +74,8 @@ class ThreadedWorld(SimWorld):
         self.problems: list[str] = []
         self.unknown: list[bytes] = []
         """Intents of receipts that were told that nobody knows of it."""
+        self.making = None
+        self.maker: threading.Thread | None = None
         self._begin()
         self._open()
 
@@ -81,6 +87,7 @@ class ThreadedWorld(SimWorld):
         self.tasks: dict[bytes, Task] = {}
         self.lost: list[bytes] = []
         self.stopped = threading.Event()
+        making.fill(state, making.KEPT[self.seed % 4])
         left = [each for each in state.intents.values() if each.effect.name not in KERNEL_EFFECTS]
         self._publish(left)
         self.engine = Engine(
@@ -205,9 +212,41 @@ class ThreadedWorld(SimWorld):
 
     def _end(self) -> None:
         self.store.gate.set()
-        try:
+        with contextlib.suppress(AosError):
             self.engine.stop()
-        except AosError:
+        if self.maker is not None:
+            self.maker.join(WAIT_S)
+
+    def snapshot(self, chance: random.Random) -> None:
+        """Make one beside everything else, if none is in the making."""
+        if self.maker is None or not self.maker.is_alive():
+            self.maker = threading.Thread(
+                target=self._make, args=(self.engine, chance.randint(0, 3)), daemon=True
+            )
+            self.maker.start()
+
+    def _make(self, engine: Engine, kept: int) -> None:
+        """What ``host.snapshots`` does, without a child process."""
+        try:
+            state = restore(self.store, self.id)
+            making.fill(state, kept)
+            blobs: dict[Hash, bytes] = {}
+            taken = take(state, making.putting(blobs))
+            listed = list(blobs.items())
+            for at in range(0, len(listed), 3):
+                engine.keep(dict(listed[at : at + 3])).result(WAIT_S)
+            given = {
+                "at": taken.at, "frame": taken.frame, "document": taken.document,
+                "size": taken.size,
+            }  # fmt: skip
+            future = engine.submit([input_of("snapshot", given)])
+            (answer,) = future.result(WAIT_S)
+            self._answered("snapshot", given, future)
+            if not isinstance(answer, Admitted | Duplicate):
+                self.problems.append(f"the snapshot after record {taken.at}: {answer}")
+            engine.rebase(layers(taken.document, engine.read))
+        except (Unavailable, AosError):
+            # The world ended meanwhile. What was put belongs to nothing.
             return
 
     def settle_down(self) -> None:
@@ -229,7 +268,7 @@ def simulate(seed: int, commands: list[Command] | None = None) -> None:
     script.know_keys(seed)
     pipeline_pause, pipeline.RETRY_FIRST_S = pipeline.RETRY_FIRST_S, 0.001  # type: ignore[misc]  # no test waits
     try:
-        with ends.as_failures():
+        with ends.as_failures(), making.small_layers(seed):
             world = ThreadedWorld(seed)
             try:
                 script.play(world, given)

@@ -12,6 +12,7 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
     def data(slot: Any) -> bytes | None:
         return None if slot is None else slot_bytes(slot, blobs.__getitem__)
 
+    s = state.snapshot
     return {
         "clock": state.clock_ns,
         "seq": state.next_seq,
@@ -19,6 +20,7 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         "manifest": (state.manifest and state.manifest.hash, state.manifest_seq),
         "revoked": sorted(state.revoked),
         "pinned": sorted(state.pinned),
+        "snapshot": None if s is None else (s.seq, s.at, s.document),
         "ring": list(state.ring),
         "owed": [(o.intent, o.why.value, o.root.seq, o.depth, o.canceled) for o in state.owed],
         "open": [
@@ -35,6 +37,11 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         },
         "submissions": [(name, s.seq, s.at_ns) for name, s in state.submissions.items()],
         "world_keys": list(state.world_keys.items()),
+        "counts": {
+            name: (shelf.count, shelf.undeclared)
+            for name, shelf in state.cells.shelves.items()
+            if shelf.count
+        },
         "cells": [
             {
                 "id": c.id, "state": data(c.state), "declared": c.declared, "status": c.status,
@@ -45,6 +52,6 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
                     (m.entry, m.root.seq, m.root.stamp.ns, m.root.steps, m.depth) for m in c.mailbox
                 ],
             }
-            for c in state.cells.values()
+            for c in sorted(state.cells.values(), key=lambda cell: cell.id)
         ],
     }  # fmt: skip

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.cell import OpenIntent
 from aos.core.frame import NO_FRAME, Frame, Head
 from aos.core.inputs import (
     AttemptInput,
@@ -25,12 +26,13 @@ from aos.core.inputs import (
     Input,
     ManifestInput,
     ReceiptInput,
+    SnapshotInput,
     StartInput,
     StreamInput,
 )
 from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
 from aos.core.records import Batch, CellId, KernelReceipt, Stamp
-from aos.core.state import OpenIntent, State
+from aos.core.state import State
 from aos.errors import AosError
 from aos.host.restore import restore
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -38,7 +40,7 @@ from aos.store.errors import CommitFailed, NoRoom
 from aos.store.memory_store import MemoryStore
 from aos.values.digests import Hash, content_hash
 from tests.memory_world import OPERATOR, START_NS, WORLD_KEY
-from tests.sim import model_follow
+from tests.sim import making, model_follow
 from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
 from tests.sim.model import Given, Marks, Model, Record, Told
@@ -69,6 +71,10 @@ class SimStore(MemoryStore):
         super().append(group, head, **more)
         if how == "kept":
             raise CommitFailed("durable, but nobody heard of it")
+
+    def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
+        self.seen.update(blobs.items())
+        super().put_blobs(blobs)
 
 
 @dataclass
@@ -151,6 +157,10 @@ class SimWorld:
     def _restart(self) -> None:
         """Fold what is durable, publish what is open; whatever was not durable is gone."""
         state = restore(self.store, self.id)
+        if self.checks and self.store.snapshot_before() is not None:
+            making.check_restart(self, state, "after a restart")
+        making.fill(state, making.KEPT[self.seed % 4])
+        self.making: making.Making | None = None
         self.kernel = Kernel(state, runner=self.modules if self.runs else None, read=self._read)
         self.waiting: list[Waiting] = []
         self.telling: list[tuple[str, Given, Told]] = []
@@ -337,11 +347,11 @@ class SimWorld:
         sealed = self.kernel.seal(self.chance.randbytes(32))
         if sealed is None and not self.telling:
             return
+        self.waiting.append(Waiting(sealed, self.telling))
+        self.telling = []
         if self.checks and sealed is not None:
             self._compare_sealed(sealed, model_follow.sealed(self.model))
             self._compare_states(f"after frame {sealed.frame.header.first}")
-        self.waiting.append(Waiting(sealed, self.telling))
-        self.telling = []
 
     def _compare_sealed(self, sealed: Sealed, marks: Marks) -> None:
         over = {*marks.settled, *marks.abandoned}
@@ -388,6 +398,9 @@ class SimWorld:
         self.has_room = True
         group, self.waiting = self.waiting, []
         self._durable(group)
+        is_whole = self.kernel.pending_records == 0 and self.store.snapshot_before() is not None
+        if self.checks and is_whole:
+            making.check_restart(self, self.kernel.state, "of the kernel after a commit")
 
     def _durable(self, group: list[Waiting]) -> None:
         """Publish and tell, in this order (H-21, H-31)."""
@@ -416,10 +429,20 @@ class SimWorld:
         if told[0] != "admitted":
             return
         self.history.acknowledged.append((kind, given, told[1]))
+        if kind == "snapshot":
+            making.told(self, given)
         task = self.tasks.get(given["intent"]) if kind == "attempt" else None
         if task is not None and given["phase"] == "begun":
             task.attempt, task.began = given["attempt"], True
             self._run(task)
+
+    def snapshot(self, chance: random.Random) -> None:
+        """Make a snapshot, or go on with the one in the making, some of the way or all of it."""
+        if self.making is None:
+            self.making = making.begin(self, chance)
+        for _ in range(chance.choice([0, 1, 2, 6])):
+            if self.making is not None:
+                making.go_on(self, self.making, chance)
 
     def settle_down(self) -> None:
         """Let it come to rest and make everything durable."""
@@ -475,8 +498,14 @@ def told_of(kind: str, answer: Answer) -> Told:
             return ("admitted", seq, outcome) if kind == "receipt" else ("admitted", seq)
         case Duplicate(seq=seq):
             return ("duplicate", seq)
+        case Refusal(rule=Rule.MANIFEST_DOES_NOT_FIT, blockers=blockers):
+            misfits = sorted((each.kind, each.cell) for each in blockers)
+            return ("refused", answer.rule.value, misfits)
         case Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, blockers=blockers):
             found: list[tuple[str, CellId]] = [(each.kind, each.cell) for each in blockers]
+            unfinished = sum(kind == "instance_is_not_terminal" for kind, _ in found)
+            # In which order instances come is nobody's promise.
+            found[:unfinished] = sorted(found[:unfinished])
             return ("refused", "world_is_not_quiescent", found)
         case Refusal(rule=rule):
             return ("refused", rule.value)
@@ -498,5 +527,7 @@ def input_of(kind: str, given: Given) -> Input:
             return ControlInput(**given)
         case "manifest":
             return ManifestInput(**given)
+        case "snapshot":
+            return SnapshotInput(**given)
         case _:
             return StartInput(host=tuple(sorted(given["host"].items())))

@@ -26,6 +26,7 @@ from aos.core.records import (
     slot,
     to_bytes,
 )
+from aos.core.state import Mark
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
 from aos.store.store import Sealed
@@ -72,6 +73,7 @@ class Made:
     abandoned: tuple[Hash, ...]
     submissions: tuple[Submitted, ...]
     erased: tuple[Hash, ...] = ()
+    snapshots: tuple[Mark, ...] = ()
 
 
 def bytes_for(what: str, seq: int, size: int) -> bytes:

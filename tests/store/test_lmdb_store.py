@@ -16,7 +16,7 @@ import pytest
 
 from aos.core.frame import Tip, follow, seal
 from aos.errors import Damage, Erased, Refused, Unavailable
-from aos.store import first_look, lmdb_store, shared
+from aos.store import first_look, lmdb_rows, lmdb_store, shared
 from aos.store.errors import CommitFailed
 from aos.store.first_look import structure_problems
 from aos.store.lmdb_store import LmdbStore
@@ -216,7 +216,7 @@ def test_no_transaction_is_open_between_two_frames(
 ) -> None:
     """ST-6: whoever stops in the middle keeps no pages from being used again."""
     monkeypatch.setattr(lmdb_store, "SLICE_FRAMES", 4)
-    monkeypatch.setattr(lmdb_store, "SLICE_ROWS", 4)
+    monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
         for n in range(20):
@@ -238,7 +238,7 @@ def test_a_slice_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lmdb_store, "SLICE_BYTES", 3000)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 10, value=bytes(1000))
-        assert len(store._slice(2, 11)) == 3
+        assert len(store._slice(2, 11)[0]) == 3
         assert list(store.frames()) == journal.frames
 
 
@@ -473,7 +473,7 @@ def test_rows_that_are_out_of_order_are_damage_and_no_endless_scan(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-17: where a page stands in two places a scan would meet the same rows again and again."""
-    monkeypatch.setattr(lmdb_store, "SLICE_ROWS", 4)
+    monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
         for n in range(10):

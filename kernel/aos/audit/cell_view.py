@@ -9,11 +9,13 @@ from aos.audit.diagnosis import ADVICE, command_words, diagnose, retry_words
 from aos.audit.intent_view import open_row
 from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.record_view import Document, fault_document
+from aos.audit.version_view import version
 from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
+from aos.core.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.faults import Fault
 from aos.core.records import CellId
-from aos.core.state import Cell, EventMail, Mail, ReceiptMail
+from aos.core.version import workflow_of
 from aos.errors import BadUsage, sentence
 from aos.values.digests import Hash, hash_text
 
@@ -32,16 +34,16 @@ def cells(
 ) -> Document:
     """Cells by workflow, then key (A-63)."""
     check_word("cell status", status, CELL_STATUSES)
-    name = None if workflow is None else find_workflow(view.state, workflow)
-    found = [
-        cell
-        for cell in view.state.cells.values()
-        if (name is None or cell.id[0] == name)
-        and (status is None or cell.status == status)
+    listed = view.state.cells
+    every = listed.values() if workflow is None else listed.of(find_workflow(view.state, workflow))
+    # Only what they are called is kept of them: there may be a million.
+    found = sorted(
+        cell.id
+        for cell in every
+        if (status is None or cell.status == status)
         and (key_prefix is None or _key_begins(view, cell.id, cell.workflow_hash, key_prefix))
-    ]
-    found.sort(key=lambda cell: cell.id)
-    return page("cells", found, limit, offset, partial(_cell_row, view))
+    )
+    return page("cells", found, limit, offset, lambda each: _cell_row(view, listed[each]))
 
 
 def _key_begins(view: View, id: CellId, workflow_hash: Hash, prefix: str) -> bool:
@@ -68,6 +70,7 @@ def _cell_row(view: View, cell: Cell) -> Document:
         "last_record": cell.last_seq,
         "last_active_ns": cell.last_active_ns,
         "state_size": size,
+        "version": version(view.state, cell),
     }
 
 
@@ -102,8 +105,10 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
 def _state(view: View, cell: Cell) -> object:
     if cell.state is None:
         return None
-    manifest = view.manifests.with_workflow(cell.id[0], cell.workflow_hash)
-    workflow = manifest.workflows[cell.id[0]] if manifest else None
+    workflow = workflow_of(view.state, cell)
+    if workflow is None:
+        manifest = view.manifests.with_workflow(cell.id[0], cell.workflow_hash)
+        workflow = manifest.workflows[cell.id[0]] if manifest else None
     return view.whole.value(workflow.state if workflow else None, cell.state)
 
 
@@ -144,7 +149,7 @@ def faults(
     name = None if workflow is None else find_workflow(view.state, workflow)
     found = [
         cell
-        for cell in view.state.cells.values()
+        for cell in view.state.cells.active.values()
         if cell.fault is not None
         and (name is None or cell.id[0] == name)
         and (kind is None or cell.fault.kind.value == kind)

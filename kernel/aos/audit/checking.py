@@ -14,7 +14,7 @@ from typing import Final
 from aos.audit.findings import Kind
 from aos.core.authority import Executors
 from aos.core.frame import is_signed
-from aos.core.records import Genesis
+from aos.core.records import Fork, Genesis
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
@@ -50,16 +50,18 @@ class Counts:
 class Checking:
     """``later`` makes an ``Add`` for the record at hand that may be used once others are looked at.
 
-    ``revoked`` are all keys that the manifests so far have revoked; ``clock_ns`` is the journal
-    clock.
+    ``genesis`` is the record that this world begins with: its genesis, or the last fork.
+    ``revoked`` are all keys that the manifests so far have revoked, ``manifests`` these by the
+    record that put each in force; ``clock_ns`` is the journal clock.
     """
 
     world: Hash
     add: Add
     later: Callable[[], Add]
     counts: Counts = field(default_factory=Counts)
-    genesis: Genesis | None = None
+    genesis: Genesis | Fork | None = None
     effective: Effective | None = None
+    manifests: dict[int, Effective] = field(default_factory=dict)
     revoked: frozenset[bytes] = frozenset()
     clock_ns: int = 0
     _is_signed: Callable[[bytes, bytes, bytes], bool] = field(

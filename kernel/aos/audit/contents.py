@@ -6,6 +6,7 @@ means for the state is the fold's; whether it had to come out so is replay's.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -14,17 +15,22 @@ from aos.audit.findings import Kind
 from aos.audit.open_work import OpenWork
 from aos.audit.recorded_values import RecordedValues
 from aos.core.authority import back_from_revocation, is_misnamed, revoked_by
+from aos.core.fork import fork_world, is_fork_signed
 from aos.core.inputs import (
     CANCEL,
+    CANCEL_OPEN,
     ERASE,
     RETRY,
     SEMANTICS,
     SKIP,
+    STRICT,
+    UNPIN,
     GenesisInput,
     ManifestInput,
     control_message,
     world_id,
 )
+from aos.core.migration import migrated_blobs
 from aos.core.ports import BlobReader
 from aos.core.records import (
     Attempt,
@@ -33,15 +39,20 @@ from aos.core.records import (
     Emitted,
     Event,
     Faulted,
+    Fork,
     Genesis,
     KernelReceipt,
     Manifest,
+    Migrated,
     Receipt,
     Record,
+    Snapshot,
     Start,
     Step,
     Stream,
 )
+from aos.core.state import State
+from aos.core.version import manifest_under
 from aos.errors import Damage, sentence
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.keys import key_text
@@ -63,8 +74,17 @@ class Contents:
         return self._checking.counts
 
     @property
-    def genesis(self) -> Genesis | None:
+    def genesis(self) -> Genesis | Fork | None:
+        """The record that the world begins with: its genesis, or the last fork."""
         return self._checking.genesis
+
+    @property
+    def world(self) -> Hash:
+        return self._checking.world
+
+    def enter(self, world: Hash) -> None:
+        """Go on as another world, though no record that can be read says so."""
+        self._checking.world = world
 
     @property
     def blobs_read(self) -> int:
@@ -74,6 +94,31 @@ class Contents:
     def finish(self) -> None:
         """The last record was checked: say what only then is known."""
         self._values.finish()
+
+    def go_on(self, genesis: Genesis | Fork, state: State | None) -> None:
+        """Begin with what a world was, instead of the records that made it so; None where that
+        cannot be read."""
+        if isinstance(genesis, Fork):
+            self._checking.genesis = genesis
+            self.counts.signatures += 1
+            if not is_fork_signed(genesis):
+                self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+        else:
+            self.check(genesis)
+        if state is None:
+            return
+        checking = self._checking
+        checking.effective, checking.revoked = state.manifest, state.revoked
+        for era in state.eras.all:
+            # One that cannot be read is told where a record names it.
+            with contextlib.suppress(Damage):
+                checking.manifests[era.seq] = manifest_under(state, era.seq)
+        checking.clock_ns = state.clock_ns
+        self._work.go_on(state)
+
+    def erased_since(self, command: Control) -> None:
+        """Take a command from behind the end: it says why a value is missing."""
+        self._control(command)
 
     def check(self, record: Record) -> None:
         if isinstance(record, Genesis) != (record.seq == 1):
@@ -107,13 +152,15 @@ class Contents:
             case Faulted():
                 counts.steps += 1
                 counts.faults += 1
-                self._workflow(record.cell)
+                self._workflow(record.cell, record.under)
             case Manifest():
                 counts.manifests += 1
                 self._manifest(record)
             case Genesis() if self.genesis is None:
                 self._genesis(record)
-            case Genesis() | Start():
+            case Fork():
+                self._fork(record)
+            case Genesis() | Start() | Snapshot():
                 pass
 
     def _clock(self, stamp_ns: int) -> None:
@@ -144,10 +191,37 @@ class Contents:
                 ),
             )
 
+    def _fork(self, record: Fork) -> None:
+        checking = self._checking
+        self.counts.signatures += 1
+        if not is_fork_signed(record):
+            self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+        if (record.parent, record.at) != (checking.world, record.seq - 1):
+            self._add(
+                Kind.IDENTITY_WRONG,
+                sentence(
+                    "it is a fork of another world, or from another place",
+                    expected=f"{hash_text(checking.world)} after record {record.seq - 1}",
+                    found=f"{hash_text(record.parent)} after record {record.at}",
+                ),
+            )
+        checking.world = fork_world(record)
+        checking.genesis = record
+        if record.open_work == CANCEL_OPEN:
+            self._work.cancel_all(record.seq)
+        for value in record.erased:
+            self._values.erase(value)
+
     # What operators say.
 
     def _manifest(self, record: Manifest) -> None:
-        message = ManifestInput.message(self._checking.world, record.serial, record.document.hash)
+        message = ManifestInput.message(
+            self._checking.world,
+            record.serial,
+            record.document.hash,
+            mode=record.mode or STRICT,
+            leaves=record.leaves,
+        )
         self._operator(record, message)
         self._checking.effective = None
         document = self._values.pinned(record.document.hash, size=record.document.size)
@@ -159,10 +233,21 @@ class Contents:
             self._add(Kind.MANIFEST_INVALID, str(problem))
             return
         self._checking.effective = effective
+        self._checking.manifests[record.seq] = effective
         self._keys(effective)
         for module in effective.modules.values():
             self.counts.modules += 1
             self._values.pinned(module.hash, f"module {module.name}: ")
+        for each in record.migrated:
+            self._migrated(each)
+
+    def _migrated(self, migrated: Migrated) -> None:
+        """Every blob of what a migration made, by its hash."""
+        try:
+            for hash, what in migrated_blobs(migrated, self._values.read):
+                self._values.needed(hash, f"{what} that was migrated: ")
+        except Damage as problem:
+            self._add(Kind.BLOB_DAMAGED, f"cells that were migrated cannot be read: {problem}")
 
     def _keys(self, effective: Effective) -> None:
         """The world's own key and the name ``node`` stand together, or not at all; and no key comes
@@ -234,7 +319,7 @@ class Contents:
         self._values.normal(schema, event.value, where)
 
     def _step(self, record: Step) -> None:
-        workflow = self._workflow(record.cell)
+        workflow = self._workflow(record.cell, record.under)
         if record.state is not None:
             self._values.normal(workflow.state if workflow else None, record.state, "state")
         if record.ann is not None:
@@ -244,10 +329,14 @@ class Contents:
         for index, intent in enumerate(record.intents):
             self._work.open(record, index, intent, workflow)
 
-    def _workflow(self, cell: CellId) -> Workflow | None:
-        """The workflow of a cell; None, and a finding, when the manifest in force has none."""
-        effective = self._checking.effective
+    def _workflow(self, cell: CellId, under: int | None) -> Workflow | None:
+        """The workflow of a cell in the manifest that it ran under; None, and a finding, when that
+        has none."""
+        checking = self._checking
+        effective = checking.effective if under is None else checking.manifests.get(under)
         if effective is None:
+            if under is not None:
+                self._add(Kind.VALUE_INVALID, f"no manifest is of record {under}")
             return None
         workflow = effective.workflows.get(cell[0])
         if workflow is None:
@@ -256,6 +345,6 @@ class Contents:
 
 
 _ABOUT: Final[Mapping[str, str]] = {
-    RETRY: "cell", SKIP: "cell", CANCEL: "intent", ERASE: "value",
+    RETRY: "cell", SKIP: "cell", CANCEL: "intent", ERASE: "value", UNPIN: "cell",
 }  # fmt: skip
 """What each command of an operator is about: the one field that it has."""

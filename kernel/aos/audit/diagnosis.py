@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.words import compact, count, short, span_text, time_text
+from aos.core.cell import Cell, OpenIntent
 from aos.core.faults import Fault, FaultKind
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
-from aos.core.state import Cell, Debt, OpenIntent, Owed, State
+from aos.core.state import Debt, Owed, State
 from aos.errors import Damage
 from aos.manifest.builtins import TIMER
 from aos.manifest.names import NODE
@@ -185,6 +186,8 @@ def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: i
     owed = next((each for each in state.owed if each.intent == intent.intent), None)
     if owed is not None:
         return _owed(intent, owed)
+    if state.is_inherited(intent):
+        return _inherited(intent)
     if intent.effect.name == TIMER:
         return _timer(intent, read, now_ns)
     name, since = intent.effect.name, span_text(max(0, now_ns - intent.opened_ns))
@@ -196,6 +199,16 @@ def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: i
         f"for {since}{run}",
         is_stuck=False,
         next=f"{_executor_words(intent, may_repeat)}; or give it up: aos effects cancel {digits}",
+    )
+
+
+def _inherited(intent: OpenIntent) -> Reason:
+    return Reason(
+        kind="effect",
+        text=f"waits for {intent.effect.name} ({short(hash_text(intent.intent), 18)}), which the "
+        "world asked for that this one was forked of: nobody carries it out here",
+        is_stuck=True,
+        next=f"give it up: aos effects cancel {intent.intent.hex()[:INTENT_DIGITS]}",
     )
 
 

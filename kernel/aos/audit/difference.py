@@ -10,7 +10,7 @@ from typing import Any, Final
 from aos.audit.lens import Lens
 from aos.audit.record_view import cell_document, fault_document
 from aos.core.faults import Fault
-from aos.core.records import Batch, Emitted, Intent, Principal, Record, Ref, Stamp
+from aos.core.records import Batch, Emitted, Intent, Migrated, Principal, Record, Ref, Stamp
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.schema import untyped_to_json
 
@@ -82,9 +82,9 @@ class _Showing:
         if name == "params":
             return lens.params(owner.effect, value, seq=seq)
         if name == "state":
-            return lens.state(self.record.cell, value, seq=seq)
+            return lens.state(self.record, value)
         if name == "ann":
-            return lens.annotations(self.record.cell, value, seq=seq)
+            return lens.annotations(self.record, value)
         if name == "payload":
             return lens.payload(owner)
         return _plain(value, lens, seq)
@@ -109,7 +109,7 @@ def _plain(value: Any, lens: Lens, seq: int) -> object:
             return {"hash": hash_text(value.hash), "size": value.size}
         case Stamp():
             return {"ns": value.ns, "entropy": value.entropy.hex()}
-        case Principal() | Emitted() | Intent() | Batch():
+        case Principal() | Emitted() | Intent() | Batch() | Migrated():
             names = (each.name for each in dataclasses.fields(value))
             return {name: _plain(getattr(value, name), lens, seq) for name in names}
         case (str(), bytes()):

@@ -31,7 +31,9 @@ class Kind(enum.Enum):
     MANIFEST_INVALID = "manifest_invalid"
     BLOB_DAMAGED = "blob_damaged"
     HEAD_WRONG = "head_wrong"
+    SNAPSHOT_WRONG = "snapshot_wrong"
     DERIVED_DIFFERS = "derived_differs"
+    BUNDLE_DAMAGED = "bundle_damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class VerifyReport:
     ``stamps_behind`` counts inputs whose clock stood behind the journal's, which is allowed.
     ``seq``, ``frame`` and ``log_root`` are where the journal ends. ``unlisted`` counts findings
     beyond ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the end, so that
-    derived rows were compared.
+    derived rows were compared. ``pruned`` is the last record that was pruned and not looked at, 0
+    where the journal was verified from its genesis.
     """
 
     world: Hash | None
@@ -90,6 +93,7 @@ class VerifyReport:
     rows: int
     stamps_behind: int
     folded: bool
+    pruned: int
     seq: int
     frame: Hash | None
     log_root: Hash | None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from aos.core.inputs import (
+    STRICT,
     AttemptInput,
     ControlInput,
     EventInput,
     Input,
     ManifestInput,
     ReceiptInput,
+    SnapshotInput,
     StartInput,
     StreamInput,
 )
@@ -21,12 +23,15 @@ from aos.core.records import (
     Event,
     Manifest,
     Receipt,
+    Snapshot,
     Start,
     Stream,
     slot_bytes,
 )
 
-RecordedInput: TypeAlias = Start | Manifest | Event | Receipt | Stream | Attempt | Control
+RecordedInput: TypeAlias = (
+    Start | Manifest | Event | Receipt | Stream | Attempt | Snapshot | Control
+)
 """Every record with a stamp but the genesis, which makes a world and enters none."""
 
 
@@ -54,6 +59,13 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 phase=recorded.phase,
                 problem=recorded.problem,
             )
+        case Snapshot():
+            return SnapshotInput(
+                at=recorded.at,
+                frame=recorded.frame,
+                document=recorded.document.hash,
+                size=recorded.document.size,
+            )
         case Control():
             return ControlInput(
                 action=recorded.action,
@@ -70,6 +82,9 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 principal=recorded.principal,
                 serial=recorded.serial,
                 signature=recorded.signature,
+                mode=recorded.mode or STRICT,
+                leaves=recorded.leaves,
+                is_recorded=True,
             )
         case Start():
             return StartInput(host=recorded.host)

@@ -7,10 +7,12 @@ from typing import Final
 
 from aos.audit.diagnosis import open_intent
 from aos.audit.lookup import find_effect, find_intent, find_workflow
+from aos.audit.ports import first_kept
 from aos.audit.record_view import Document, document
 from aos.audit.scan import records_after
 from aos.audit.view import LIMIT, View, check_word, page
 from aos.audit.words import compact
+from aos.core.cell import OpenIntent
 from aos.core.identity import idempotency_key
 from aos.core.records import (
     Attempt,
@@ -21,7 +23,7 @@ from aos.core.records import (
     Stream,
     slot_hash,
 )
-from aos.core.state import OpenIntent
+from aos.errors import Pruned
 from aos.store.rows import IntentRow
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
@@ -74,10 +76,12 @@ def _intents_with(view: View, status: str | None) -> list[tuple[Hash, IntentRow]
             (each.intent, IntentRow(opened_seq=each.seq, index=each.index))
             for each in held.values()
         ]
+    first = first_kept(view.journal)
     found = [
         (intent, row)
         for intent, row in view.journal.intents()
         if row.opened_seq < view.state.next_seq
+        and max(row.opened_seq, row.settled_seq or view.state.next_seq) >= first
         and (status is None or _status(view, intent, row) == status)
     ]
     return sorted(found, key=lambda each: (each[1].opened_seq, each[1].index))
@@ -125,7 +129,10 @@ def open_row(view: View, intent: OpenIntent, status: str) -> Document:
 
 
 def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
-    step = view.records.at(row.opened_seq)
+    try:
+        step = view.records.at(row.opened_seq)
+    except Pruned:
+        return _row_of_pruned(view, intent, row)
     assert isinstance(step, Step), "a row names the step that opened it"
     asked = step.intents[row.index]
     manifest = view.manifests.at(step.seq)
@@ -156,6 +163,30 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
     }
 
 
+def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
+    """Of an intent whose step was pruned, what the receipt says that settled it since."""
+    assert row.settled_seq is not None, "else it is open, or has no row"
+    receipt = view.records.at(row.settled_seq)
+    assert isinstance(receipt, Receipt | KernelReceipt), "a row names what settled it"
+    return {
+        "intent": hash_text(intent),
+        "status": _status(view, intent, row),
+        "effect": receipt.effect,
+        "executor": receipt.executor if isinstance(receipt, Receipt) else None,
+        "workflow": receipt.cell[0],
+        "key": view.lens.key(receipt.cell, seq=receipt.seq),
+        "record": row.opened_seq,
+        "index": row.index,
+        "opened_ns": None,
+        "age_ns": None,
+        "idempotency_key": None,
+        "requested_key": None,
+        "issuer_ref": None,
+        "settled_record": row.settled_seq,
+        "receipt_status": receipt.status,
+    }
+
+
 def intent(view: View, word: str) -> Document:
     """One intent by its hash or a prefix of it (A-67)."""
     target = find_intent(view.state, view.journal, word)
@@ -163,7 +194,10 @@ def intent(view: View, word: str) -> Document:
     if row is None:
         row = IntentRow(opened_seq=target.opened_seq, index=target.index)
     found = _intent_row(view, (target.intent, row))
-    step = view.records.at(target.opened_seq)
+    try:
+        step = view.records.at(target.opened_seq)
+    except Pruned:
+        return _pruned_intent(view, found, target.intent, row)
     assert isinstance(step, Step), "a row names the step that opened it"
     asked = step.intents[target.index]
     receipt = None
@@ -186,6 +220,39 @@ def intent(view: View, word: str) -> Document:
         "attempt": None if opened is None else view.state.attempt(opened),
         "attempts_max": effect.attempts if effect else None,
         **_history(view, target.intent, after=step.seq, settled=row.settled_seq),
+        "receipt": receipt,
+        "reason": reason,
+    }
+
+
+def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) -> Document:
+    """An intent whose step was pruned: what is open still knows what it asks for."""
+    opened = view.state.intents.get(intent) or view.state.abandoned.get(intent)
+    receipt = None
+    if row.settled_seq is not None and row.settled_seq < view.state.next_seq:
+        receipt = document(view.records.at(row.settled_seq), view.whole)
+    asked: Document = dict.fromkeys(
+        ("params", "params_hash", "effect_hash", "delivery", "attempt", "attempts_max")
+    )
+    reason = None
+    if opened is not None:
+        effect = opened.effect
+        asked = {
+            "params": view.whole.params(effect.name, opened.params, seq=opened.seq),
+            "params_hash": hash_text(opened.params_hash),
+            "effect_hash": hash_text(effect.hash),
+            "delivery": effect.delivery,
+            "attempt": view.state.attempt(opened),
+            "attempts_max": effect.attempts,
+        }
+        if intent in view.state.intents:
+            reason = open_intent(
+                view.state, opened, view.journal.blob, now_ns=view.now_ns
+            ).to_document()
+    return {
+        **found,
+        **asked,
+        **_history(view, intent, after=row.opened_seq, settled=row.settled_seq),
         "receipt": receipt,
         "reason": reason,
     }

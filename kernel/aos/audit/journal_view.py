@@ -9,7 +9,7 @@ from typing import Final
 from aos.audit.lens import Lens
 from aos.audit.lookup import find_cell, find_workflow
 from aos.audit.manifests import IS_MANIFEST
-from aos.audit.ports import Journal
+from aos.audit.ports import Journal, first_kept
 from aos.audit.record_view import Document, document, summary
 from aos.audit.references import references
 from aos.audit.view import LIMIT, View, check_limit
@@ -22,7 +22,7 @@ from aos.values.digests import hash_text
 KIND: Final = encode("kind")
 KINDS: Final = (
     "genesis", "start", "manifest", "event", "step", "fault", "receipt", "kernel_receipt", "stream",
-    "attempt", "control",
+    "attempt", "control", "snapshot", "fork",
 )  # fmt: skip
 
 
@@ -94,8 +94,8 @@ class Reader:
         """The last ``most`` records to ``last`` that are selected, oldest first."""
         selection = selection or Selection()
         found: list[Document] = []
-        seq = last
-        while seq > 0 and len(found) < most:
+        seq, first = last, first_kept(self._journal)
+        while seq >= first and len(found) < most:
             frame = self._journal.frame_at(seq)
             assert frame is not None, "the journal reaches so far"
             for data in reversed(frame.records[: seq - frame.header.first + 1]):

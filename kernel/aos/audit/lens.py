@@ -15,7 +15,7 @@ from typing import Final
 
 from aos.audit.manifests import Manifests
 from aos.core.ports import BlobReader
-from aos.core.records import CellId, KernelReceipt, Receipt, Ref, Slot, Stream
+from aos.core.records import CellId, Faulted, KernelReceipt, Receipt, Ref, Slot, Step, Stream
 from aos.errors import Damage, Erased
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
@@ -56,13 +56,13 @@ class Lens:
             schema = manifest.schemas.get(record.payload_schema) if manifest else None
         return self.value(schema, record.payload, is_ingress=True)
 
-    def state(self, cell: CellId, value: Slot, *, seq: int) -> object:
-        """The state that record ``seq`` left a cell with."""
-        workflow = self._workflow(cell[0], self.manifests.at(seq))
+    def state(self, step: Step, value: Slot) -> object:
+        """The state that a step left its cell with."""
+        workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
         return self.value(workflow.state if workflow else None, value)
 
-    def annotations(self, cell: CellId, value: Slot, *, seq: int) -> object:
-        workflow = self._workflow(cell[0], self.manifests.at(seq))
+    def annotations(self, step: Step, value: Slot) -> object:
+        workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
         return self.value(workflow.annotations if workflow else None, value)
 
     def key(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> object:
@@ -96,6 +96,11 @@ class Lens:
     @staticmethod
     def _workflow(name: str, manifest: Effective | None) -> Workflow | None:
         return manifest.workflows.get(name) if manifest else None
+
+
+def ran_under(record: Step | Faulted) -> int:
+    """A record at which the manifest was in force that this one ran under (K-72)."""
+    return record.seq if record.under is None else record.under + 1
 
 
 def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> object:

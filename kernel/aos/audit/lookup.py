@@ -73,7 +73,7 @@ def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
 def workflow_names(state: State) -> list[str]:
     """Those of the manifest in force, and of cells that an earlier one left."""
     names = set(state.manifest.workflows if state.manifest else ())
-    return sorted(names | {name for name, _ in state.cells})
+    return sorted(names | {name for name, shelf in state.cells.shelves.items() if shelf.count})
 
 
 def find_workflow(state: State, word: str) -> str:
@@ -164,11 +164,10 @@ def find_cell(state: State, workflow: str, key: str | None) -> CellId:
 
 def _old_cell(state: State, name: str, key: str | None) -> CellId:
     """A cell of a workflow that the manifest in force does not have: by the bytes of its key."""
-    keys = [id[1] for id in state.cells if id[0] == name]
-    if key is None and keys == [b""]:
-        return name, b""
-    if key is not None and _BYTES.fullmatch(key) and bytes.fromhex(key) in keys:
-        return name, bytes.fromhex(key)
+    if key is None or _BYTES.fullmatch(key):
+        id = name, bytes.fromhex(key or "")
+        if id in state.cells:
+            return id
     raise BadUsage(
         sentence(
             f"{name} is not in the manifest in force, so that its keys cannot be read",

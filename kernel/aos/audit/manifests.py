@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
-from aos.audit.ports import Journal
+from aos.audit.ports import Journal, first_kept
 from aos.core.records import Manifest, from_bytes
+from aos.core.snapshot_load import load
 from aos.core.state import State
 from aos.manifest.effective import Effective
+from aos.manifest.named import is_document
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 
@@ -20,13 +22,15 @@ class Manifests:
     """The manifests that a journal put in force, in order.
 
     ``before`` is where the journal is read for those that are not known yet; it is read once, up to
-    the first that is known, and only when an older record asks.
+    the first that is known, and only when an older record asks. Of those that pruned records put in
+    force, the order is known of the last alone.
     """
 
     def __init__(self) -> None:
         self._seqs: list[int] = []
         self._manifests: list[Effective] = []
         self._journal: Journal | None = None
+        self._pruned: list[Effective] = []
 
     @classmethod
     def of(cls, state: State, journal: Journal) -> Manifests:
@@ -63,12 +67,26 @@ class Manifests:
             workflow = manifest.workflows.get(name)
             if workflow is not None and workflow.hash == hash:
                 return manifest
+        for manifest in self._pruned:
+            workflow = manifest.workflows.get(name)
+            if workflow is not None and workflow.hash == hash:
+                return manifest
         return None
 
     def _read_older(self, journal: Journal) -> None:
         self._journal = None
         older = Manifests()
-        for frame in journal.frames(1, self._seqs[0] - 1):
+        cut = journal.cut()
+        if cut is not None:
+            before = load(cut.document, journal.blob)
+            if before.manifest is not None:
+                older.add(before.manifest_seq, before.manifest)
+            self._pruned = [
+                Effective.from_document(data)
+                for data in map(journal.blob, sorted(before.pinned))
+                if is_document(data)
+            ]
+        for frame in journal.frames(first_kept(journal), self._seqs[0] - 1):
             for data in frame.records:
                 record = from_bytes(data) if IS_MANIFEST in data else None
                 if isinstance(record, Manifest):

@@ -35,6 +35,7 @@ from aos.core.records import (
     Stream,
     slot_hash,
 )
+from aos.core.state import Debt, State
 from aos.errors import sentence
 from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
 from aos.manifest.effective import Workflow
@@ -70,6 +71,22 @@ class OpenWork:
     checking: Checking
     values: RecordedValues
     _opened: dict[Hash, _Opened] = field(default_factory=dict)
+
+    def go_on(self, state: State) -> None:
+        """Take over what was open in ``state``, at the end of a frame."""
+        for intent in (*state.intents.values(), *state.abandoned.values()):
+            self._opened[intent.intent] = _Opened(
+                cell=intent.cell,
+                effect=intent.effect.name,
+                params=intent.params,
+                executors=intent.executors,
+                is_once=intent.effect.delivery == "at_most_once",
+                attempt=state.attempt(intent),
+            )
+        for owed in state.owed:
+            opened = self._opened.get(owed.intent)
+            if opened is not None and owed.why is not Debt.ANSWER:
+                opened.ends[owed.root.seq] = BY_LOSS if owed.why is Debt.LOSS else BY_CANCEL
 
     def open(self, record: Step, index: int, intent: Intent, workflow: Workflow | None) -> None:
         checking, where = self.checking, f"intents[{index}]"
@@ -306,6 +323,12 @@ class OpenWork:
                 f"{opened.effect} is answered by the core itself: it cannot be canceled",
             )
         opened.ends[seq] = BY_CANCEL
+
+    def cancel_all(self, seq: int) -> None:
+        """Record ``seq`` ends every intent that executors run."""
+        for opened in self._opened.values():
+            if opened.effect not in KERNEL_EFFECTS:
+                opened.ends[seq] = BY_CANCEL
 
     # Attempts.
 

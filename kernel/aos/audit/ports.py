@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from aos.core.frame import Frame, Head
+from aos.store.cut import Cut
 from aos.store.rows import ErasedRow, IntentRow
 from aos.values.digests import Hash
+
+
+def first_kept(journal: Journal) -> int:
+    """The first record, beside the genesis, that was not pruned."""
+    cut = journal.cut()
+    return 1 if cut is None else cut.seq + 1
 
 
 class Journal(Protocol):
@@ -30,3 +37,5 @@ class Journal(Protocol):
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]: ...
 
     def note(self, seq: int) -> str | None: ...
+
+    def cut(self) -> Cut | None: ...

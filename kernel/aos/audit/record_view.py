@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens import Lens, shown
+from aos.audit.lens import Lens, ran_under, shown
 from aos.audit.words import compact, count, short
 from aos.core.faults import Fault
-from aos.core.inputs import world_id
+from aos.core.fork import fork_world
+from aos.core.inputs import STRICT, world_id
 from aos.core.records import (
     Attempt,
     CellId,
@@ -16,12 +17,14 @@ from aos.core.records import (
     Emitted,
     Event,
     Faulted,
+    Fork,
     Genesis,
     Intent,
     KernelReceipt,
     Manifest,
     Receipt,
     Record,
+    Snapshot,
     Start,
     Step,
     Stream,
@@ -77,6 +80,12 @@ def _manifest(record: Manifest, _lens: Lens) -> Document:
         "size": record.document.size,
         "principal": record.principal,
         "serial": record.serial,
+        "mode": record.mode or STRICT,
+        "leaves": list(record.leaves),
+        "migrated": [
+            {"workflow": each.workflow, "root": hash_text(each.root), "cells": each.count}
+            for each in record.migrated
+        ],
     }
 
 
@@ -99,7 +108,8 @@ def _targets(event: Event | Emitted, lens: Lens, seq: int) -> Document:
 
 def _run(record: Step | Faulted, lens: Lens) -> Document:
     return {
-        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "cell": cell_document(record.cell, lens, seq=ran_under(record)),
+        "under": record.under,
         "entry": list(record.entry),
         "root": record.root,
         "depth": record.depth,
@@ -110,14 +120,14 @@ def _run(record: Step | Faulted, lens: Lens) -> Document:
 
 
 def _step(record: Step, lens: Lens) -> Document:
-    seq, cell = record.seq, record.cell
+    seq = record.seq
     return _run(record, lens) | {
         "status": record.status,
-        "state": None if record.state is None else lens.state(cell, record.state, seq=seq),
+        "state": None if record.state is None else lens.state(record, record.state),
         "events": [_emitted(event, lens, seq) for event in record.events],
         "intents": [_intent(intent, lens, seq) for intent in record.intents],
         "abandoned": [hash_text(each) for each in record.abandoned],
-        "annotations": None if record.ann is None else lens.annotations(cell, record.ann, seq=seq),
+        "annotations": None if record.ann is None else lens.annotations(record, record.ann),
     }
 
 
@@ -212,6 +222,33 @@ def _attempt(record: Attempt, lens: Lens) -> Document:
     }
 
 
+def _fork(record: Fork, _: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "world": hash_text(fork_world(record)),
+        "world_key": key_text(record.world_key),
+        "operators": [
+            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+        ],
+        "parent": hash_text(record.parent),
+        "at": record.at,
+        "frame": hash_text(record.frame),
+        "cut": _optional_hash(record.cut),
+        "open_work": record.open_work,
+        "erased": [hash_text(each) for each in record.erased],
+    }
+
+
+def _snapshot(record: Snapshot, _: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "at": record.at,
+        "frame": hash_text(record.frame),
+        "document": hash_text(record.document.hash),
+        "size": record.document.size,
+    }
+
+
 def _control(record: Control, lens: Lens) -> Document:
     cell = record.cell
     return {
@@ -240,6 +277,8 @@ _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
     KernelReceipt: _kernel_receipt,
     Stream: _stream,
     Attempt: _attempt,
+    Snapshot: _snapshot,
+    Fork: _fork,
     Control: _control,
 }
 
@@ -277,6 +316,8 @@ def _some(names: Iterable[str], most: int = 3) -> str:
 
 def _step_text(found: Document) -> str:
     parts = [f"{cell_text(found['cell'])} ← {found['entry'][0]} · {found['status']}"]
+    if found["under"] is not None:
+        parts.append(f"under the manifest of {found['under']}")
     if found["events"]:
         parts.append("emits " + _some(each["schema"] for each in found["events"]))
     if found["intents"]:
@@ -339,7 +380,13 @@ def control_text(found: Document) -> str:
     return f"{found['action']} {about} by {found['principal']}"
 
 
+def _fork_text(found: Document) -> str:
+    text = f"world {found['world'][:15]}…, forked of {found['parent'][:15]}… after record "
+    return f"{text}{found['at']} · open effects: {found['open_work']}"
+
+
 _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
+    "fork": _fork_text,
     "genesis": lambda found: (
         f"world {found['world'][:15]}…, operators "
         + _some(each["name"] for each in found["operators"])
@@ -353,5 +400,6 @@ _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "kernel_receipt": _kernel_receipt_text,
     "stream": _stream_text,
     "attempt": _attempt_text,
+    "snapshot": lambda found: f"after record {found['at']}: {found['document'][:15]}…",
     "control": control_text,
 }

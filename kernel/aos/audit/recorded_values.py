@@ -69,6 +69,17 @@ class RecordedValues:
             self._check_size(value.hash, data, value.size)
         return data
 
+    def needed(self, hash: Hash, what: str) -> None:
+        """A blob that nothing says the size of. It may have been erased since."""
+        try:
+            data = self._whole(hash)
+        except Erased as problem:
+            missed = self._missed.setdefault(hash, [])
+            missed.append((self.checking.later(), str(problem)))
+            return
+        if data is None:
+            self.checking.add(Kind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
+
     def held(self, value: Slot) -> bytes | None:
         """The bytes of a slot that was looked at before; None when they cannot be had."""
         if isinstance(value, bytes):

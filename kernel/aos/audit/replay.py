@@ -24,10 +24,12 @@ from aos.audit.inputs import RecordedInput, input_of
 from aos.audit.lens import ALL_BYTES, Lens
 from aos.audit.manifests import Manifests
 from aos.audit.replay_report import Divergence, ReplayReport
+from aos.audit.roots import Roots
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.faults import FaultKind
+from aos.core.fork import is_fork_signed
 from aos.core.frame import Frame, Head, Tip, is_signed
-from aos.core.inputs import ERASE, SEMANTICS, GenesisInput, world_id
+from aos.core.inputs import ERASE, SEMANTICS, GenesisInput, control_message, world_id
 from aos.core.kernel import Kernel
 from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import (
@@ -36,11 +38,13 @@ from aos.core.records import (
     Control,
     Event,
     Faulted,
+    Fork,
     Genesis,
     KernelReceipt,
     Manifest,
     Receipt,
     Record,
+    Snapshot,
     Start,
     Step,
     Stream,
@@ -49,7 +53,7 @@ from aos.core.records import (
 from aos.core.state import State
 from aos.errors import Damage, Erased, Unavailable, sentence
 from aos.manifest.limits import STEP_RANGES
-from aos.values.digests import Hash
+from aos.values.digests import Hash, hash_text
 
 OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
 """Faults that say that replay itself lacks something, when the record has none."""
@@ -66,16 +70,23 @@ def replay(
     head: Head | None = None,
     wasmtime: str | None = None,
     on_progress: Callable[[int], None] | None = None,
+    erased_since: Iterable[Control] = (),
+    snapshots: Mapping[int, Hash] | None = None,
+    start: State | None = None,
 ) -> ReplayReport:
-    """Execute a whole journal again and compare everything.
+    """Execute a whole journal again, or what came after a snapshot, and compare everything.
 
     Args:
-        frames: From the genesis on.
+        frames: From the genesis on, or with ``start`` from the record after it.
         read: Blobs of the journal and the wasm of its modules.
         head: Where the journal must end.
         wasmtime: The engine's version that ``runner`` is; a start record says which one ran. None:
             the same.
         on_progress: Called after each frame with the sequence reached.
+        snapshots: What the journal's own records say of snapshots (``recorded_snapshots``): they
+            are taken again and compared. None: they are not.
+        start: The state that a snapshot holds. It belongs to the replay from here on.
+        erased_since: Commands from behind the end that erased values which may be missing for that.
 
     Raises:
         Divergence: Something differs, at the first record where it does.
@@ -83,12 +94,15 @@ def replay(
         Unavailable: This machine lacks what a step needs.
     """
     began = time.perf_counter()
-    again = _Again(read, runner, wasmtime)
+    again = _Again(read, runner, wasmtime, snapshots)
+    if start is not None:
+        again.go_on_from(start)
     for frame in frames:
         again.frame(frame)
         if on_progress is not None:
             on_progress(frame.header.last)
-    return again.report(head, began)
+    again.end(head, erased_since)
+    return again.report(began)
 
 
 @dataclass(slots=True)
@@ -101,6 +115,7 @@ class _Counts:
     streams: int = 0
     attempts: int = 0
     controls: int = 0
+    snapshots: int = 0
     manifests: int = 0
     starts: int = 0
     steps: int = 0
@@ -146,8 +161,15 @@ class _Engine:
 class _Again:
     """One replay. ``recorded`` is the record that is decided again."""
 
-    def __init__(self, read: BlobReader, runner: Runner, wasmtime: str | None) -> None:
+    def __init__(
+        self,
+        read: BlobReader,
+        runner: Runner,
+        wasmtime: str | None,
+        snapshots: Mapping[int, Hash] | None,
+    ) -> None:
         self.recorded: Record
+        self._roots = Roots(read, snapshots or {})
         self._erasures = Erasures(read)
         self._read = self._erasures.read
         self._wasmtime = wasmtime
@@ -156,6 +178,19 @@ class _Again:
         self._manifests = Manifests()
         self._counts = _Counts()
         self._frame = self._seq = 1
+
+    def go_on_from(self, start: State) -> None:
+        """Begin behind a snapshot, which must be the one that its own state gives."""
+        self._kernel = _Comparing(self, start, self._engine, self._layered)
+        if start.manifest is not None:
+            self._manifests.add(start.manifest_seq, start.manifest)
+        self._frame = self._seq = start.next_seq
+        self._roots.found[start.tip.seq] = self._roots.root(start)
+
+    def _layered(self, hash: Hash, /) -> bytes:
+        """A value of the journal, or a part of a snapshot that was taken here."""
+        made = self._roots.made(hash)
+        return self._read(hash) if made is None else made
 
     @property
     def kernel(self) -> _Comparing:
@@ -176,15 +211,11 @@ class _Again:
                 where = f"frame {self._frame}, record {self._seq}"
                 raise Damage(sentence(str(problem), where=where)) from problem
         self._seal(frame)
+        self._roots.passed(self.kernel.state)
         self._counts.frames += 1
 
-    def report(self, head: Head | None, began: float) -> ReplayReport:
-        if self._kernel is None:
-            raise Damage("the journal is empty: it has no genesis")
+    def report(self, began: float) -> ReplayReport:
         tip = self.kernel.state.tip
-        if head is not None:
-            self._compare_head(head, tip)
-        self._erasures.finish()
         counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
         return ReplayReport(
             **counts,
@@ -193,8 +224,37 @@ class _Again:
             seq=tip.seq,
             frame=tip.frame,
             log_root=tip.log.root(),
+            state_root=self._roots.root(self.kernel.state),
             seconds=time.perf_counter() - began,
         )
+
+    def end(self, head: Head | None, erased_since: Iterable[Control]) -> None:
+        """The last frame is done. Values may be missing that were erased since.
+
+        Raises:
+            Divergence: The journal does not end at ``head``.
+            Damage: There was no frame, or a value is missing for another reason.
+        """
+        if self._kernel is None:
+            raise Damage("the journal is empty: it has no genesis")
+        if head is not None:
+            self._compare_head(head, self.kernel.state.tip)
+        for command in erased_since:
+            self._erased_since(command)
+        self._erasures.finish()
+
+    def _erased_since(self, command: Control) -> None:
+        state, value = self.kernel.state, command.value
+        keys = [each.key for each in state.operators if each.name == command.principal]
+        message = control_message(
+            world=state.world, serial=command.serial, action=command.action, value=value
+        )
+        if value is None or not any(is_signed(message, command.signature, key) for key in keys):
+            raise Damage(
+                f"record {command.seq}, behind the end, is said to erase a value: no operator of "
+                "this world signed it"
+            )
+        self._erasures.erased(Hash(value), command.seq)
 
     def differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
         """Name every field of the record at hand that differs from ``recomputed``."""
@@ -247,6 +307,11 @@ class _Again:
                 self._run(recorded)
             case KernelReceipt():
                 self._answer(recorded)
+            case Snapshot():
+                self._check_snapshot(recorded)
+                self._input(recorded)
+            case Fork():
+                self._fork(recorded)
             case _:
                 self._input(recorded)
 
@@ -267,9 +332,21 @@ class _Again:
         if not is_signed(message, recorded.signature, recorded.world_key):
             self._diverge(difference("signature", "signed", "not the world key's signature"))
         world = world_id(recorded.nonce, recorded.world_key)
-        state = State(tip=Tip(world=world))
-        self._kernel = _Comparing(self, state, self._engine, self._read)
+        state = self._roots.state(world)
+        self._kernel = _Comparing(self, state, self._engine, self._layered)
         self.kernel.append(recorded, {})
+
+    def _fork(self, recorded: Fork) -> None:
+        """Another world goes on here: of this very journal, as its own key says."""
+        if self.kernel.pending_records:
+            self._diverge(difference("kind", recorded.KIND, "a fork is the first of its frame"))
+        if not is_fork_signed(recorded):
+            self._diverge(difference("signature", "signed", "not the world key's signature"))
+        tip = self.kernel.state.tip
+        here = replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame)
+        self.kernel.append(here, {})
+        for value in recorded.erased:
+            self._erasures.erased(value, recorded.seq)
 
     def _input(self, recorded: RecordedInput) -> None:
         self._count(recorded)
@@ -289,6 +366,15 @@ class _Again:
                 self._erasures.erased(Hash(value), recorded.seq)
             case _:
                 pass
+
+    def _check_snapshot(self, recorded: Snapshot) -> None:
+        """What was computed when the replay came past that place is what the record says."""
+        found = self._roots.found.get(recorded.at)
+        if found is not None and found != recorded.document.hash:
+            self._diverge(
+                difference("document", hash_text(recorded.document.hash), hash_text(found))
+            )
+        self._counts.snapshots += found is not None
 
     def _count(self, recorded: RecordedInput) -> None:
         counts = self._counts

@@ -88,7 +88,8 @@ class ReplayReport:
     ``steps`` counts faults too; ``environmental`` are faults that were taken from the record, and
     ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them;
     ``erased`` counts records that were taken because a value that they need was erased, and
-    ``erasures`` says which and by whom.
+    ``erasures`` says which and by whom. ``snapshots`` were taken again and came out the same;
+    ``state_root`` is what a snapshot at the end would be kept under.
     """
 
     world: Hash
@@ -100,6 +101,7 @@ class ReplayReport:
     streams: int
     attempts: int
     controls: int
+    snapshots: int
     manifests: int
     starts: int
     steps: int
@@ -113,6 +115,7 @@ class ReplayReport:
     seq: int
     frame: Hash
     log_root: Hash
+    state_root: Hash
     seconds: float
     erasures: tuple[Erasure, ...] = ()
     identical: bool = True
@@ -120,7 +123,7 @@ class ReplayReport:
     def to_document(self) -> dict[str, object]:
         """As spec/audit.md, A-15."""
         document: dict[str, object] = asdict(self)
-        for name in ("world", "frame", "log_root"):
+        for name in ("world", "frame", "log_root", "state_root"):
             document[name] = hash_text(getattr(self, name))
         document["erasures"] = [each.to_document() for each in self.erasures]
         return document

@@ -6,10 +6,13 @@ from collections.abc import Callable
 
 from aos.audit.replay import replay
 from aos.audit.replay_report import ReplayReport
+from aos.audit.roots import recorded_snapshots
 from aos.errors import BadUsage
 from aos.sandbox.config import REPLAY_STACK_BYTES, WASMTIME
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
+from aos.store.rows import SnapshotRow
+from aos.store.snapshots import state_of
 from aos.store.store import Store
 
 
@@ -17,11 +20,13 @@ def replay_store(
     store: Store,
     *,
     target: str | None = None,
+    start: SnapshotRow | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
     """Replay everything up to the head, which other processes may move meanwhile.
 
     Args:
+        start: The snapshot to go on from; None: from the genesis.
         target: None for machine code, or ``aos.sandbox.config.PULLEY``.
         on_progress: Called on another thread after each frame with the sequence reached; what it
             raises ends the replay and is raised here.
@@ -37,12 +42,15 @@ def replay_store(
     def run() -> ReplayReport:
         sandbox = Sandbox(store.blob, stack_bytes=REPLAY_STACK_BYTES, target=target)
         try:
+            first = 1 if start is None else start.at + 1
             return replay(
-                store.frames(1, head.seq),
+                store.frames(first, head.seq),
                 store.blob,
                 sandbox,
                 head=head,
                 wasmtime=WASMTIME,
+                snapshots=dict(recorded_snapshots(store.frames(first, head.seq))),
+                start=None if start is None else state_of(store, start),
                 on_progress=on_progress,
             )
         finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Final
 
-from aos.audit.ports import Journal
+from aos.audit.ports import Journal, first_kept
 from aos.core.records import CellId, EntryId, Record, from_bytes
 from aos.values.cbor import encode
 from aos.values.digests import HASH_BYTES, Hash
@@ -22,8 +22,10 @@ _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
 def records_naming(
     journal: Journal, cell: CellId, *, first: int = 1, last: int
 ) -> Iterator[Record]:
-    """Records from ``first`` to ``last`` whose bytes hold a cell's identity."""
+    """Records from ``first`` to ``last`` whose bytes hold a cell's identity, as far as they were
+    not pruned."""
     needle = encode([*cell])
+    first = max(first, first_kept(journal))
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
             if needle in data and first <= seq <= last:
@@ -38,7 +40,9 @@ def records_after(
     intents: Container[Hash],
 ) -> Iterator[Record]:
     """Records from ``first`` to ``last`` that take one of ``entries`` or are about one of
-    ``intents``, and perhaps a few others. Both may change while this runs."""
+    ``intents``, and perhaps a few others. Both may change while this runs. Those that were pruned
+    are passed over."""
+    first = max(first, first_kept(journal))
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
             if first <= seq <= last and (_takes(data, entries) or _names(data, intents)):

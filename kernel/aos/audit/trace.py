@@ -28,13 +28,15 @@ from aos.core.records import (
     EntryId,
     Event,
     Faulted,
+    Fork,
     KernelReceipt,
     Receipt,
     Record,
     Step,
     Stream,
+    from_bytes,
 )
-from aos.errors import Damage
+from aos.errors import Damage, Pruned
 from aos.values.digests import Hash, hash_text
 
 NODES_MAX: Final = 1_000
@@ -119,7 +121,10 @@ class _Tree:
                 return found[::-1], 0
             if len(found) == CAUSES_MAX:
                 return found[::-1], 1
-            found.append(self._view.records.at(cause))
+            try:
+                found.append(self._view.records.at(cause))
+            except Pruned:
+                return found[::-1], 1
 
     def _cause_of(self, record: Record) -> int | None:
         if isinstance(record, Step | Faulted):
@@ -167,6 +172,8 @@ class _Tree:
                 self._goes_on(draft, record, cell)
             case Control(intent=bytes(intent)) if draft.node.is_target:
                 self._open[Hash(intent)] = draft
+            case Fork() if draft.node.is_target:
+                self._ends(draft, record)
             case Step():
                 for index, event in enumerate(record.events):
                     if self._nodes.has_room(draft):
@@ -185,6 +192,16 @@ class _Tree:
             if isinstance(record, Step | Faulted) and record.cell == cell:
                 self._expand(self._nodes.record(record, draft), record)
                 return
+
+    def _ends(self, draft: Draft, fork: Fork) -> None:
+        """The receipts with which the core ended what was open: before anything else happened."""
+        for frame in self._view.journal.frames(fork.seq, self._last):
+            for data in frame.records[max(fork.seq + 1 - frame.header.first, 0) :]:
+                record = from_bytes(data)
+                if not isinstance(record, KernelReceipt):
+                    return
+                if record.root == fork.seq:
+                    self._open[record.intent] = draft
 
     def _wait(self, entry: EntryId, to: Sequence[CellId], draft: Draft) -> None:
         if to:

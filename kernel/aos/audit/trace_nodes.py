@@ -18,12 +18,15 @@ from aos.core.records import (
     Emitted,
     Event,
     Faulted,
+    Fork,
     KernelReceipt,
     Receipt,
     Record,
     Step,
     Stream,
 )
+from aos.errors import Pruned
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, hash_text
 
 CASES_MAX: Final = 20
@@ -71,7 +74,10 @@ class Nodes:
 
     def _at_ns(self, record: Record, parent: Draft | None) -> int | None:
         if isinstance(record, KernelReceipt):
-            record = self._view.records.at(record.root)
+            try:
+                record = self._view.records.at(record.root)
+            except Pruned:
+                return None
         stamp = getattr(record, "stamp", None)
         if stamp is not None:
             found: int = stamp.ns
@@ -93,7 +99,7 @@ class Nodes:
                 return {
                     "cell": self.seen(record.cell, seq),
                     "status": record.status if state is not None else "deleted",
-                    "value": None if state is None else lens.state(record.cell, state, seq=seq),
+                    "value": None if state is None else lens.state(record, state),
                     "note": self._annotation(record),
                 }
             case Faulted():
@@ -153,11 +159,16 @@ class Nodes:
         """Why the core settled an intent itself, and who made it."""
         if record.by is not None:
             return "by its cell"
-        root = self._view.records.at(record.root)
+        try:
+            root = self._view.records.at(record.root)
+        except Pruned:
+            return f"because of record {record.root}, which was pruned"
         if isinstance(root, Control):
             return f"by {root.principal} (record {root.seq})"
         if isinstance(root, Attempt) and root.phase == LOST:
             return f"its only run was lost (record {root.seq})"
+        if isinstance(root, Fork) and record.effect not in KERNEL_EFFECTS:
+            return f"the world was forked (record {root.seq})"
         return "answered by the core"
 
     def emitted(self, parent: Draft | None, event: Emitted, seq: int, index: int) -> Draft:
@@ -236,7 +247,7 @@ class Nodes:
         """What the module said beside the step."""
         if record.ann is None:
             return None
-        return short(self._view.lens.annotations(record.cell, record.ann, seq=record.seq))
+        return short(self._view.lens.annotations(record, record.ann))
 
     def _overloaded(self, event: Event | Emitted, seq: int) -> str | None:
         if not event.overloaded:

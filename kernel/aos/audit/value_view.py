@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from aos.audit.ports import first_kept
 from aos.audit.record_view import Document, cell_document
 from aos.audit.references import references
 from aos.audit.view import View
@@ -70,7 +71,7 @@ def _records_with(view: View, named: Hash) -> tuple[list[Document], list[int], i
     held: list[Document] = []
     erased_by: list[int] = []
     size = None
-    for frame in view.journal.frames(1, view.state.next_seq - 1):
+    for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
         for data in frame.records:
             # Looking for the bytes costs a fraction of decoding.
             record = from_bytes(data) if data.find(named) >= 0 else None

@@ -7,27 +7,39 @@ Rule 2: nothing in a stored byte makes this stop with anything but a report.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from aos.audit.archives import archives_to, beginning_of, reading
+from aos.audit.beginning import Beginning, beginning
 from aos.audit.chain import Chain
 from aos.audit.checking import Add, Counts
 from aos.audit.contents import Contents
 from aos.audit.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
 from aos.audit.locate import SEARCH_SECONDS, find_flip, flipped
+from aos.audit.roots import Roots, recorded_snapshots
 from aos.core.fold import fold
+from aos.core.fork import fork_world
 from aos.core.frame import Frame, Head, Tip
 from aos.core.inputs import world_id
 from aos.core.merkle import Tree
 from aos.core.ports import BlobReader
-from aos.core.records import Genesis, Record, from_bytes
+from aos.core.records import Control, Fork, Genesis, Record, Snapshot, from_bytes
+from aos.core.snapshot_load import references
 from aos.core.state import State
-from aos.errors import Damage, sentence
-from aos.store.derived import DerivedRows, differences
+from aos.errors import Damage, Erased, sentence
+from aos.store.bundle.reader import Bundle
+from aos.store.cut import Cut
+from aos.store.derived import DerivedRows, differences, rows_at
 from aos.store.store import Store
-from aos.values.digests import Hash
+from aos.values.cbor import encode
+from aos.values.digests import Hash, hash_text
+
+_FORK: Final = encode("kind") + encode(Fork.KIND)
 
 UNREADABLE_RECORDS_MAX: Final = 65_536
 """How far behind an unreadable frame the next one is looked for, in records."""
@@ -36,29 +48,84 @@ UNREADABLE_RECORDS_MAX: Final = 65_536
 def verify_store(
     store: Store,
     *,
+    archives: Sequence[Bundle] = (),
     search_seconds: float = SEARCH_SECONDS,
     on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Verify everything that a store holds up to its head, the derived rows too.
 
-    The store may be written to meanwhile. ``on_progress`` is called after each frame with the
-    sequence reached.
+    Where its first records were pruned, that is from the snapshot on; or from where the first of
+    ``archives`` begins, which hold the records between, in any order. The store may be written to
+    meanwhile. ``on_progress`` is called after each frame with the sequence reached.
+
+    Raises:
+        BadUsage: The archives are not of this world, or do not lead to where it begins.
     """
-    verifier = Verifier(store.blob, search_seconds=search_seconds)
+    cut = store.cut()
+    ordered = archives_to(cut, archives)
+    begins, problem = _begins(store, cut, ordered)
+    verifier = Verifier(
+        reading([store, *ordered]),
+        search_seconds=search_seconds,
+        snapshots=_recorded_snapshots(store, ordered, cut),
+        begins=begins,
+        cut=cut,
+    )
+    if problem is not None:
+        verifier.add(Kind.SNAPSHOT_WRONG, problem)
+        verifier.skip_to(1 if cut is None else cut.seq + 1)
     head: Head | None = None
     try:
         head = store.head()
         if head is None:
             verifier.add(Kind.HEAD_WRONG, "there is no head to say where the journal ends")
-    except Damage as problem:
-        verifier.add(Kind.HEAD_WRONG, f"the head cannot be read: {problem}")
-    for frame in _readable_frames(store, verifier, head):
+    except Damage as unreadable:
+        verifier.add(Kind.HEAD_WRONG, f"the head cannot be read: {unreadable}")
+    for frame in _all_frames(store, ordered, verifier, head, cut):
         verifier.take(frame)
         if on_progress is not None:
             on_progress(frame.header.last)
     verifier.finish(head)
     verifier.compare_rows(store)
+    verifier.read_snapshot(store)
     return verifier.report()
+
+
+def _begins(
+    store: Store, cut: Cut | None, archives: Sequence[Bundle]
+) -> tuple[Beginning | None, str | None]:
+    """Where to begin, None for the genesis; and why that cannot be said."""
+    if archives:
+        return beginning_of(archives[0]), None
+    if cut is None:
+        return None, None
+    try:
+        return beginning(store, cut), None
+    except Damage as problem:
+        return None, f"where the journal begins cannot be read: {problem}"
+
+
+def _all_frames(
+    store: Store,
+    archives: Sequence[Bundle],
+    verifier: Verifier,
+    head: Head | None,
+    cut: Cut | None,
+) -> Iterator[Frame]:
+    """The frames of archives, and then those of the store."""
+    for each in archives:
+        try:
+            each.check()
+        except Damage as problem:
+            verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+        try:
+            yield from each.frames()
+        except Damage as problem:
+            verifier.unreadable(str(problem))
+    if cut is not None and verifier.next_seq <= cut.seq:
+        verifier.unreadable("the archive ends before the world begins")
+        verifier.skip_to(cut.seq + 1)
+    yield from _readable_frames(store, verifier, head)
 
 
 def verify_frames(
@@ -98,6 +165,19 @@ def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Ite
             return
 
 
+def _recorded_snapshots(
+    store: Store, archives: Sequence[Bundle], cut: Cut | None
+) -> dict[int, Hash]:
+    """Of the frames before the first that cannot be read: what comes then is not folded."""
+    found: dict[int, Hash] = {}
+    first = 1 if cut is None else cut.seq + 1
+    frames = itertools.chain(*(each.frames() for each in archives), store.frames(first))
+    with contextlib.suppress(Damage):
+        for at, document in recorded_snapshots(frames):
+            found[at] = document  # noqa: PERF403  # what came before the damage counts
+    return found
+
+
 def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
     """The first record after ``seq`` whose frame can be read and begins after ``seq``."""
     end = seq + UNREADABLE_RECORDS_MAX
@@ -128,13 +208,38 @@ def world_of(frame: Frame, witness: Hash | None) -> Hash:
     return said
 
 
+def _fork_in(frame: Frame) -> Fork | None:
+    """The fork that the frame begins with; None where it does not, or cannot be read."""
+    if _FORK not in frame.records[0]:
+        return None
+    try:
+        first = from_bytes(frame.records[0])
+    except Damage:
+        return None
+    return first if isinstance(first, Fork) else None
+
+
 class Verifier:
     """One pass over a journal: ``take`` each frame, then ``finish``, then ``report``.
 
     A frame is checked when the next one is there, which is a witness of what it was.
     """
 
-    def __init__(self, read: BlobReader, *, search_seconds: float = SEARCH_SECONDS) -> None:
+    def __init__(
+        self,
+        read: BlobReader,
+        *,
+        search_seconds: float = SEARCH_SECONDS,
+        snapshots: Mapping[int, Hash] | None = None,
+        begins: Beginning | None = None,
+        cut: Cut | None = None,
+    ) -> None:
+        """``begins`` is where to begin if not at the genesis. ``cut`` is where the derived rows
+        that are compared begin: what only older records say of is not among them any more."""
+        self._roots = Roots(read, snapshots or {})
+        self._begins = begins
+        self._cut = cut
+        self._awaited = None if cut is None else cut.seq
         self._began = time.perf_counter()
         self._read = read
         self._search_seconds = search_seconds
@@ -142,13 +247,16 @@ class Verifier:
         self._unlisted = 0
         self._frames = 0
         self._waiting: Frame | None = None
-        self._next_seq = 1
+        self._next_seq = 1 if begins is None else begins.tip.seq + 1
         self._skipped = False
         self._chain: Chain | None = None
         self._contents: Contents | None = None
         # None once a record before could not be folded, or is not what it was.
         self._state: State | None = None
         self._rows: DerivedRows | None = DerivedRows()
+        self._erased_since: list[Control] = []
+        self._prev: Hash | None = None
+        """The hash of the frame before the one at hand; None where damage left it unknown."""
         # What a finding names.
         self._frame: int | None = None
         self._record: int | None = None
@@ -157,6 +265,20 @@ class Verifier:
     def next_seq(self) -> int:
         """The record that the next frame must begin with."""
         return self._next_seq
+
+    @property
+    def world(self) -> Hash | None:
+        """The world that the frames belong to; None before the first was checked."""
+        return self._chain.world if self._chain else None
+
+    @property
+    def genesis(self) -> Genesis | Fork | None:
+        """The record that the world begins with: its genesis, or the last fork."""
+        return self._contents.genesis if self._contents else None
+
+    def erased_since(self, command: Control) -> None:
+        """An operator erased a value after the journal's end: it may be missing."""
+        self._erased_since.append(command)
 
     def take(self, frame: Frame) -> None:
         """Look at the next frame."""
@@ -184,7 +306,15 @@ class Verifier:
             witness = head.frame if self._waiting.header.last == head.seq else None
         self._check_waiting(witness)
         if self._contents is not None:
+            for command in self._erased_since:
+                self._contents.erased_since(command)
             self._contents.finish()
+        if self._awaited is not None and self._rows is not None:
+            self.add(
+                Kind.SNAPSHOT_WRONG,
+                f"the world goes on from a snapshot after record {self._awaited}, and no record "
+                "says of one",
+            )
         if head is not None:
             self._check_head(head)
         elif not self._frames and not self._findings:
@@ -194,6 +324,8 @@ class Verifier:
         """Compare a store's derived rows with those that the records make, if all were folded."""
         if self._rows is None:
             return
+        if self._cut is not None and not self._cut.is_done:
+            self._rows.leftover = self._cut.seq
         try:
             for message in differences(store, self._rows):
                 self.add(Kind.DERIVED_DIFFERS, message)
@@ -242,6 +374,7 @@ class Verifier:
             rows=len(rows) if rows else 0,
             stamps_behind=counts.stamps_behind,
             folded=rows is not None,
+            pruned=0 if self._begins is None else self._begins.tip.seq,
             seq=chain.next_seq - 1 if chain else 0,
             frame=chain.prev if chain else None,
             log_root=chain.log.root() if chain and chain.log else None,
@@ -261,6 +394,8 @@ class Verifier:
         if self._skipped:
             self._skipped = False
             chain.skip_to(frame.header.first)
+        self._enter(chain, contents, frame, witness)
+        self._prev = chain.prev
         is_whole, problems = chain.check(frame, witness)
         for kind, message in problems:
             self.add(kind, message)
@@ -269,16 +404,65 @@ class Verifier:
         for index, data in enumerate(frame.records if is_whole else self._mended(frame)):
             self._record = frame.header.first + index
             self._check_record(data, contents)
+        if contents.world != chain.world:
+            self._record = None
+            self.add(Kind.CHAIN_BROKEN, "it belongs to another world, and no fork says so")
+            contents.enter(chain.world)
+            self._no_fold()
+        self._take_snapshot(frame, chain)
         self._frame = self._record = None
+        if self._cut is not None and frame.header.last == self._cut.seq:
+            self._pass_cut(self._cut, chain)
+
+    def _enter(self, chain: Chain, contents: Contents, frame: Frame, witness: Hash | None) -> None:
+        """Where a frame begins with a fork, the chain goes on as the fork's world. The header says
+        which that is, if it is as it was; else the record does."""
+        if frame.header.hash() == witness:
+            chain.world = frame.header.world
+            return
+        fork = _fork_in(frame)
+        if fork is not None and fork.parent == contents.world:
+            chain.world = fork_world(fork)
 
     def _begin(self, frame: Frame, witness: Hash | None) -> tuple[Chain, Contents]:
         if self._chain is None or self._contents is None:
+            if self._begins is not None:
+                return self._begin_behind(self._begins)
             world = world_of(frame, witness)
             self._chain = Chain(world=world, log=Tree())
             self._contents = Contents(world, self._read, self.add, self._later)
             if self._rows is not None:
-                self._state = State(tip=Tip(world=world))
+                self._state = self._roots.state(world)
         return self._chain, self._contents
+
+    def _begin_behind(self, begins: Beginning) -> tuple[Chain, Contents]:
+        tip = begins.tip
+        self._chain = Chain(world=tip.world, next_seq=tip.seq + 1, prev=tip.frame, log=tip.log)
+        self._contents = Contents(tip.world, self._read, self.add, self._later)
+        state: State | None = None
+        try:
+            state = begins.state(self._roots.read)
+            self._roots.found[tip.seq] = self._roots.root(state)
+            self._state = state if self._rows is not None else None
+            self._rows = rows_at(state, begins.erased)
+        except Damage as problem:
+            self.add(
+                Kind.SNAPSHOT_WRONG, f"what the journal goes on from cannot be read: {problem}"
+            )
+            self._no_fold()
+        self._contents.go_on(begins.genesis, state)
+        return self._chain, self._contents
+
+    def _pass_cut(self, cut: Cut, chain: Chain) -> None:
+        """The frames that follow are in the store: it must begin behind these."""
+        if (chain.prev, chain.log) != (cut.frame, cut.log):
+            self.add(
+                Kind.CHAIN_BROKEN,
+                f"the world says that it goes on behind another record {cut.seq} than the archive "
+                "ends with",
+            )
+        if self._state is not None and self._rows is not None:
+            self._rows = rows_at(self._state, self._rows.erased)
 
     def _check_record(self, data: bytes, contents: Contents) -> None:
         contents.counts.records += 1
@@ -300,7 +484,63 @@ class Verifier:
             self._no_fold()
             return
         contents.check(record)
+        if isinstance(record, Fork) and self._prev is not None and record.frame != self._prev:
+            self.add(
+                Kind.CHAIN_BROKEN,
+                sentence(
+                    "it is forked from another frame than the one before it",
+                    expected=f"frame {hash_text(self._prev)}",
+                    found=hash_text(record.frame),
+                ),
+            )
+        if isinstance(record, Snapshot):
+            self._check_snapshot(record)
         self._fold(record)
+
+    def _take_snapshot(self, frame: Frame, chain: Chain) -> None:
+        """Where the journal had one: it is compared when its record comes."""
+        state, last = self._state, frame.header.last
+        if last not in self._roots.recorded or state is None or chain.log is None:
+            return
+        state.tip = Tip(world=state.world, seq=last, frame=frame.hash, log=chain.log)
+        try:
+            self._roots.passed(state)
+        except Damage as problem:
+            self.add(Kind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}")
+            self._no_fold()
+
+    def _check_snapshot(self, record: Snapshot) -> None:
+        if record.at == self._awaited:
+            self._awaited = None
+        found = self._roots.found.get(record.at)
+        if found is not None and found != record.document.hash:
+            self.add(
+                Kind.SNAPSHOT_WRONG,
+                sentence(
+                    f"the snapshot after record {record.at} is not of the world as it was then",
+                    expected=hash_text(found),
+                    found=hash_text(record.document.hash),
+                ),
+            )
+
+    def read_snapshot(self, store: Store) -> None:
+        """Read every part of the newest snapshot, which is where a restart begins."""
+        row = None
+        try:
+            row = store.snapshot_before()
+            for hash, what in references(row.document, store.blob) if row is not None else ():
+                self._read_part(store, hash, what)
+        except Damage as problem:
+            where = "" if row is None else f" after record {row.at}"
+            self.add(Kind.SNAPSHOT_WRONG, f"the newest snapshot{where} cannot be read: {problem}")
+
+    def _read_part(self, store: Store, hash: Hash, what: str) -> None:
+        try:
+            store.blob(hash)
+        except Erased:
+            return
+        except Damage as problem:
+            raise Damage(f"{what}: {problem}") from problem
 
     def _fold(self, record: Record) -> None:
         state, rows = self._state, self._rows

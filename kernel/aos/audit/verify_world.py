@@ -9,13 +9,14 @@ The child writes one JSON object a line: ``{"head": n}``, then ``{"seq": n}`` af
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -23,6 +24,7 @@ from typing import IO, Any, Final
 from aos.audit.findings import Finding, Kind, VerifyReport
 from aos.audit.verify import Verifier, verify_store
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.store.bundle.reader import open_bundle
 from aos.store.first_look import DATA_NAME, DEADLY, signal_name, structure_problems
 from aos.store.lmdb_store import LmdbStore
 
@@ -37,15 +39,21 @@ _STDERR_SHOWN: Final = 4000
 
 
 def verify_world(
-    directory: Path | str, *, on_progress: Callable[[int], None] | None = None
+    directory: Path | str,
+    *,
+    archives: Sequence[Path] = (),
+    on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Verify the world in ``directory``, which may be running. Nothing in it is written.
+
+    ``archives`` hold records that were pruned: they are verified before the world's own, as one
+    journal.
 
     ``on_progress`` is called with the sequence reached. A store that cannot be read, or that kills
     its reader, is a finding of the report.
 
     Raises:
-        BadUsage: There is no world in that folder.
+        BadUsage: There is no world in that folder, or an archive is none of its.
         Unavailable: It cannot be opened now, or something else ended the child.
     """
     began = time.perf_counter()
@@ -63,7 +71,7 @@ def verify_world(
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr,
         subprocess.Popen(  # noqa: S603  # this interpreter, this module, a folder
-            [sys.executable, "-m", __name__, str(path)],
+            [sys.executable, "-m", __name__, str(path), *map(str, archives)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -152,7 +160,7 @@ def _unreadable(problem: Damage) -> VerifyReport:
     return verifier.report()
 
 
-def _child(directory: Path, out: IO[str]) -> None:
+def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
     """What the child does."""
 
     def say(what: dict[str, object]) -> None:
@@ -161,9 +169,16 @@ def _child(directory: Path, out: IO[str]) -> None:
 
     try:
         # Without a first look: this process is the one that may die of it.
-        with LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store:
+        with (
+            LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store,
+            contextlib.ExitStack() as stack,
+        ):
             say({"head": _head_seq(store)})
-            report = verify_store(store, on_progress=lambda seq: say({"seq": seq}))
+            report = verify_store(
+                store,
+                archives=[stack.enter_context(open_bundle(each)) for each in archives],
+                on_progress=lambda seq: say({"seq": seq}),
+            )
     except Damage as problem:
         report = _unreadable(problem)
     except AosError as problem:
@@ -182,4 +197,4 @@ def _head_seq(store: LmdbStore) -> int | None:
 
 
 if __name__ == "__main__":
-    _child(Path(sys.argv[1]), sys.stdout)
+    _child(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]], sys.stdout)

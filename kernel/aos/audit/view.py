@@ -23,10 +23,19 @@ class View:
     """One state and the journal that it was folded from, which may have grown since.
 
     ``now_ns`` is the time against which waiting is measured, the journal's clock unless given;
+    ``is_past`` says that the state is one of a record before the end;
     ``lens`` shows values in lists, ``whole`` shows them at full length.
     """
 
-    def __init__(self, state: State, journal: Journal, *, now_ns: int | None = None) -> None:
+    def __init__(
+        self,
+        state: State,
+        journal: Journal,
+        *,
+        now_ns: int | None = None,
+        is_past: bool = False,
+    ) -> None:
+        self.is_past = is_past
         self.state = state
         self.journal = journal
         self.now_ns = state.clock_ns if now_ns is None else now_ns

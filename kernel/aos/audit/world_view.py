@@ -7,8 +7,10 @@ from typing import Any
 
 from aos.audit.cell_view import CELL_STATUSES
 from aos.audit.record_view import Document
+from aos.audit.version_view import versions
 from aos.audit.view import View
 from aos.core.records import Genesis
+from aos.core.state import State
 from aos.errors import BadUsage, sentence
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
@@ -37,11 +39,22 @@ def world(view: View) -> Document:
             "clock_ns": state.clock_ns,
         },
         "manifest": _manifest_in_force(view),
+        "versions": versions(view.state),
         "cells": _cell_counts(view),
         "intents": _intent_counts(view),
         "mail": _mail_counts(view),
         "submissions": len(state.submissions),
+        "at": state.next_seq - 1 if view.is_past else None,
+        "snapshot": _snapshot(state),
+        "ancestors": [{"world": hash_text(each.world), "at": each.at} for each in state.ancestors],
     }
+
+
+def _snapshot(state: State) -> Document | None:
+    mark = state.snapshot
+    if mark is None:
+        return None
+    return {"at": mark.at, "record": mark.seq, "document": hash_text(mark.document)}
 
 
 def _manifest_in_force(view: View) -> Document | None:
@@ -57,13 +70,13 @@ def _manifest_in_force(view: View) -> Document | None:
 
 
 def _cell_counts(view: View) -> Document:
-    cells = view.state.cells.values()
-    by_workflow: dict[str, Counter[str]] = {}
-    for cell in cells:
-        by_workflow.setdefault(cell.id[0], Counter())[cell.status] += 1
+    cells = view.state.cells
+    by_workflow = {
+        name: cells.statuses(name) for name, shelf in cells.shelves.items() if shelf.count
+    }
     total = sum(by_workflow.values(), Counter[str]())
     return {
-        "total": len(view.state.cells),
+        "total": len(cells),
         **{status: total[status] for status in CELL_STATUSES},
         "ready": len(view.state.ring),
         "by_workflow": {
@@ -85,7 +98,8 @@ def _intent_counts(view: View) -> Document:
 
 
 def _mail_counts(view: View) -> Document:
-    cells = view.state.cells.values()
+    # Cells at rest have none.
+    cells = view.state.cells.active.values()
     return {
         "queued": sum(len(cell.mailbox) for cell in cells if cell.fault is None),
         "behind_faults": sum(len(cell.mailbox) for cell in cells if cell.fault is not None),
@@ -105,6 +119,7 @@ def manifest(view: View, name: str | None = None) -> Document:
     assert in_force is not None
     return {
         **in_force,
+        "versions": versions(view.state),
         "workflows": [_workflow(manifest.workflows[name]) for name in sorted(manifest.workflows)],
         "effects": [_effect(manifest.effects[name]) for name in sorted(manifest.effects)],
         "modules": [
@@ -150,6 +165,7 @@ def _workflow(workflow: Workflow) -> Document:
         "annotations": workflow.annotations.name if workflow.annotations else None,
         "context": workflow.context,
         "lifecycle": workflow.lifecycle,
+        "upgrade": workflow.upgrade,
         "effects_emitted": sorted(workflow.effects_emitted),
         "limits": workflow.limits.to_document(),
     }

@@ -10,22 +10,41 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from aos.core.answers import Duplicate, Refusal, Rule
+from aos.core.answers import Blocker, Duplicate, Refusal, Rule
 from aos.core.authority import back_from_revocation, is_misnamed
 from aos.core.faults import clipped
+from aos.core.fits import event_problem
 from aos.core.frame import is_signed
 from aos.core.identity import submission_hash
 from aos.core.inputs import (
+    MIGRATE,
+    MODES,
+    STRICT,
     EventInput,
     ManifestInput,
+    SnapshotInput,
     StartInput,
 )
-from aos.core.quiescence import blockers
-from aos.core.records import CellId, Event, Manifest, Ref, Stamp, Start, slot
-from aos.core.state import State, Submission
+from aos.core.migration import Failed
+from aos.core.ports import BlobReader
+from aos.core.quiescence import IN_FLIGHT, Change, blockers
+from aos.core.records import (
+    CellId,
+    Event,
+    Manifest,
+    Migrated,
+    Ref,
+    Snapshot,
+    Stamp,
+    Start,
+    slot,
+)
+from aos.core.state import State
+from aos.core.submissions import Submission
+from aos.core.version import is_pinned, manifest_of
 from aos.errors import Damage
 from aos.manifest.effective import Effective, Executor
 from aos.manifest.names import NODE
@@ -46,16 +65,52 @@ DELIVERIES_MAX: Final = 16_384
 """Mailboxes that one record may reach. With ``KEY_BYTES_MAX`` it keeps a record readable (J-16)."""
 
 Blobs = dict[Hash, bytes]
+Migrator = Callable[[Change, Blobs], tuple[Migrated, ...] | Failed]
+"""Runs the migrations of a change, and adds the blobs that go with the record."""
 
 
 def admit_start(state: State, given: StartInput, stamp: Stamp) -> Start:
     return Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
 
 
+def admit_snapshot(
+    state: State, given: SnapshotInput, stamp: Stamp
+) -> Snapshot | Duplicate | Refusal:
+    """Take note of a snapshot that is newer than the last (SN-3)."""
+    last = state.snapshot
+    if last is not None and (last.at, last.document) == (given.at, given.document):
+        return Duplicate(seq=last.seq)
+    before = 0 if last is None else last.at
+    if not before < given.at < state.next_seq:
+        return refusal(
+            Rule.SNAPSHOT_IS_OLD,
+            f"a snapshot after record {given.at}: expected one after record {before}, "
+            f"of which the last is, and before record {state.next_seq}",
+        )
+    return Snapshot(
+        seq=state.next_seq,
+        stamp=stamp,
+        at=given.at,
+        frame=given.frame,
+        document=Ref(given.document, given.size),
+    )
+
+
 def admit_manifest(
-    state: State, given: ManifestInput, stamp: Stamp, blobs: Blobs
+    state: State,
+    given: ManifestInput,
+    stamp: Stamp,
+    blobs: Blobs,
+    *,
+    read: BlobReader,
+    migrator: Migrator,
 ) -> Manifest | Refusal:
-    """Put a manifest in force: signed by an operator, at quiescence, once."""
+    """Put a manifest in force: signed by an operator, once, when nothing stands in its way.
+
+    Raises:
+        Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
+        What ``migrator`` raises. Nothing has changed.
+    """
     key = next((each.key for each in state.operators if each.name == given.principal), None)
     if key is None:
         return refusal(
@@ -70,13 +125,19 @@ def admit_manifest(
             "(another manifest was applied meanwhile: look at it and apply again)",
         )
     document = content_hash(given.document)
-    if not is_signed(
-        ManifestInput.message(state.world, state.serial, document), given.signature, key
-    ):
+    message = ManifestInput.message(
+        state.world, state.serial, document, mode=given.mode, leaves=given.leaves
+    )
+    if not is_signed(message, given.signature, key):
         return refusal(
             Rule.MANIFEST_SIGNATURE_IS_WRONG,
             f"the signature is not {given.principal}'s over this manifest with serial "
             f"{state.serial}",
+        )
+    if given.mode not in MODES:
+        return refusal(
+            Rule.MANIFEST_MODE_IS_UNKNOWN,
+            f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}",
         )
     if state.manifest is not None and state.manifest.hash == document:
         return refusal(
@@ -89,15 +150,24 @@ def admit_manifest(
     problem = _misnamed(effective.executors or {}, state.world_key) or _revoked(effective, state)
     if problem is not None:
         return refusal(Rule.MANIFEST_IS_INVALID, f"executors: {problem}")
-    standing = blockers(state)
-    if standing:
-        return Refusal(
-            rule=Rule.WORLD_IS_NOT_QUIESCENT,
-            message=f"the world is not quiescent: {len(standing)} things stand in the way, first "
-            f"{standing[0].cell[0]}: {standing[0].kind}, {standing[0].detail} "
-            "(let it run until they are done)",
-            blockers=standing,
+    problem = _wrongly_left(effective, given.leaves)
+    if problem is not None:
+        return refusal(Rule.MANIFEST_IS_INVALID, f"leaves: {problem}")
+    if given.checked is not None and given.checked < state.cells.at:
+        return refusal(
+            Rule.MANIFEST_CHECK_IS_OLD,
+            f"stored states were checked up to record {given.checked}, and what changed since is "
+            f"known from record {state.cells.at} on (check them again)",
         )
+    change = Change(
+        in_force=state.manifest, effective=effective, mode=given.mode, leaves=given.leaves
+    )
+    standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
+    if standing:
+        return in_the_way(standing)
+    migrated = migrator(change, blobs) if given.mode == MIGRATE else ()
+    if isinstance(migrated, Failed):
+        return in_the_way(migrated.blockers)
     blobs[document] = given.document
     return Manifest(
         seq=state.next_seq,
@@ -106,6 +176,37 @@ def admit_manifest(
         principal=given.principal,
         serial=state.serial,
         signature=given.signature,
+        mode=None if given.mode == STRICT else given.mode,
+        leaves=given.leaves,
+        migrated=migrated,
+    )
+
+
+def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
+    """One list for each meaning, and nothing is left that is still there."""
+    if list(leaves) != sorted(set(leaves)):
+        return "expected names of workflows, each once, in order"
+    for name in leaves:
+        if name in effective.workflows:
+            return f"{name} is still in the manifest"
+    return None
+
+
+def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
+    """The refusal of a manifest that cannot come into force now."""
+    first = standing[0]
+    what = f"{len(standing)} things stand in the way, first {first.cell[0]}: {first.kind}, "
+    if first.kind in IN_FLIGHT:
+        return Refusal(
+            rule=Rule.WORLD_IS_NOT_QUIESCENT,
+            message=f"the world is not quiescent: {what}{first.detail} "
+            "(let it run until they are done)",
+            blockers=standing,
+        )
+    return Refusal(
+        rule=Rule.MANIFEST_DOES_NOT_FIT,
+        message=clipped(f"the manifest does not fit what this world holds: {what}{first.detail}"),
+        blockers=standing,
     )
 
 
@@ -165,6 +266,9 @@ def admit_event(
         targets = route(effective, schema, data)
     except ValueProblem as error:
         return refusal(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
+    problem = pinned_problem(state, targets, given.schema, data)
+    if problem is not None:
+        return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{given.schema}: {problem}")
     to, overloaded = place(state, targets, Counter())
     return Event(
         seq=state.next_seq,
@@ -246,6 +350,29 @@ def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
             )
         targets.append((each.workflow, key))
     return targets
+
+
+def pinned_problem(state: State, targets: list[CellId], schema: str, data: bytes) -> str | None:
+    """Why an event cannot go to one of its targets: that is pinned to a manifest by which it takes
+    no such event (K-73).
+
+    Raises:
+        Damage: That manifest cannot be read.
+    """
+    if state.eras.is_one:
+        return None
+    for id in targets:
+        cell = state.cells.get(id)
+        if cell is None or not is_pinned(state, cell):
+            continue
+        effective = manifest_of(state, cell)
+        problem = event_problem(effective, effective.workflows[id[0]], schema, data)
+        if problem is not None:
+            return (
+                f"an instance of {id[0]} is in flight under an earlier manifest: {problem} "
+                "(send it again when that instance is done)"
+            )
+    return None
 
 
 def place(

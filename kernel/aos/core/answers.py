@@ -17,6 +17,7 @@ class Rule(enum.Enum):
     EVENT_IS_INVALID = "event_is_invalid"
     EVENT_KEY_IS_INVALID = "event_key_is_invalid"
     EVENT_REACHES_TOO_MANY = "event_reaches_too_many"
+    EVENT_DOES_NOT_FIT_INSTANCE = "event_does_not_fit_instance"
     SUBMISSION_ID_IS_TAKEN = "submission_id_is_taken"
     SUBMISSION_ID_IS_INVALID = "submission_id_is_invalid"
     WORLD_IS_BUSY = "world_is_busy"
@@ -42,6 +43,8 @@ class Rule(enum.Enum):
     ATTEMPT_IS_OLD = "attempt_is_old"
     ATTEMPT_IS_INVALID = "attempt_is_invalid"
 
+    SNAPSHOT_IS_OLD = "snapshot_is_old"
+
     CONTROL_PRINCIPAL_IS_UNKNOWN = "control_principal_is_unknown"
     CONTROL_SERIAL_IS_WRONG = "control_serial_is_wrong"
     CONTROL_SIGNATURE_IS_WRONG = "control_signature_is_wrong"
@@ -49,6 +52,7 @@ class Rule(enum.Enum):
     CELL_HAS_NOT_FAILED = "cell_has_not_failed"
     CELL_HAS_NOTHING_TO_SKIP = "cell_has_nothing_to_skip"
     CELL_DOES_NOT_FIT = "cell_does_not_fit"
+    CELL_IS_NOT_PINNED = "cell_is_not_pinned"
     INTENT_IS_NOT_OPEN = "intent_is_not_open"
     VALUE_IS_IN_USE = "value_is_in_use"
     VALUE_IS_UNKNOWN = "value_is_unknown"
@@ -58,14 +62,18 @@ class Rule(enum.Enum):
     MANIFEST_SERIAL_IS_WRONG = "manifest_serial_is_wrong"
     MANIFEST_IS_INVALID = "manifest_is_invalid"
     MANIFEST_IS_IN_FORCE = "manifest_is_in_force"
+    MANIFEST_MODE_IS_UNKNOWN = "manifest_mode_is_unknown"
+    MANIFEST_DOES_NOT_FIT = "manifest_does_not_fit"
+    MANIFEST_CHECK_IS_OLD = "manifest_check_is_old"
     WORLD_IS_NOT_QUIESCENT = "world_is_not_quiescent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """Why a manifest cannot be applied now (K-70)."""
+    """Why a manifest cannot be applied now: one of the kinds of K-70 and K-71. ``cell`` has no key
+    where a whole workflow stands in the way."""
 
-    kind: str  # "instance_is_not_terminal" | "intent_is_open" | "mail_is_queued"
+    kind: str
     cell: CellId
     detail: str
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from aos.core.cell import OpenIntent
 from aos.core.ports import BlobReader
 from aos.core.records import RECORD_BYTES_MAX, KernelReceipt, Receipt, Stream, slot_bytes
-from aos.core.state import OpenIntent
 from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, SCHEMAS, STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value
@@ -42,7 +42,7 @@ def read_payload(
     """
     receipt = intent.effect.receipt
     problems = []
-    for schema in (receipt,) if status == "ok" else (effective.schemas[ERROR], receipt):
+    for schema in (receipt,) if status == "ok" else (_ERROR, receipt):
         try:
             data, value = schema.from_ingress_value(payload, max_bytes=effective.limits.event_bytes)
         except ValueProblem as problem:

@@ -6,19 +6,22 @@ Nothing here changes the state, and the first broken rule is the answer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from aos.core.admit import refusal
 from aos.core.answers import Refusal, Rule
-from aos.core.continuation import settled_arm, takes
+from aos.core.cell import Cell, EventMail, Mail, ReceiptMail
+from aos.core.fits import cell_problems, open_problems
 from aos.core.frame import is_signed
-from aos.core.inputs import ACTIONS, CANCEL, ERASE, SKIP, ControlInput
+from aos.core.inputs import ACTIONS, CANCEL, ERASE, SKIP, UNPIN, ControlInput
 from aos.core.ports import BlobReader
-from aos.core.records import CellId, Control, Ref, Slot, Stamp, slot_bytes
-from aos.core.state import Cell, EventMail, Mail, ReceiptMail, State
-from aos.manifest.builtins import KERNEL_EFFECTS, REJECTED, STREAM
-from aos.manifest.effective import Workflow
+from aos.core.records import CellId, Control, Ref, Slot, Stamp, slot_hash
+from aos.core.snapshot_load import parts
+from aos.core.state import State
+from aos.core.version import is_pinned
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import HASH_BYTES, Hash, hash_text
-from aos.values.errors import ValueProblem, quoted
+from aos.values.errors import quoted
 from aos.values.show import describe
 
 
@@ -32,9 +35,11 @@ def admit_control(
     """
     problem = _authority(state, given) or _shape(given)
     if problem is None and given.action == ERASE:
-        problem = _erasable(state, given.value)
+        problem = _erasable(state, given.value, read)
     elif problem is None and given.action == CANCEL:
         problem = _cancelable(state, given.intent)
+    elif problem is None and given.action == UNPIN:
+        problem = _movable(state, given, read)
     elif problem is None:
         problem = _retriable(state, given, read)
     if problem is not None:
@@ -136,6 +141,8 @@ def _misfits(
     state: State, id: CellId, cell: Cell, read: BlobReader, *, skips: bool
 ) -> Iterator[str]:
     """What of the cell was made for another manifest and does not fit this one."""
+    if is_pinned(state, cell):
+        return
     workflow = state.effective.workflows.get(id[0])
     if workflow is None:
         yield "it has no such workflow"
@@ -143,58 +150,43 @@ def _misfits(
     # Everything was checked by the manifest that was in force when it came in.
     if cell.fault_seq is not None and cell.fault_seq > state.manifest_seq:
         return
-    problem = _key_problem(workflow, id[1])
-    if problem is not None:
-        yield problem
-    if cell.state is not None:
-        try:
-            workflow.state.from_record(slot_bytes(cell.state, read))
-        except ValueProblem as misfit:
-            yield f"its state is no {workflow.state.name}: {misfit}"
-    entries = iter(cell.mailbox)
-    if skips:
-        next(entries)
-    for mail in entries:
-        problem = _mail_problem(state, workflow, mail, read)
-        if problem is not None:
-            yield f"the entry of record {mail.entry[0]}: {problem}"
+    yield from cell_problems(state.effective, workflow, cell, read, skips=skips)
 
 
-def _key_problem(workflow: Workflow, key: bytes) -> str | None:
-    if workflow.key is None:
-        return None if not key else "its workflow has no keys any more"
-    try:
-        workflow.key.from_record(key)
-    except ValueProblem as problem:
-        return f"its key is no {workflow.key.name}: {problem}"
-    return None
+# Unpin: an instance takes the manifest in force before it is done.
 
 
-def _mail_problem(state: State, workflow: Workflow, mail: Mail, read: BlobReader) -> str | None:
-    if isinstance(mail, EventMail):
-        schema = state.effective.schemas.get(mail.schema)
-        if schema is None or not takes(workflow, mail.schema):
-            return f"{workflow.name} takes no {mail.schema}"
-        try:
-            schema.from_record(slot_bytes(mail.value, read))
-        except ValueProblem as problem:
-            return f"it is no {mail.schema}: {problem}"
+def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
+    assert given.cell is not None
+    cell, name = state.cells.get(given.cell), given.cell[0]
+    if cell is None or not is_pinned(state, cell):
+        found = "there is no such cell" if cell is None else "it runs under the manifest in force"
+        return refusal(Rule.CELL_IS_NOT_PINNED, f"{name} is not pinned: {found}")
+    workflow = state.effective.workflows.get(name)
+    if workflow is None:
+        problem: str | None = "that has no such workflow"
+    else:
+        intents = [state.intents[each] for each in cell.inflight]
+        problem = next(
+            chain(
+                cell_problems(state.effective, workflow, cell, read, skips=False),
+                open_problems(workflow, intents),
+            ),
+            None,
+        )
+    if problem is None:
         return None
-    if not isinstance(mail, ReceiptMail):
-        return None if takes(workflow, STREAM) else f"{workflow.name} takes no {STREAM}"
-    if mail.receipt.outcome == "rejected":
-        return None if takes(workflow, REJECTED) else f"{workflow.name} takes no {REJECTED}"
-    if settled_arm(workflow, mail.intent, mail.receipt.status) is None:
-        return f"{workflow.name} has no arm for a receipt of {mail.intent.effect.name}"
-    return None
+    return refusal(
+        Rule.CELL_DOES_NOT_FIT, f"{name} cannot go on under the manifest in force: {problem}"
+    )
 
 
 # Erase: only what nothing needs any more.
 
 
-def _erasable(state: State, value: Hash | None) -> Refusal | None:
+def _erasable(state: State, value: Hash | None, read: BlobReader) -> Refusal | None:
     assert value is not None
-    use = next(_uses(state, value), None)
+    use = next(_uses(state, value, read), None)
     if use is None:
         return None
     return refusal(
@@ -203,12 +195,20 @@ def _erasable(state: State, value: Hash | None) -> Refusal | None:
     )
 
 
-def _uses(state: State, value: Hash) -> Iterator[str]:
+def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     if value in state.pinned:
         yield "a manifest of this world or a module of one"
-    for cell in state.cells.values():
-        if _is(cell.state, value):
-            yield f"the state of a cell of {cell.id[0]}"
+    if state.snapshot is not None and value in parts(state.snapshot.document, read):
+        yield "a part of the newest snapshot"
+    yield from needed(state, value)
+
+
+def needed(state: State, value: Hash) -> Iterator[str]:
+    """What of the world as it is now needs a value."""
+    for cell in state.cells.naming(value):
+        is_state = cell.state is not None and slot_hash(cell.state) == value
+        yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
+    for cell in state.cells.active.values():
         for mail in cell.mailbox:
             if any(_is(each, value) for each in _slots(mail)):
                 yield f"mail of a cell of {cell.id[0]}"

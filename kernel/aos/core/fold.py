@@ -8,13 +8,28 @@ checks that the record can follow this state. That it had to come out so, ``Kern
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from dataclasses import replace
 
 from aos.core.authority import revoked_by
+from aos.core.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.continuation import takes
+from aos.core.entry import TERMINAL
+from aos.core.eras import era_of
 from aos.core.faults import Fault, FaultKind
+from aos.core.fork import fork_world
 from aos.core.frame import Frame, follow
 from aos.core.identity import idempotency_key, submission_hash
-from aos.core.inputs import BEGUN, LOST, SEMANTICS, SKIP, world_id
+from aos.core.inputs import (
+    BEGUN,
+    CANCEL_OPEN,
+    LOST,
+    MIGRATE,
+    OPEN_WORK,
+    PIN,
+    SEMANTICS,
+    SKIP,
+    world_id,
+)
 from aos.core.ports import BlobReader
 from aos.core.records import (
     Attempt,
@@ -23,12 +38,14 @@ from aos.core.records import (
     Emitted,
     Event,
     Faulted,
+    Fork,
     Genesis,
     Intent,
     KernelReceipt,
     Manifest,
     Receipt,
     Record,
+    Snapshot,
     Stamp,
     Start,
     Step,
@@ -36,27 +53,25 @@ from aos.core.records import (
     from_bytes,
     slot_hash,
 )
-from aos.core.state import (
-    Cell,
-    Debt,
-    EventMail,
-    Mail,
-    OpenIntent,
-    Owed,
-    ReceiptMail,
-    Root,
-    State,
-    StreamMail,
-    StreamState,
-    Submission,
+from aos.core.state import Ancestor, Debt, Mark, Owed, State, StreamState
+from aos.core.submissions import Submission
+from aos.core.version import (
+    home,
+    is_in_flight,
+    is_pinned,
+    mark,
+    runs_under,
+    stays,
+    workflow_of,
+    workflow_under,
 )
 from aos.errors import Damage
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash, hash_text
 
-TERMINAL = ("completed", "failed")
 SECOND_NS = 10**9
+FORKED = "the world was forked"
 
 
 def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
@@ -69,6 +84,10 @@ def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
     records = [from_bytes(data) for data in frame.records]
     for record in records:
         fold(state, record, read)
+    if state.world != tip.world:
+        raise Damage(
+            f"frame {frame.header.first}: a fork stands in it that is not its first record"
+        )
     state.tip = tip
     return records
 
@@ -84,7 +103,9 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
         raise Damage(f"record {state.next_seq} calls itself record {record.seq}")
     if (record.seq == 1) != isinstance(record, Genesis):
         raise Damage(f"record {record.seq} is of kind {record.KIND}: record 1 alone is a genesis")
-    if state.manifest is None and not isinstance(record, Genesis | Start | Manifest):
+    if state.manifest is None and not isinstance(
+        record, Genesis | Start | Manifest | Snapshot | Fork
+    ):
         raise Damage(
             f"record {record.seq} is of kind {record.KIND}, and no manifest came before it"
         )
@@ -99,6 +120,8 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
             _fold_kernel_receipt(state, record)
         case Stream():
             _fold_stream(state, record)
+        case Snapshot():
+            _fold_snapshot(state, record)
         case Attempt():
             _fold_attempt(state, record)
         case Control():
@@ -109,6 +132,8 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
             _fold_manifest(state, record, read)
         case Start():
             _advance_clock(state, record.stamp)
+        case Fork():
+            _fold_fork(state, record)
         case Genesis():
             _fold_genesis(state, record)
     state.next_seq = record.seq + 1
@@ -132,14 +157,42 @@ def _fold_genesis(state: State, record: Genesis) -> None:
     state.semantics = record.semantics
 
 
+def _fold_fork(state: State, record: Fork) -> None:
+    """K-110 to K-113: from here on this is another world, with everything that the first had."""
+    if (record.parent, record.at) != (state.world, record.seq - 1):
+        raise Damage(
+            f"record {record.seq} is a fork of world {record.parent.hex()[:16]} after record "
+            f"{record.at}: expected world {state.world.hex()[:16]} and record {record.seq - 1}"
+        )
+    if record.open_work not in OPEN_WORK:
+        raise Damage(f"record {record.seq} is a fork that does {record.open_work!r:.40} open work")
+    _advance_clock(state, record.stamp)
+    state.tip = replace(state.tip, world=fork_world(record))
+    state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
+    state.world_key = record.world_key
+    state.operators = record.operators
+    if record.open_work == CANCEL_OPEN:
+        owed = {each.intent for each in state.owed}
+        root = Root(record.seq, record.stamp)
+        for intent in state.intents.values():
+            if intent.intent not in owed and intent.effect.name not in KERNEL_EFFECTS:
+                state.owed.append(Owed(intent.intent, Debt.CANCEL, root, 0, FORKED))
+
+
 def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
     if record.serial != state.serial:
         raise Damage(
             f"record {record.seq}: manifest serial: expected {state.serial}, found {record.serial}"
         )
+    if record.mode not in (None, PIN, MIGRATE) or (record.migrated and record.mode != MIGRATE):
+        raise Damage(f"record {record.seq} is no manifest of mode {record.mode!r:.40}")
     _advance_clock(state, record.stamp)
     state.manifest = Effective.from_document(read(record.document.hash))
     state.manifest_seq = record.seq
+    era = era_of(record.seq, state.manifest)
+    state.eras.begin(era, state.manifest, read, pins=record.mode == PIN)
+    for each in record.migrated:
+        state.cells.replace(each.workflow, each.root, each.count, seq=record.seq, read=read)
     state.serial += 1
     state.revoked |= revoked_by(state.manifest.executors)
     state.pinned.add(record.document.hash)
@@ -159,29 +212,32 @@ def _fold_event(state: State, record: Event) -> None:
 
 def _remember(state: State, submission_id: str, record: Event) -> None:
     payload = submission_hash(record.schema, slot_hash(record.value))
-    submissions, limits = state.submissions, state.effective.limits
-    submissions[submission_id] = Submission(record.seq, payload, state.clock_ns)
-    # An id whose time is up may come again before it was dropped here.
-    submissions.move_to_end(submission_id)
-    oldest_kept = state.clock_ns - limits.dedup_ns
-    while (
-        len(submissions) > limits.dedup_rows
-        or submissions[next(iter(submissions))].at_ns < oldest_kept
-    ):
-        submissions.popitem(last=False)
+    limits = state.effective.limits
+    state.submissions.remember(
+        submission_id,
+        Submission(record.seq, payload, state.clock_ns),
+        oldest_ns=state.clock_ns - limits.dedup_ns,
+        most=limits.dedup_rows,
+    )
 
 
 def _fold_step(state: State, record: Step) -> None:
     cell, mail = _take_head(state, record)
+    under = _under(state, cell, record)
+    workflow = workflow_under(state, cell.id, under)
+    if workflow is None:
+        raise _no_workflow(cell.id, record.seq)
     cell.mailbox.popleft()
     cell.runs = True
-    workflow = _workflow(state, cell.id, record.seq)
+    state.cells.wake(cell, record.seq)
+    cell.version = mark(state, under)
+    cell.is_kept = False
     cell.workflow_hash = workflow.hash
     cell.module_hash = workflow.module.hash
     cell.state = record.state
     cell.last_seq = record.seq
     cell.last_active_ns = state.clock_ns
-    cell.declared = record.status if record.status in TERMINAL else None
+    state.cells.declare(cell, record.status if record.status in TERMINAL else None)
     for index, intent in enumerate(record.intents):
         _open(state, cell, record, index, intent)
         if intent.effect in KERNEL_EFFECTS:
@@ -196,12 +252,38 @@ def _fold_step(state: State, record: Step) -> None:
     cell.runs = False
     if cell.mailbox:
         _make_ready(state, cell)
-    elif cell.is_gone:
-        del state.cells[cell.id]
+    if record.under is not None:
+        _release(state, cell, fits=record.fits == state.manifest_seq)
+    state.cells.rest(cell)
+
+
+def _under(state: State, cell: Cell, record: Step | Faulted) -> int:
+    """The record of the manifest that the ring's head ran under."""
+    under = state.manifest_seq if record.under is None else record.under
+    expected = runs_under(state, cell)
+    if under != expected or record.under == state.manifest_seq:
+        raise Damage(
+            f"record {record.seq} runs {cell.id[0]} under the manifest of record {under}, where "
+            f"that is record {expected}"
+        )
+    return under
+
+
+def _release(state: State, cell: Cell, *, fits: bool) -> None:
+    """An instance that was pinned is done, unless it is in flight still: what comes next runs under
+    the manifest in force where its state ``fits`` that (K-74)."""
+    if cell.fault is not None or is_in_flight(state, cell):
+        return
+    if fits:
+        cell.version = mark(state, state.manifest_seq)
+    else:
+        cell.is_kept = True
 
 
 def _fold_fault(state: State, record: Faulted) -> None:
     cell, _ = _take_head(state, record)
+    _under(state, cell, record)
+    state.cells.wake(cell, record.seq)
     cell.last_seq = record.seq
     cell.last_active_ns = state.clock_ns
     _fail(state, cell, record.fault, record.seq)
@@ -248,6 +330,7 @@ def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth:
     state.attempts.pop(record.intent, None)
     _forget_work(state, record.intent)
     cell = state.cells[record.cell]
+    state.cells.wake(cell, record.seq)
     del cell.inflight[record.intent]
     match record.outcome:
         case "delivered" | "rejected":
@@ -289,7 +372,9 @@ def _fold_stream(state: State, record: Stream) -> None:
     stream.recent += 1
     root = Root(record.seq, record.stamp)
     mail = StreamMail(entry=(record.seq, 0), root=root, depth=0, intent=intent, frame=record)
-    _deliver(state, state.cells[record.cell], mail)
+    cell = state.cells[record.cell]
+    state.cells.wake(cell, record.seq)
+    _deliver(state, cell, mail)
 
 
 def _open_for(state: State, record: Stream | Attempt) -> OpenIntent:
@@ -317,6 +402,18 @@ def _fold_attempt(state: State, record: Attempt) -> None:
         )
 
 
+def _fold_snapshot(state: State, record: Snapshot) -> None:
+    """SN-3: that the document is the world as it was then, replay and verify find out."""
+    before = state.snapshot.at if state.snapshot is not None else 0
+    if not before < record.at < record.seq:
+        raise Damage(
+            f"record {record.seq} is a snapshot after record {record.at}: expected one after the "
+            f"last, which is of record {before}"
+        )
+    _advance_clock(state, record.stamp)
+    state.snapshot = Mark(record.seq, record.at, record.document.hash)
+
+
 def _fold_control(state: State, record: Control) -> None:
     if record.serial != state.controls:
         raise Damage(
@@ -332,6 +429,8 @@ def _fold_control(state: State, record: Control) -> None:
                 raise Damage(f"record {record.seq} cancels an intent that is not open")
             root = Root(record.seq, record.stamp)
             state.owed.append(Owed(intent, Debt.CANCEL, root, 0, f"{record.principal} canceled it"))
+        case Control(action="unpin", cell=tuple(id)):
+            _unpin(state, id, record)
         case Control(action="erase", value=bytes()):
             pass
         case _:
@@ -347,6 +446,11 @@ def _go_on(state: State, id: CellId, record: Control) -> None:
         if not cell.fault.by_entry:
             raise Damage(f"record {record.seq} skips an entry, and none has failed {id[0]}")
         cell.mailbox.popleft()
+    state.cells.wake(cell, record.seq)
+    under = state.manifest_seq
+    if is_pinned(state, cell):
+        under = home(state, cell)
+    cell.version = mark(state, under)
     cell.fault = None
     cell.fault_seq = None
     cell.mail_uncounted = 0
@@ -355,8 +459,21 @@ def _go_on(state: State, id: CellId, record: Control) -> None:
         mail.root.steps = 0
     if cell.mailbox:
         _make_ready(state, cell)
-    elif cell.is_gone:
-        del state.cells[id]
+    if under != state.manifest_seq:
+        # Whether its state fits the manifest in force, its next step tells.
+        _release(state, cell, fits=False)
+    state.cells.rest(cell)
+
+
+def _unpin(state: State, id: CellId, record: Control) -> None:
+    """Let an instance go on under the manifest in force (K-107)."""
+    cell = state.cells.get(id)
+    if cell is None or not is_pinned(state, cell):
+        raise Damage(f"record {record.seq} unpins {id[0]}, which nothing pins")
+    state.cells.wake(cell, record.seq)
+    cell.version = mark(state, state.manifest_seq)
+    cell.is_kept = False
+    state.cells.rest(cell)
 
 
 def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
@@ -389,8 +506,12 @@ def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
 def _workflow(state: State, id: CellId, seq: int) -> Workflow:
     found = state.effective.workflows.get(id[0])
     if found is None:
-        raise Damage(f"record {seq} is for {id[0]}, which the manifest in force does not have")
+        raise _no_workflow(id, seq)
     return found
+
+
+def _no_workflow(id: CellId, seq: int) -> Damage:
+    return Damage(f"record {seq} is for {id[0]}, which the manifest in force does not have")
 
 
 def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> None:
@@ -417,6 +538,7 @@ def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> 
         seq=record.seq,
         index=index,
         opened_ns=state.clock_ns,
+        manifest=state.effective.hash,
         effect=effect,
         executors=state.effective.executors,
         params=asked.params,
@@ -450,9 +572,11 @@ def _spread(
     state: State, mail: EventMail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
 ) -> None:
     for id in to:
-        if not takes(_workflow(state, id, seq), mail.schema):
+        cell = _cell(state, id, seq)
+        workflow = workflow_of(state, cell)
+        if workflow is None or not takes(workflow, mail.schema):
             raise Damage(f"record {seq} delivers {mail.schema} to {id[0]}, which takes no such")
-        _deliver(state, _cell(state, id, seq), mail)
+        _deliver(state, cell, mail)
     for id in overloaded:
         _overload(state, _cell(state, id, seq), seq)
 
@@ -462,7 +586,11 @@ def _cell(state: State, id: CellId, seq: int) -> Cell:
     if cell is None:
         workflow = _workflow(state, id, seq)
         cell = Cell(id=id, workflow_hash=workflow.hash, module_hash=workflow.module.hash)
-        state.cells[id] = cell
+        cell.version = mark(state, state.manifest_seq)
+        state.cells.add(cell)
+    elif not state.eras.is_one and cell.fault is None and not stays(state, cell):
+        cell.version = mark(state, state.manifest_seq)
+    state.cells.wake(cell, seq)
     return cell
 
 

@@ -12,15 +12,17 @@ roots of all frames so far including this one, and the frame's hash is over its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeGuard
 
 from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey
 
+from aos.core.inputs import world_id
 from aos.core.merkle import Tree
 from aos.core.merkle import root as merkle_root
+from aos.core.records import Fork, Record, from_bytes
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash, derive, digest
@@ -172,12 +174,33 @@ def _is_nat(value: Value) -> TypeGuard[int]:
     return type(value) is int and value >= 0
 
 
+def forked(tip: Tip, record: Record) -> Tip:
+    """What a frame follows whose first record is ``record``: ``tip``; or, where that is a fork of
+    this world at this very place, the same place in the fork's own world (K-110)."""
+    if not isinstance(record, Fork):
+        return tip
+    if (record.parent, record.at, record.frame) != (tip.world, tip.seq, tip.frame):
+        return tip
+    return replace(tip, world=world_id(record.nonce, record.world_key))
+
+
+def _entered(tip: Tip, frame: Frame) -> Tip:
+    """As ``forked``; only a frame of another world is looked into."""
+    if frame.header.world == tip.world:
+        return tip
+    try:
+        return forked(tip, from_bytes(frame.records[0]))
+    except Damage:
+        return tip  # and so it is another world's
+
+
 def follow(tip: Tip, frame: Frame) -> Tip:
     """Check that ``frame`` follows ``tip`` and holds the records that its hash commits to.
 
     Raises:
         Damage: It does not; the text names the frame and the first part that differs.
     """
+    tip = _entered(tip, frame)
     again, after = seal(tip, frame.records, frame.salt)
     header, expected = frame.header, again.header
     where = f"frame {tip.seq + 1}"

@@ -37,6 +37,35 @@ def world_id(nonce: bytes, world_key: bytes) -> Hash:
     return digest("aos/world/1", nonce, world_key)
 
 
+CANCEL_OPEN: Final = "cancel"
+KEEP_OPEN: Final = "keep"
+OPEN_WORK: Final = (CANCEL_OPEN, KEEP_OPEN)
+"""What may become of open intents where a world is forked."""
+
+
+def fork_message(
+    *,
+    parent: Hash,
+    at: int,
+    frame: Hash,
+    nonce: bytes,
+    world_key: bytes,
+    operators: tuple[Principal, ...],
+    open_work: str,
+    erased: tuple[Hash, ...],
+    cut: Hash | None,
+) -> bytes:
+    """What the key of a forked world signs (J-43)."""
+    named: list[Value] = [[each.name, each.key] for each in operators]
+    gone: list[Value] = list(erased)
+    return encode(
+        [
+            "aos/fork/1", parent, at, frame, nonce, world_key, named, open_work, gone, cut,
+            SEMANTICS,
+        ]
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartInput:
     """What executes from here on: kernel and wasmtime versions, target, engine fingerprint."""
@@ -44,23 +73,50 @@ class StartInput:
     host: tuple[tuple[str, str], ...]
 
 
+STRICT: Final = "strict"
+"""Nothing may be in flight (K-70)."""
+PIN: Final = "pin"
+"""What is in flight stays on the manifest that it runs under (K-72)."""
+MIGRATE: Final = "migrate"
+"""Stored states are what the new modules make of them (K-76)."""
+MODES: Final = (STRICT, PIN, MIGRATE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestInput:
     """An operator puts an effective manifest in force.
 
     ``serial`` is the number of manifest records before this one, so that a signed command is good
-    once.
+    once. ``leaves`` are workflows that the manifest does not have any more and whose cells stay
+    where they are.
+
+    Part of no signature and no record are: ``checked``, a record up to which the host has compared
+    the stored states with the new schemas itself (K-71a); and ``is_recorded``, where a journal is
+    replayed: what the manifest found in store was looked at when it came (K-71c).
     """
 
     document: bytes
     principal: str
     serial: int
     signature: bytes
+    mode: str = STRICT
+    leaves: tuple[str, ...] = ()
+    checked: int | None = None
+    is_recorded: bool = False
 
     @staticmethod
-    def message(world: Hash, serial: int, document: Hash) -> bytes:
+    def message(
+        world: Hash,
+        serial: int,
+        document: Hash,
+        *,
+        mode: str = STRICT,
+        leaves: tuple[str, ...] = (),
+    ) -> bytes:
         """What the operator signs."""
-        return encode(["aos/apply/1", world, serial, document])
+        if mode == STRICT and not leaves:
+            return encode(["aos/apply/1", world, serial, document])
+        return encode(["aos/apply/2", world, serial, document, mode, list(leaves)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +325,19 @@ RETRY: Final = "retry"
 SKIP: Final = "skip"
 CANCEL: Final = "cancel"
 ERASE: Final = "erase"
-ACTIONS: Final = (RETRY, SKIP, CANCEL, ERASE)
+UNPIN: Final = "unpin"
+ACTIONS: Final = (RETRY, SKIP, CANCEL, ERASE, UNPIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotInput:
+    """The host has the world as it was after record ``at``, the last of the frame with this hash,
+    under the content hash ``document``, of so many bytes; all that it names is stored."""
+
+    at: int
+    frame: Hash
+    document: Hash
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,5 +389,6 @@ Input: TypeAlias = (
     | ReceiptInput
     | StreamInput
     | AttemptInput
+    | SnapshotInput
     | ControlInput
 )

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_start
+from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.cell import OpenIntent
 from aos.core.control import admit_control
 from aos.core.fold import fold
 from aos.core.frame import Frame, Tip, is_signed, seal
@@ -28,26 +29,32 @@ from aos.core.inputs import (
     Input,
     ManifestInput,
     ReceiptInput,
+    SnapshotInput,
     StartInput,
     StreamInput,
     world_id,
 )
+from aos.core.migration import Failed, Keep, Puts, migrate
 from aos.core.owed import decide_owed
 from aos.core.ports import BlobReader, Runner, Verify
+from aos.core.quiescence import Change
 from aos.core.records import (
     Control,
     Event,
     Faulted,
+    Fork,
     Genesis,
     KernelReceipt,
+    Migrated,
     Receipt,
     Record,
+    Snapshot,
     Stamp,
     Step,
     to_bytes,
 )
 from aos.core.settle import admit_attempt, admit_receipt, admit_stream
-from aos.core.state import OpenIntent, State
+from aos.core.state import Mark, State
 from aos.core.step import decide_step
 from aos.errors import Refused
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -92,6 +99,7 @@ class Sealed:
     submissions: tuple[Submitted, ...]
     canceled: tuple[Hash, ...] = ()
     erased: tuple[Hash, ...] = ()
+    snapshots: tuple[Mark, ...] = ()
 
     @property
     def to_publish(self) -> tuple[OpenIntent, ...]:
@@ -142,7 +150,9 @@ class Kernel:
     """Owns one world's state. Not thread-safe: one thread calls it.
 
     ``read`` must find every blob of every frame that this kernel sealed or folded, durable or not.
-    ``verify`` is ``is_signed`` or what remembers its answers.
+    ``verify`` is ``is_signed`` or what remembers its answers. ``migrator`` runs migrations where
+    nothing else is run; ``keep`` makes the many blobs of one durable beside the journal, which
+    otherwise go with its frame.
     """
 
     def __init__(
@@ -152,10 +162,16 @@ class Kernel:
         runner: Runner | None,
         read: BlobReader,
         verify: Verify = is_signed,
+        migrator: Runner | None = None,
+        keep: Keep | None = None,
     ) -> None:
         self.state = state
         self._runner = runner
+        self._migrator = migrator or runner
+        self._keep = keep
         self._host_read = read
+        state.cells.read_with(self.read)
+        state.submissions.read_with(self.read)
         self._verify = verify
         self._records: list[bytes] = []
         self._blobs: dict[Hash, bytes] = {}
@@ -165,6 +181,7 @@ class Kernel:
         self._canceled: list[Hash] = []
         self._erased: list[Hash] = []
         self._submissions: list[Submitted] = []
+        self._snapshots: list[Mark] = []
         self.pending_bytes = 0
         self.last_engine_text: str | None = None
 
@@ -194,10 +211,14 @@ class Kernel:
                 decided = admit_stream(self.state, given, stamp, blobs, verify=self._verify)
             case AttemptInput():
                 decided = admit_attempt(self.state, given, stamp)
+            case SnapshotInput():
+                decided = admit_snapshot(self.state, given, stamp)
             case ControlInput():
                 decided = admit_control(self.state, given, stamp, self.read)
             case ManifestInput():
-                decided = admit_manifest(self.state, given, stamp, blobs)
+                decided = admit_manifest(
+                    self.state, given, stamp, blobs, read=self.read, migrator=self._migrate
+                )
             case StartInput():
                 decided = admit_start(self.state, given, stamp)
             case GenesisInput():
@@ -212,6 +233,13 @@ class Kernel:
                 return Admitted(seq=decided.seq, outcome=came)
             case _:
                 return Admitted(seq=decided.seq)
+
+    def _migrate(self, change: Change, blobs: dict[Hash, bytes]) -> tuple[Migrated, ...] | Failed:
+        assert self._migrator is not None, "this kernel runs no module"
+        puts = Puts(self.read, self._keep)
+        found = migrate(self.state, change, self._migrator, self.read, puts)
+        blobs.update(puts.left)
+        return found
 
     @property
     def has_work(self) -> bool:
@@ -251,6 +279,7 @@ class Kernel:
             # What comes again after it was erased stays.
             self._erased = [each for each in self._erased if each not in blobs]
         fold(self.state, record, self.read)
+        self._blobs.update(self.state.cells.spilled())
         self._records.append(data)
         self.pending_bytes += len(data)
         self._note(record)
@@ -268,6 +297,13 @@ class Kernel:
             case Control(action="erase", value=bytes(value)):
                 self._blobs.pop(Hash(value), None)
                 self._erased.append(Hash(value))
+            case Fork():
+                assert len(self._records) == 1, "a fork is the first record of its frame"
+                self._erased.extend(record.erased)
+            case Snapshot():
+                mark = self.state.snapshot
+                assert mark is not None
+                self._snapshots.append(mark)
             case Event(submission_id=str(name)):
                 payload = self.state.submissions[name].payload
                 self._submissions.append(Submitted(name, record.seq, payload))
@@ -290,6 +326,7 @@ class Kernel:
             submissions=tuple(self._submissions),
             canceled=tuple(self._canceled),
             erased=tuple(self._erased),
+            snapshots=tuple(self._snapshots),
         )
         self._records = []
         self._blobs = {}
@@ -299,6 +336,7 @@ class Kernel:
         self._submissions = []
         self._canceled = []
         self._erased = []
+        self._snapshots = []
         self.pending_bytes = 0
         return sealed
 

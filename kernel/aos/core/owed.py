@@ -7,15 +7,16 @@ signs it, and replay computes it again.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
+from aos.core.cell import Cell, OpenIntent
 from aos.core.ports import BlobReader
 from aos.core.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
 from aos.core.settle import outcome
-from aos.core.state import Cell, Debt, OpenIntent, Owed, State
+from aos.core.state import Debt, Owed, State
 from aos.manifest import builtins
 from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
 from aos.values.cbor import Value, encode
@@ -164,9 +165,13 @@ def _named(params: _Params) -> str:
 def _meta(state: State) -> _Params:
     return {
         "journal_height": state.next_seq,
-        "snapshot_hash": None,
+        "snapshot_hash": _snapshot_hash(state),
         "manifest_hash": hash_text(state.effective.manifest_hash),
     }
+
+
+def _snapshot_hash(state: State) -> str | None:
+    return None if state.snapshot is None else hash_text(state.snapshot.document)
 
 
 def _consistency(params: _Params) -> _Error | None:
@@ -222,20 +227,14 @@ def _list_cells(run: _Answering, params: _Params) -> Value | _Error:
     assert limit is None or isinstance(limit, int)
     most = CELLS_LISTED_MAX if limit is None else min(max(limit, 1), CELLS_LISTED_MAX)
     above = None if after is None else content_hash(after)
-    placed = (
-        (content_hash(key), key, cell)
-        for (workflow, key), cell in run.state.cells.items()
-        if workflow == params["workflow"] and cell.state is not None
-    )
-    first = heapq.nsmallest(
-        most + 1,
-        (each for each in placed if above is None or each[0] > above),
-        key=lambda each: each[0],
-    )
+    listing = run.state.cells.of(str(params["workflow"]), above)
+    with_state = (cell for cell in listing if cell.state is not None)
+    first = list(islice(with_state, most + 1))
     room = run.state.effective.limits.event_bytes - 1024
     listed: list[Value] = []
     last: bytes | None = None
-    for _, key, cell in first[:most]:
+    for cell in first[:most]:
+        key = cell.id[1]
         room -= _CELL_BYTES + len(key)
         if room < 0:
             break

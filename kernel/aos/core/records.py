@@ -116,8 +116,22 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Migrated:
+    """The cells of one workflow as a migration left them: the root of their index (K-76)."""
+
+    workflow: str
+    root: Hash
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest came into force. ``document`` is the effective manifest's blob."""
+    """A manifest came into force. ``document`` is the effective manifest's blob.
+
+    ``mode`` is how, where it is not strict (K-70, K-72, K-76); ``leaves`` are workflows that it
+    does not have any more and whose cells stay where they are (K-71b); ``migrated`` are the cells
+    that it takes over, by the names of their workflows.
+    """
 
     KIND: ClassVar = "manifest"
     seq: int
@@ -126,6 +140,9 @@ class Manifest:
     principal: str
     serial: int
     signature: bytes
+    mode: str | None = None
+    leaves: tuple[str, ...] = ()
+    migrated: tuple[Migrated, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +189,9 @@ class Step:
     sends to itself may overload and so fail it beside that); ``root`` the sequence of the input
     that caused it and ``depth`` the number of emitted events between; ``output`` the content hash
     of the raw output; ``abandoned`` the intents that ended because the cell was deleted.
+
+    ``under`` is the record of the manifest that a pinned instance ran under, where that is not the
+    one in force; ``fits`` then the record of the one in force, where the new state fits it (K-74).
     """
 
     KIND: ClassVar = "step"
@@ -189,11 +209,15 @@ class Step:
     fuel: int
     pages: int
     output: Hash
+    under: int | None = None
+    fits: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faulted:
-    """The ring's head ran once and failed: the output was dropped, the instance is failed."""
+    """The ring's head ran once and failed: the output was dropped, the instance is failed.
+
+    ``under`` is a step's."""
 
     KIND: ClassVar = "fault"
     seq: int
@@ -205,6 +229,7 @@ class Faulted:
     fuel: int
     pages: int
     output: Hash | None
+    under: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +341,19 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The world as it was after record ``at``, the last of the frame with this hash, is kept under
+    ``document`` (SN-1 to SN-4)."""
+
+    KIND: ClassVar = "snapshot"
+    seq: int
+    stamp: Stamp
+    at: int
+    frame: Hash
+    document: Ref
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
     """An operator's command (K-100 to K-105).
 
@@ -335,6 +373,32 @@ class Control:
     signature: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """Another world goes on from here (K-110 to K-116): the first record after those that it has
+    from world ``parent``, the last of which is record ``at``, in a frame with the hash ``frame``.
+
+    ``nonce`` and ``world_key`` make its id, as those of a genesis do, and ``operators`` are its
+    own. ``open_work`` says what becomes of open intents: ``cancel`` or ``keep``. ``erased`` are
+    values that the parent erased after record ``at``. With ``cut``, only the first records of the
+    parent's frame of that hash were taken over, and they are a frame anew.
+    """
+
+    KIND: ClassVar = "fork"
+    seq: int
+    stamp: Stamp
+    parent: Hash
+    at: int
+    frame: Hash
+    nonce: bytes
+    world_key: bytes
+    operators: tuple[Principal, ...]
+    open_work: str
+    erased: tuple[Hash, ...]
+    cut: Hash | None
+    signature: bytes
+
+
 Record: TypeAlias = (
     Genesis
     | Start
@@ -346,9 +410,13 @@ Record: TypeAlias = (
     | KernelReceipt
     | Stream
     | Attempt
+    | Snapshot
+    | Fork
     | Control
 )
-INPUTS: Final = (Genesis, Start, Manifest, Event, Receipt, Stream, Attempt, Control)
+INPUTS: Final = (
+    Genesis, Start, Manifest, Event, Receipt, Stream, Attempt, Snapshot, Control, Fork,
+)  # fmt: skip
 """Records that carry a stamp: what came from outside. The others follow from them."""
 
 
@@ -644,8 +712,10 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Start: {"seq": _NAT, "stamp": _STAMP, "host": _HOST},
     Manifest: {
         "seq": _NAT, "stamp": _STAMP, "document": _REF, "principal": _TEXT, "serial": _NAT,
-        "signature": _BYTES,
+        "signature": _BYTES, "mode?": _TEXT, "leaves?": _many(_TEXT),
+        "migrated?": _many(_nested(Migrated)),
     },
+    Migrated: {"workflow": _TEXT, "root": _HASH, "count": _NAT},
     Event: {
         "seq": _NAT, "stamp": _STAMP, "schema": _TEXT, "value": _SLOT, "submission_id?": _TEXT,
         "to?": _many(_CELL), "overloaded?": _many(_CELL),
@@ -659,10 +729,11 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
         "seq": _NAT, "cell": _CELL, "entry": _ENTRY, "root": _NAT, "depth": _NAT, "state?": _SLOT,
         "status": _TEXT, "events?": _many(_nested(Emitted)), "intents?": _many(_nested(Intent)),
         "abandoned?": _many(_HASH), "ann?": _SLOT, "fuel": _NAT, "pages": _NAT, "output": _HASH,
+        "under?": _NAT, "fits?": _NAT,
     },
     Faulted: {
         "seq": _NAT, "cell": _CELL, "entry": _ENTRY, "root": _NAT, "depth": _NAT,
-        "fault": _FAULT, "fuel": _NAT, "pages": _NAT, "output?": _HASH,
+        "fault": _FAULT, "fuel": _NAT, "pages": _NAT, "output?": _HASH, "under?": _NAT,
     },
     Receipt: {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "effect": _TEXT,
@@ -686,6 +757,14 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "attempt": _NAT,
         "phase": _TEXT, "problem?": _TEXT,
     },
+    Fork: {
+        "seq": _NAT, "stamp": _STAMP, "parent": _HASH, "at": _NAT, "frame": _HASH,
+        "nonce": _BYTES, "world_key": _BYTES, "operators": _many(_nested(Principal)),
+        "open_work": _TEXT, "erased?": _many(_HASH), "cut?": _HASH, "signature": _BYTES,
+    },
+    Snapshot: {
+        "seq": _NAT, "stamp": _STAMP, "at": _NAT, "frame": _HASH, "document": _REF,
+    },
     Control: {
         "seq": _NAT, "stamp": _STAMP, "action": _TEXT, "cell?": _CELL, "intent?": _HASH,
         "value?": _HASH, "principal": _TEXT, "serial": _NAT, "signature": _BYTES,
@@ -696,11 +775,13 @@ _KINDS: Final[Mapping[str, type]] = {
     cls.KIND: cls
     for cls in (
         Genesis, Start, Manifest, Event, Step, Faulted, Receipt, KernelReceipt, Stream, Attempt,
-        Control,
+        Snapshot, Control, Fork,
     )
 }  # fmt: skip
 _KIND: Final = encode_key("kind")
-_TUPLES: Final = frozenset({"to", "overloaded", "events", "intents", "abandoned", "path"})
+_TUPLES: Final = frozenset(
+    {"to", "overloaded", "events", "intents", "abandoned", "path", "leaves", "migrated", "erased"}
+)
 
 _Plan: TypeAlias = tuple[tuple[str, bytes, bool, _Type], ...]
 """(name, encoded name, whether it is an option, type) of each field in the order of the map."""

@@ -12,6 +12,7 @@ from typing import Final, TypeGuard
 from aos.core.admit import TIME_MAX, Blobs, refusal
 from aos.core.answers import Refusal, Rule
 from aos.core.authority import may_sign
+from aos.core.cell import OpenIntent
 from aos.core.continuation import read_payload, settled_arm, takes
 from aos.core.faults import clipped
 from aos.core.frame import is_signed
@@ -26,7 +27,8 @@ from aos.core.inputs import (
 )
 from aos.core.ports import BlobReader, Verify
 from aos.core.records import Attempt, Receipt, Stamp, Stream, slot, slot_bytes
-from aos.core.state import OpenIntent, State, StreamState
+from aos.core.state import State, StreamState
+from aos.core.version import workflow_of
 from aos.manifest.builtins import KERNEL_EFFECTS, REJECTED, STREAM, TIMER
 from aos.values.digests import Hash
 from aos.values.errors import quoted
@@ -190,8 +192,9 @@ def outcome(
     """What becomes of an open intent's receipt: (outcome, schema of the payload, its problem), as
     K-54 and K-55 say."""
     effective = state.effective
-    workflow = effective.workflows[intent.cell[0]]
     cell = state.cells[intent.cell]
+    workflow = workflow_of(state, cell)
+    assert workflow is not None, "an instance in flight has its workflow"
     schema, problem = None, None
     read = read_payload(effective, intent, status, payload)
     if isinstance(read, str):
@@ -272,7 +275,8 @@ def _frame_shape(state: State, given: StreamInput) -> Refusal | None:
 def _no_taker(state: State, intent: OpenIntent) -> Refusal | None:
     """Progress never fails an instance: where it cannot be told, it is not."""
     cell = state.cells[intent.cell]
-    if not takes(state.effective.workflows[intent.cell[0]], STREAM):
+    workflow = workflow_of(state, cell)
+    if workflow is None or not takes(workflow, STREAM):
         problem = f"{intent.cell[0]} has no arm for {STREAM}"
     elif cell.fault is not None:
         problem = "the instance has failed"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from aos.core.admit import DELIVERIES_MAX, place, route
+from aos.core.admit import DELIVERIES_MAX, pinned_problem, place, route
+from aos.core.cell import Cell, EventMail, Mail, StreamMail
 from aos.core.continuation import continuation, stream_frame
 from aos.core.envelope import (
     DomainEvent,
@@ -21,10 +22,12 @@ from aos.core.envelope import (
     wrapped,
 )
 from aos.core.faults import Fault, FaultKind
+from aos.core.fits import key_problem, state_problem
 from aos.core.identity import event_hash, idempotency_key, intent_hash, step_entropy
 from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
-from aos.core.state import Cell, EventMail, Mail, State, StreamMail
+from aos.core.state import State
+from aos.core.version import manifest_under, runs_under
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.secret_use import problem as secret_problem
 from aos.values.cbor import encode
@@ -44,10 +47,16 @@ class Decided:
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One step while it is decided."""
+    """One step while it is decided.
+
+    ``workflow`` is of the manifest that record ``under`` put in force. All that it has to do with
+    others (routes, schemas of events, effects, secrets, bounds of the world) is of the one that is
+    in force: ``effective``.
+    """
 
     state: State
     effective: Effective
+    under: int
     workflow: Workflow
     cell: Cell
     mail: Mail
@@ -65,10 +74,12 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     id = state.ring[0]
     cell = state.cells[id]
     effective = state.effective
+    under = runs_under(state, cell)
     run = _Run(
         state=state,
         effective=effective,
-        workflow=effective.workflows[id[0]],
+        under=under,
+        workflow=manifest_under(state, under).workflows[id[0]],
         cell=cell,
         mail=cell.mailbox[0],
         seq=state.next_seq,
@@ -101,8 +112,23 @@ def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
         fuel=ran.fuel if ran else 0,
         pages=ran.pages if ran else 0,
         output=None if ran is None or ran.output is None else content_hash(ran.output),
+        under=_pinned_under(run),
     )
     return Decided(record=record, blobs={}, engine_text=ran.engine_text if ran else None)
+
+
+def _pinned_under(run: _Run) -> int | None:
+    """What the record says of the manifest: nothing where it is the one in force."""
+    return None if run.under == run.state.manifest_seq else run.under
+
+
+def _fits(run: _Run, state: bytes | None) -> int | None:
+    """The record of the manifest in force where a pinned instance could go on under it (K-74)."""
+    seq, workflow = run.state.manifest_seq, run.effective.workflows.get(run.cell.id[0])
+    if run.under == seq or workflow is None:
+        return None
+    problem = key_problem(workflow, run.cell.id[1]) or state_problem(workflow, state, run.read)
+    return seq if problem is None else None
 
 
 def _call(run: _Run) -> Call:
@@ -118,7 +144,7 @@ def _call(run: _Run) -> Call:
                 "journal_height": run.seq,
                 "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
                 "event_hash": hash_text(event_hash(schema.name, value)),
-                "manifest_hash": hash_text(run.effective.manifest_hash),
+                "manifest_hash": hash_text(manifest_under(state, run.under).manifest_hash),
                 "workflow": workflow.name,
                 "workflow_hash": hash_text(workflow.hash),
                 "key": key or None,
@@ -187,6 +213,8 @@ def _take(run: _Run, output: Output, ran: Ran) -> Step:
         fuel=ran.fuel,
         pages=ran.pages,
         output=content_hash(ran.output),
+        under=_pinned_under(run),
+        fits=_fits(run, output.state),
     )
 
 
@@ -239,6 +267,9 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
                 f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
                 f"{_hex(event.key)}",
             )
+    problem = pinned_problem(run.state, targets, event.schema, data)
+    if problem is not None:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {problem}")
     most = run.effective.limits.cascade_depth
     if targets and run.mail.depth + 1 > most:
         raise Misfit(
@@ -282,7 +313,12 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
             f"{where}: {quoted(request.effect)} is not in effects_emitted of {run.workflow.name}: "
             f"expected one of {declared}",
         )
-    effect = run.effective.effects[request.effect]
+    effect = run.effective.effects.get(request.effect)
+    if effect is None:
+        raise Misfit(
+            FaultKind.EFFECT_UNDECLARED,
+            f"{where}: {quoted(request.effect)} is not in the manifest in force",
+        )
     try:
         params = effect.params.from_ingress(
             request.params, max_bytes=run.effective.limits.event_bytes

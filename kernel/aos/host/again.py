@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aos.core.state import OpenIntent, State
+from aos.core.cell import OpenIntent
+from aos.core.state import State
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.task import Journal, Report
 
@@ -32,10 +33,11 @@ class Again:
 
 
 def left_open(state: State) -> Iterator[Again]:
-    """All that executors had to do, in the order of opening; not what the core itself ends next."""
+    """All that executors had to do, in the order of opening; not what the core itself ends next,
+    and not what was opened in a world that this one was forked of."""
     owed = {each.intent for each in state.owed}
     for intent in state.intents.values():
-        if intent.intent in owed:
+        if intent.intent in owed or state.is_inherited(intent):
             continue
         last, stream = state.attempt(intent), state.streams.get(intent.intent)
         yield Again(

@@ -10,11 +10,13 @@ from nacl.signing import SigningKey
 from aos.core.answers import Answer, Blocker
 from aos.core.authority import back_from_revocation, is_misnamed
 from aos.core.frame import is_signed
-from aos.core.inputs import ManifestInput
+from aos.core.inputs import STRICT, ManifestInput
 from aos.core.records import Principal
 from aos.core.state import State
 from aos.errors import Damage, Refused
 from aos.host.commands import principal_of
+from aos.host.fates import Fates
+from aos.host.stored import need_a_look
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
 from aos.manifest.keys import key_text
@@ -26,12 +28,19 @@ from aos.values.digests import Hash, content_hash, hash_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What came of applying a manifest. A dry run has ``blockers`` and no ``answer``."""
+    """What came of applying a manifest. A dry run has ``blockers``, the ``fates`` of the instances
+    and no ``answer``."""
 
     difference: Difference
     manifest: Hash
     blockers: tuple[Blocker, ...]
     answer: Answer | None
+    fates: Fates | None = None
+
+
+def left_by(in_force: Effective | None, new: Effective) -> tuple[str, ...]:
+    """The workflows that a new manifest does not have any more."""
+    return tuple(sorted(set(in_force.workflows if in_force else ()) - set(new.workflows)))
 
 
 def sign_manifest(
@@ -41,6 +50,8 @@ def sign_manifest(
     serial: int,
     operators: Iterable[Principal],
     key: SigningKey,
+    mode: str = STRICT,
+    leaves: tuple[str, ...] = (),
 ) -> ManifestInput:
     """The command, in the name of the operator whose key this is.
 
@@ -48,12 +59,14 @@ def sign_manifest(
         Refused: It is no operator's key.
     """
     principal = principal_of(key, operators, what="apply a manifest to")
-    message = ManifestInput.message(world, serial, effective.hash)
+    message = ManifestInput.message(world, serial, effective.hash, mode=mode, leaves=leaves)
     return ManifestInput(
         document=effective.document,
         principal=principal,
         serial=serial,
         signature=key.sign(message).signature,
+        mode=mode,
+        leaves=leaves,
     )
 
 
@@ -90,24 +103,34 @@ def check_command(
     world: Hash,
     operators: Iterable[Principal],
     in_force: Effective | None,
-) -> None:
+) -> bool:
     """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
 
     An unsigned command costs nothing here: the core refuses it.
+
+    Returns:
+        Whether stored states must be looked at first (``stored``).
 
     Raises:
         ModuleRefused: A module may not run. Its text has every reason.
         Refused: The document is no manifest, or a module is given that it does not name.
     """
-    message = ManifestInput.message(world, given.serial, content_hash(given.document))
+    message = ManifestInput.message(
+        world,
+        given.serial,
+        content_hash(given.document),
+        mode=given.mode,
+        leaves=given.leaves,
+    )
     key = next((each.key for each in operators if each.name == given.principal), b"")
     if not is_signed(message, given.signature, key):
-        return
+        return False
     try:
         effective = Effective.from_document(given.document)
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force)
+    return need_a_look(in_force, effective)
 
 
 def check_modules(
@@ -132,7 +155,10 @@ def check_modules(
 
 def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
     users = [each for each in effective.workflows.values() if each.module.hash == module.hash]
-    entrypoints = sorted({each.entrypoint for each in users})
+    entrypoints = sorted(
+        {each.entrypoint for each in users}
+        | {each.migrate.entrypoint for each in users if each.migrate is not None}
+    )
     least = min((each.limits.memory_bytes for each in users), default=None)
     problems = (
         check_module(wasm, entrypoints)

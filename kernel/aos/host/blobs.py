@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from aos.core.ports import BlobReader
 from aos.store.store import erased_error
 from aos.values.digests import Hash
+
+LENT: Final = 2**63
+"""Comes with no frame: after every record."""
 
 
 class Overlay:
@@ -41,6 +45,20 @@ class Overlay:
             for hash_, data in blobs.items():
                 self._held[hash_] = (until, data)
                 self._erased.pop(hash_, None)
+
+    def lend(self, blobs: Mapping[Hash, bytes]) -> tuple[Hash, ...]:
+        """Hold what is not on its way already until it is taken back; return what that is."""
+        with self._lock:
+            lent = {hash_: data for hash_, data in blobs.items() if hash_ not in self._held}
+            self._held.update((hash_, (LENT, data)) for hash_, data in lent.items())
+        return tuple(lent)
+
+    def take_back(self, hashes: Iterable[Hash]) -> None:
+        """Forget what was lent, unless a frame holds it now."""
+        with self._lock:
+            for hash_ in hashes:
+                if self._held.get(hash_, (0, b""))[0] == LENT:
+                    del self._held[hash_]
 
     def erase(self, hash: Hash, *, by: int) -> None:
         """Forget a blob, and what is below until record ``by``, which erased it, is durable."""

@@ -19,16 +19,35 @@ from typing import Final, Protocol, Self
 from nacl.signing import SigningKey
 
 from aos.core.answers import Answer, Refusal, Rule
-from aos.core.inputs import ControlInput, EventInput, Input, ManifestInput
-from aos.core.quiescence import blockers
+from aos.core.inputs import (
+    MIGRATE,
+    STRICT,
+    ControlInput,
+    EventInput,
+    Input,
+    ManifestInput,
+    StartInput,
+)
+from aos.core.quiescence import Change, blockers
 from aos.core.records import CellId, Principal
 from aos.errors import Refused, Unavailable
 from aos.host.address import short_path
-from aos.host.apply import Applied, check_command, check_keys, check_modules, sign_manifest
+from aos.host.apply import (
+    Applied,
+    check_command,
+    check_keys,
+    check_modules,
+    left_by,
+    sign_manifest,
+)
+from aos.host.blobs import Overlay
+from aos.host.collecting import Begun
 from aos.host.commands import sign_control
 from aos.host.engine import Engine
 from aos.host.errors import Busy
+from aos.host.fates import fates
 from aos.host.folder import WorldFolder, open_folder
+from aos.host.migrator import Migrator, dry_migration
 from aos.host.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -40,6 +59,7 @@ from aos.host.protocol import (
     control_fields,
     event_fields,
     field,
+    forget_fields,
     length,
     pack,
     raise_error,
@@ -48,10 +68,12 @@ from aos.host.protocol import (
 )
 from aos.host.reader import open_reader
 from aos.host.restore import Progress, check_key, restore
+from aos.host.snapshots import Made, Snapshots
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.store.errors import WorldIsHeld
+from aos.store.forget import Forget
 from aos.store.lock import WorldLock
 from aos.store.store import Store
 from aos.values.cbor import Value
@@ -66,6 +88,9 @@ ANSWER_S: Final = 60.0
 
 APPLY_S: Final = 600.0
 """The same where modules are tried first."""
+
+SNAPSHOT_S: Final = 3600.0
+"""The same where a snapshot is made first."""
 
 PATIENCE_S: Final = 30.0
 """How long a busy world is asked again."""
@@ -132,6 +157,16 @@ class Way(Protocol):
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer: ...
 
     def control(self, given: ControlInput) -> Answer: ...
+
+    def snapshot(self) -> Made: ...
+
+    def begin_marking(self) -> Begun: ...
+
+    def still_marking(self, token: int) -> None: ...
+
+    def forget(self, token: int, what: Forget) -> int: ...
+
+    def end_marking(self, token: int) -> None: ...
 
     def compact(self) -> bool: ...
 
@@ -210,11 +245,18 @@ class Writer:
                 self._about = None
 
     def apply(
-        self, loaded: Loaded, *, key: SigningKey | None = None, dry_run: bool = False
+        self,
+        loaded: Loaded,
+        *,
+        key: SigningKey | None = None,
+        dry_run: bool = False,
+        mode: str = STRICT,
+        leave_cells: bool = False,
     ) -> Applied:
         """Put a manifest in force, signed with ``key`` or else the folder's operator key.
 
-        A dry run checks the same, tells the difference and what stands in the way, and changes
+        With ``leave_cells`` the cells of workflows that it does not have stay where they are. A dry
+        run checks the same, tells the difference and what stands in the way, and changes
         nothing.
 
         Raises:
@@ -230,13 +272,15 @@ class Writer:
         about = self.about()
         change = difference(about.manifest, loaded.effective)
         if dry_run:
-            return dry_run_of(self.folder.path, loaded)
+            return dry_run_of(self.folder.path, loaded, mode=mode, leave_cells=leave_cells)
         given = sign_manifest(
             loaded.effective,
             world=about.world,
             serial=about.serial,
             operators=about.operators,
             key=key or self.folder.operator_key(),
+            mode=mode,
+            leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
         )
         answer = self._way.apply(given, loaded.modules)
         self._about = None
@@ -279,6 +323,34 @@ class Writer:
             time.sleep(_PAUSE_S)
         return answer
 
+    def snapshot(self) -> Made:
+        """Write the world down as it is durable now. Raises as ``Snapshots.make``."""
+        return self._way.snapshot()
+
+    def begin_marking(self) -> Begun:
+        """From now on what is put counts as needed, until ``end_marking``.
+
+        Raises:
+            Busy, Unavailable, Damage: As ``send``.
+        """
+        return self._way.begin_marking()
+
+    def still_marking(self, token: int) -> None:
+        """Tell the world that it takes longer. Raises: Unavailable: It was given up meanwhile."""
+        self._way.still_marking(token)
+
+    def forget(self, token: int, what: Forget) -> int:
+        """Take away rows that nobody needs, but for blobs that came since the marking began; return
+        how many blobs went.
+
+        Raises:
+            Unavailable: The marking was given up. What went before is gone.
+        """
+        return self._way.forget(token, what)
+
+    def end_marking(self, token: int) -> None:
+        self._way.end_marking(token)
+
     def compact(self) -> bool:
         """Leave in the store's file nothing but what the world holds now, no bytes that were
         erased. False where another process runs the world: then nothing was done. This writer
@@ -306,7 +378,14 @@ class Writer:
         self.close()
 
 
-def dry_run_of(path: Path, loaded: Loaded, *, progress: Progress | None = None) -> Applied:
+def dry_run_of(
+    path: Path,
+    loaded: Loaded,
+    *,
+    mode: str = STRICT,
+    leave_cells: bool = False,
+    progress: Progress | None = None,
+) -> Applied:
     """What applying ``loaded`` to the world at ``path`` would change, and what stands in its way.
 
     Needs neither the lock nor the process that runs the world.
@@ -317,11 +396,19 @@ def dry_run_of(path: Path, loaded: Loaded, *, progress: Progress | None = None) 
     with open_reader(path, progress=progress) as reader:
         check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
         check_keys(loaded.effective, reader.state)
+        leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
+        change = Change(
+            in_force=reader.manifest, effective=loaded.effective, mode=mode, leaves=leaves
+        )
+        standing = blockers(reader.state, change, reader.store.blob)
+        if mode == MIGRATE and not standing:
+            standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,
-            blockers=blockers(reader.state),
+            blockers=standing,
             answer=None,
+            fates=fates(reader.state, change),
         )
 
 
@@ -411,8 +498,18 @@ class _Direct:
     """The world's lock, its store and an engine that only admits."""
 
     def __init__(
-        self, lock: WorldLock, store: Store, engine: Engine, about: About, patience_s: float
+        self,
+        folder: WorldFolder,
+        lock: WorldLock,
+        store: Store,
+        engine: Engine,
+        *,
+        migrator: Migrator,
+        about: About,
+        patience_s: float,
     ) -> None:
+        self._path = folder.path
+        self._migrator = migrator
         self._patience_s = patience_s
         self._lock = lock
         self._store = store
@@ -426,8 +523,8 @@ class _Direct:
         """Takes over ``lock``, which is released when this fails."""
         store: Store | None = None
         try:
-            key = folder.world_key()
             store = folder.open_store()
+            key = folder.world_key()
             state = restore(store, folder.world, progress=progress)
             check_key(state, key)
             about = About(
@@ -437,14 +534,18 @@ class _Direct:
                 operators=state.operators,
                 manifest=state.manifest,
             )
-            engine = Engine(state=state, store=store, key=key)
+            blobs = Overlay(store.blob)
+            migrator = Migrator(blobs.read)
+            engine = Engine(state=state, store=store, key=key, blobs=blobs, migrator=migrator)
             engine.start()
         except BaseException:
             if store is not None:
                 store.close()
             lock.release()
             raise
-        return cls(lock, store, engine, about, patience_s)
+        return cls(
+            folder, lock, store, engine, migrator=migrator, about=about, patience_s=patience_s
+        )
 
     def about(self) -> About:
         figures = self._engine.stats().figures
@@ -498,12 +599,30 @@ class _Direct:
             operators=about.operators,
             in_force=about.manifest,
         )
+        if given.mode == MIGRATE:
+            # This process runs modules from here on (K-15).
+            self.wait(self._engine.submit([StartInput(host=self._migrator.host())]))
         [answer] = self.wait(self._engine.submit([given], blobs=modules))
         return answer
 
     def control(self, given: ControlInput) -> Answer:
         [answer] = self.wait(self._submit([given]))
         return answer
+
+    def snapshot(self) -> Made:
+        return Snapshots(self._engine, self._path).make()
+
+    def begin_marking(self) -> Begun:
+        return self._engine.begin_marking().result()
+
+    def still_marking(self, token: int) -> None:
+        self._engine.still_marking(token)
+
+    def forget(self, token: int, what: Forget) -> int:
+        return self._engine.forget(token, what).result()
+
+    def end_marking(self, token: int) -> None:
+        self._engine.end_marking(token)
 
     def compact(self) -> bool:
         self._engine.stop()
@@ -514,6 +633,7 @@ class _Direct:
         try:
             self._engine.stop()
         finally:
+            self._migrator.close()
             self._store.close()
             self._lock.release()
 
@@ -561,6 +681,8 @@ class _Remote:
                 "principal": given.principal,
                 "serial": given.serial,
                 "signature": given.signature,
+                "mode": given.mode,
+                "leaves": list(given.leaves),
             },
             answer_s=APPLY_S,
         )
@@ -569,6 +691,24 @@ class _Remote:
     def control(self, given: ControlInput) -> Answer:
         answer = self.ask({"op": "control", **control_fields(given)})
         return read_answer(answer.get("answer"))
+
+    def snapshot(self) -> Made:
+        return Made.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
+
+    def begin_marking(self) -> Begun:
+        # It waits for a snapshot in the making.
+        answer = self.ask({"op": "collect", "step": "begin"}, answer_s=SNAPSHOT_S)
+        return Begun(token=field(answer, "token", int), base=field(answer, "base", int))
+
+    def still_marking(self, token: int) -> None:
+        self.ask({"op": "collect", "step": "beat", "token": token})
+
+    def forget(self, token: int, what: Forget) -> int:
+        asked = {"op": "collect", "step": "forget", "token": token, **forget_fields(what)}
+        return int(field(self.ask(asked), "gone", int))
+
+    def end_marking(self, token: int) -> None:
+        self.ask({"op": "collect", "step": "end", "token": token})
 
     def compact(self) -> bool:
         return False

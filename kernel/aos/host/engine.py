@@ -18,35 +18,45 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from nacl.signing import SigningKey
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.cell import OpenIntent
 from aos.core.inputs import (
     ERASE,
+    MIGRATE,
     ControlInput,
     EventInput,
     Input,
     ManifestInput,
     ReceiptInput,
+    SnapshotInput,
     StartInput,
     StreamInput,
 )
 from aos.core.kernel import Kernel, receipt_digest
 from aos.core.ports import Runner
 from aos.core.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
-from aos.core.state import OpenIntent, State
+from aos.core.snapshot import Taken, rebase
+from aos.core.state import State
 from aos.errors import AosError, Damage
 from aos.host.blobs import Overlay
+from aos.host.collecting import Arrivals, Begun, parts
 from aos.host.errors import Busy, Stopping, WorldStopped
 from aos.host.pipeline import KIB, MIB, Batch, FaultNote, Figures, Pipeline, Unit
 from aos.host.signatures import Signatures
 from aos.host.stamps import Sources
 from aos.manifest.effective import Effective
 from aos.sandbox.stack import big_stacks
+from aos.store.errors import NoRoom
+from aos.store.forget import Forget
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
+
+T = TypeVar("T")
 
 FRAME_BYTES: Final = 256 * KIB
 FRAME_BLOB_BYTES: Final = 4 * MIB
@@ -126,8 +136,8 @@ class Engine:
     """Runs one world. ``state`` is what all durable frames fold to; it belongs to the engine now.
 
     With a ``runner`` the ring is run, and the first record says what runs it (``host``). Without
-    one, inputs are admitted and wait in their mailboxes. ``blobs`` is given when the runner reads
-    its modules from it.
+    one, inputs are admitted and wait in their mailboxes; a ``migrator`` then runs what a manifest
+    migrates by. ``blobs`` is given when one of them reads its modules from it.
 
     ``on_published`` (committer's thread), ``on_quiet`` (either thread: nothing is queued, ready or
     on its way to the disk) and ``on_stopped`` (the world cannot go on; called once) must return
@@ -142,6 +152,7 @@ class Engine:
         key: SigningKey,
         blobs: Overlay | None = None,
         runner: Runner | None = None,
+        migrator: Runner | None = None,
         host: Mapping[str, str] | None = None,
         sources: Sources | None = None,
         bounds: Bounds | None = None,
@@ -159,13 +170,25 @@ class Engine:
         self._on_stopped = on_stopped
         self._overlay = Overlay(store.blob) if blobs is None else blobs
         self.signatures = Signatures()
-        self._kernel = Kernel(state, runner=runner, read=self._overlay.read, verify=self.signatures)
+        self._kernel = Kernel(
+            state,
+            runner=runner,
+            read=self._overlay.read,
+            verify=self.signatures,
+            migrator=migrator,
+            keep=self._keep_now,
+        )
+        state.cells.spills = True
+        self._base: Taken | None = None
+        self._erased_by = 0
         self._counts = _Counts()
         self._figures = self._figures_now()
         self._settling: dict[Hash, tuple[int, Hash]] = {}
+        self._arrivals = Arrivals(state.cells.pins)
         self._pipeline = Pipeline(
             store, key, follows=state.tip.frame,
             durable=self._durable, released=self._tell_if_quiet, failed=self._lose,
+            noted=self._arrivals.note,
         )  # fmt: skip
 
         self._lock = threading.Lock()
@@ -184,6 +207,8 @@ class Engine:
         self._blobs: dict[Hash, bytes] = {}
         self._blob_bytes = 0
         self._notes: list[FaultNote] = []
+
+        self._markings: list[Future[Begun]] = []
 
     # Any thread
 
@@ -228,6 +253,67 @@ class Engine:
             lane.bytes += batch.size
             self._wake.notify()
         return batch.future
+
+    def keep(self, blobs: Mapping[Hash, bytes]) -> Future[int]:
+        """Make blobs durable beside the journal. See ``Pipeline.keep``."""
+        return self._pipeline.keep(blobs)
+
+    @property
+    def commit_ns(self) -> int:
+        """How long a group of frames takes to become durable, of late."""
+        return self._pipeline.commit_ns
+
+    def begin_marking(self) -> Future[Begun]:
+        """Remember from now on what is put: see ``Arrivals``. Begins at the end of a frame, so that
+        what a record in the making has put already is durable with it."""
+        begun: Future[Begun] = Future()
+        begun.set_running_or_notify_cancel()
+        with self._lock:
+            self._refuse_if_closed()
+            self._markings.append(begun)
+            self._wake.notify()
+        return begun
+
+    def _begin_markings(self) -> None:
+        """On the core's thread, between two frames."""
+        with self._lock:
+            asked, self._markings = self._markings, []
+        base = self._kernel.state.cells.at
+        for begun in asked:
+            done = self._pipeline.between(lambda: Begun(token=self._arrivals.begin(), base=base))
+            done.add_done_callback(partial(_pass_on, begun))
+
+    def forget(self, token: int, what: Forget) -> Future[int]:
+        """Take away what a marking found that nobody needs, but for what came meanwhile; return how
+        many blobs went."""
+
+        def act() -> int:
+            gone = 0
+            for part in parts(what):
+                with self._arrivals.taking(token, part.blobs) as blobs:
+                    self._store.forget(replace(part, blobs=blobs))
+                    gone += len(blobs)
+            return gone
+
+        return self._pipeline.between(act)
+
+    def still_marking(self, token: int) -> None:
+        """Raises: Unavailable: The marking was given up."""
+        self._arrivals.heard(token)
+
+    def end_marking(self, token: int) -> None:
+        self._arrivals.end(token)
+
+    def read(self, hash: Hash) -> bytes:
+        """Return a blob that is durable or on its way. Raises as ``Store.blob``."""
+        return self._overlay.read(hash)
+
+    def rebase(self, taken: Taken) -> None:
+        """Go on from a snapshot that is durable, with its record, before the next frame: what did
+        not change since need not stay in memory."""
+        with self._lock:
+            self._base = taken
+            self._wake.notify()
 
     def _refuse_if_closed(self) -> None:
         if self._problem is not None:
@@ -318,14 +404,31 @@ class Engine:
             self._core_waits = True
         self._tell_if_quiet()
         with self._lock:
-            self._wake.wait_for(lambda: self._is_stopping or self._has_inputs())
+            self._wake.wait_for(
+                lambda: (
+                    self._is_stopping
+                    or self._has_inputs()
+                    or self._base is not None
+                    or bool(self._markings)
+                )
+            )
             self._core_waits = False
             return not self._is_stopping
 
     def _has_inputs(self) -> bool:
         return bool(self._urgent.batches or self._events.batches)
 
+    def _take_base(self) -> None:
+        with self._lock:
+            taken, self._base = self._base, None
+        if taken is not None:
+            rebase(self._kernel.state, taken)
+
     def _make_frame(self, began_s: float) -> None:
+        if self._base is not None:
+            self._take_base()
+        if self._markings:
+            self._begin_markings()
         is_behind = self._runs and bool(self._kernel.state.ring)
         self._drain(self._urgent, INPUTS_PER_FRAME)
         self._drain(self._events, EVENTS_BEHIND_WORK if is_behind else INPUTS_PER_FRAME)
@@ -427,6 +530,7 @@ class Engine:
             cells=len(state.cells),
             ready_cells=len(state.ring),
             open_intents=len(state.intents),
+            snapshot=state.snapshot,
             events=counts.events,
             receipts=counts.receipts,
             steps=counts.steps,
@@ -441,7 +545,9 @@ class Engine:
             refused = self._lacks_module(given, blobs)
         elif isinstance(given, ControlInput):
             refused = self._lacks_value(given)
-        answer = refused or self._kernel.admit(given, self._sources.stamp())
+        elif isinstance(given, SnapshotInput):
+            refused = self._lacks_part(given)
+        answer = refused or self._decided(given, blobs)
         if not isinstance(answer, Admitted):
             return answer
         if blobs:
@@ -458,9 +564,28 @@ class Engine:
             self._blob_bytes += len(given.payload)
         elif isinstance(given, ControlInput) and given.action == ERASE and given.value is not None:
             # Also what came with an input of this very frame; what comes after it stays.
+            self._erased_by = answer.seq
             self._blobs.pop(given.value, None)
             self._overlay.erase(given.value, by=answer.seq)
         return answer
+
+    def _decided(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer:
+        if not (isinstance(given, ManifestInput) and given.mode == MIGRATE):
+            return self._kernel.admit(given, self._sources.stamp())
+        # The new modules run before anything of the manifest is on its way to the disk.
+        lent = self._overlay.lend(blobs)
+        try:
+            return self._kernel.admit(given, self._sources.stamp())
+        except (NoRoom, Stopping) as problem:
+            return Refusal(
+                rule=Rule.WORLD_IS_BUSY, message=f"the migration was given up: {problem}"
+            )
+        finally:
+            self._overlay.take_back(lent)
+
+    def _keep_now(self, blobs: Mapping[Hash, bytes]) -> None:
+        """Make blobs of a migration durable; the core waits for it."""
+        self._pipeline.keep(blobs).result()
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
         """What an earlier receipt for the same intent, durable or not, makes of this one."""
@@ -485,7 +610,7 @@ class Engine:
         except Damage:
             return None  # the kernel says what is wrong with it
         for module in modules:
-            if module.hash not in blobs and not self._has(module.hash):
+            if module.hash not in blobs and not self._arrivals.is_needed(module.hash, self._has):
                 return Refusal(
                     rule=Rule.MANIFEST_IS_INVALID,
                     message=f"module {module.name}: its bytes ({hash_text(module.hash)}) were not "
@@ -498,6 +623,16 @@ class Engine:
         if self._overlay.has(value):
             return True
         return not self._overlay.is_erased(value) and self._store.has_blob(value)
+
+    def _lacks_part(self, given: SnapshotInput) -> Refusal | None:
+        """A value that was erased while a snapshot was made may be a part of it by now."""
+        if given.at >= self._erased_by:
+            return None
+        return Refusal(
+            rule=Rule.SNAPSHOT_IS_OLD,
+            message=f"the snapshot after record {given.at} may lack what record {self._erased_by} "
+            "erased meanwhile (make it again)",
+        )
 
     def _lacks_value(self, given: ControlInput) -> Refusal | None:
         """Nothing is erased that is not there: a slip of the hand would look like success."""
@@ -572,14 +707,25 @@ class Engine:
     def _refuse_queued(self, reason: AosError) -> None:
         with self._lock:
             queued = [*self._urgent.batches, *self._events.batches]
+            markings, self._markings = self._markings, []
             self._urgent, self._events = _Lane(), _Lane()
         self._answer(queued, reason)
+        for begun in markings:
+            begun.set_exception(reason)
 
     def _answer(self, batches: Sequence[Batch], reason: AosError) -> None:
         for batch in batches:
             # Both threads may meet a batch when the world ends; the first word stands.
             with contextlib.suppress(InvalidStateError):
                 batch.future.set_exception(reason)
+
+
+def _pass_on(to: Future[T], done: Future[T]) -> None:
+    problem = done.exception()
+    if problem is None:
+        to.set_result(done.result())
+    else:
+        to.set_exception(problem)
 
 
 class _Switching:

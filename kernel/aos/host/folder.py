@@ -11,12 +11,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +31,7 @@ from aos.core.inputs import GenesisInput
 from aos.core.kernel import genesis
 from aos.core.records import Principal
 from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.place import check_place
 from aos.host.restore import check_world
 from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
@@ -73,10 +75,11 @@ class WorldFolder:
         """Raises as ``read_key``."""
         return read_key(self.path / KEYS / "operator.key")
 
-    def open_store(self, *, readonly: bool = False) -> LmdbStore:
+    def open_store(self, *, readonly: bool = False, in_any_place: bool = False) -> LmdbStore:
         """Open the store; a writer must hold the world's lock.
 
         Raises:
+            Refused: A writer opens a world that is not adopted here, and not ``in_any_place``.
             Damage: It is not there or cannot be read, or it holds another world.
             Unavailable: It cannot be opened now.
         """
@@ -85,6 +88,8 @@ class WorldFolder:
             head = store.head()
             if head is not None:
                 check_world(head, self.world)
+            if not (readonly or in_any_place):
+                check_place(self.path / WORLD_FILE, store)
         except BaseException:
             store.close()
             raise
@@ -108,13 +113,31 @@ def init_world(
         BadUsage: A name cannot be one. Nothing has changed.
         Unavailable: The folder cannot be made or written. What was made is taken away again.
     """
-    _check_names(operator, executors)
+    check_names(operator, executors)
+    with making(path):
+        folder = _fill(path, operator, executors, sources or Sources())
+        with folder.open_store():
+            pass  # adopted by that
+        return folder
+
+
+@contextlib.contextmanager
+def making(path: Path) -> Iterator[None]:
+    """Take an empty or new folder to make a world in it; the block ends with ``finish``.
+
+    Raises:
+        Refused: The folder is not empty. Nothing has changed.
+        Unavailable: The folder cannot be made or written.
+
+    Where the block fails, what it made is taken away again. Where the process is killed in it, the
+    folder says that it was not finished.
+    """
     try:
         _take_folder(path)
     except OSError as error:
         raise Unavailable(f"{path}: the folder cannot be made: {error.strerror}") from error
     try:
-        return _fill(path, operator, executors, sources or Sources())
+        yield
     except BaseException as problem:
         _take_away(path)
         if isinstance(problem, OSError):
@@ -198,7 +221,7 @@ def read_key(file: Path) -> SigningKey:
     return SigningKey(bytes.fromhex(text.decode()))
 
 
-def _check_names(operator: str, executors: Sequence[str]) -> None:
+def check_names(operator: str, executors: Sequence[str]) -> None:
     for what, name in (("operator", operator), *(("executor", each) for each in executors)):
         if not _NAME.fullmatch(name) or (what == "executor" and name == NODE):
             raise BadUsage(
@@ -247,7 +270,17 @@ def _take_folder(path: Path) -> None:
         raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
 
 
-def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of a new world: its own, and the public ones of its operator and executors."""
+
+    world: SigningKey
+    operators: tuple[Principal, ...]
+    executors: Mapping[str, bytes]
+
+
+def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> Keys:
+    """Make the keys of a new world in its folder."""
     keys = path / KEYS
     keys.mkdir(mode=0o700)
     world_key = _make_key(keys / "world.key", sources)
@@ -259,6 +292,12 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
             key = _make_key(keys / "executors" / f"{name}.key", sources)
             executor_keys[name] = bytes(key.verify_key)
     operators = (Principal(operator, bytes(operator_key.verify_key)),)
+    return Keys(world=world_key, operators=operators, executors=executor_keys)
+
+
+def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
+    keys = make_keys(path, operator, executors, sources)
+    world_key, operators = keys.world, keys.operators
     nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)
     message = GenesisInput.message(nonce, public, operators)
     given = GenesisInput(
@@ -273,19 +312,22 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
         store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
     created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
     folder = WorldFolder(
-        path=path, world=state.world, created=created, executors=MappingProxyType(executor_keys)
+        path=path,
+        world=state.world,
+        created=created,
+        executors=MappingProxyType(dict(keys.executors)),
     )
-    _finish(folder, operator, operators[0].key)
+    finish(folder, operators)
     return folder
 
 
-def _finish(folder: WorldFolder, operator: str, operator_key: bytes) -> None:
+def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
     """Write ``world.json``, make everything durable, and only then give it its name."""
     about = {
         "format": FORMAT,
         "world": hash_text(folder.world),
         "created": folder.created,
-        "operators": {operator: key_text(operator_key)},
+        "operators": {each.name: key_text(each.key) for each in operators},
         "executors": {name: key_text(key) for name, key in folder.executors.items()},
     }
     unfinished = folder.path / UNFINISHED_FILE
@@ -296,11 +338,11 @@ def _finish(folder: WorldFolder, operator: str, operator_key: bytes) -> None:
         os.fsync(opened.fileno())
     for below in (folder.path / KEYS / "executors", folder.path / KEYS, folder.path / STORE):
         if below.is_dir():
-            _sync_folder(below)
-    _sync_folder(folder.path)
+            sync_folder(below)
+    sync_folder(folder.path)
     unfinished.rename(folder.path / WORLD_FILE)
-    _sync_folder(folder.path)
-    _sync_folder(folder.path.resolve().parent)
+    sync_folder(folder.path)
+    sync_folder(folder.path.resolve().parent)
 
 
 def _make_key(file: Path, sources: Sources) -> SigningKey:
@@ -313,7 +355,7 @@ def _make_key(file: Path, sources: Sources) -> SigningKey:
     return key
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

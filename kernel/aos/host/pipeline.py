@@ -12,10 +12,12 @@ go on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -24,11 +26,15 @@ from aos.core.frame import Head
 from aos.core.inputs import Input
 from aos.core.kernel import Sealed
 from aos.core.records import CellId
-from aos.host.errors import NoRoomLeft
+from aos.core.state import Mark
+from aos.errors import Refused, Unavailable
+from aos.host.errors import NoRoomLeft, Stopping
 from aos.manifest.effective import Effective
 from aos.store.errors import NoRoom
 from aos.store.store import Store
 from aos.values.digests import Hash
+
+T = TypeVar("T")
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -36,6 +42,9 @@ MIB: Final = 1024 * KIB
 FRAMES_MAX: Final = 64
 BYTES_MAX: Final = 8 * MIB
 """What may wait to become durable before the core waits itself. One larger frame alone may wait."""
+
+COMMITS_MEAN: Final = 8
+"""``commit_ns`` goes so slowly after the last group's."""
 
 RETRY_FIRST_S: Final = 0.05
 RETRY_MOST_S: Final = 5.0
@@ -57,7 +66,7 @@ class Figures:
     """What the world is at the end of one frame. Counts are of this process.
 
     ``seq`` is the last record, ``serial`` the number of manifest records, ``controls`` that of
-    control records.
+    control records, ``snapshot`` the last one.
     """
 
     seq: int
@@ -68,6 +77,7 @@ class Figures:
     cells: int
     ready_cells: int
     open_intents: int
+    snapshot: Mark | None = None
     events: int = 0
     receipts: int = 0
     steps: int = 0
@@ -97,6 +107,14 @@ class Unit:
     size: int
 
 
+@dataclass(slots=True, eq=False)
+class _Chore:
+    """A transaction beside the journal."""
+
+    act: Callable[[], object]
+    done: Future[Any] = field(default_factory=Future)
+
+
 class Pipeline:
     """Makes units durable in the order in which they are put.
 
@@ -114,8 +132,10 @@ class Pipeline:
         durable: Callable[[Sequence[Unit]], None],
         released: Callable[[], None],
         failed: Callable[[BaseException, Sequence[Unit]], None],
+        noted: Callable[[Iterable[Hash]], None] = lambda _: None,
     ) -> None:
         self._store = store
+        self._noted = noted
         self._key = key
         self._follows = follows
         self._durable = durable
@@ -125,12 +145,15 @@ class Pipeline:
         self._work = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
         self._waiting: list[Unit] = []
+        self._chores: deque[_Chore] = deque()
         self._frames = 0
         self._bytes = 0
         self._is_hurrying = False
         self._is_closing = False
         self._is_over = False
         self.no_room: str | None = None
+        self.commit_ns = 0
+        """How long a group takes to become durable, of late."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
 
     @property
@@ -158,6 +181,39 @@ class Pipeline:
             self._work.notify()
             return True
 
+    def keep(self, blobs: Mapping[Hash, bytes]) -> Future[int]:
+        """Make blobs durable after the group at hand, in a transaction of their own; tell how long
+        that took, in ns.
+
+        The future raises NoRoom where the file system is full (nothing is tried again), and
+        Stopping when the end came first.
+        """
+
+        def put() -> int:
+            self._noted(blobs)
+            began_ns = time.monotonic_ns()
+            self._store.put_blobs(blobs)
+            return time.monotonic_ns() - began_ns
+
+        return self.between(put)
+
+    def between(self, act: Callable[[], T]) -> Future[T]:
+        """Call ``act`` between two groups; it may write to the store, and must be quick about it.
+
+        The future raises what it raises, and Stopping when the end came first. NoRoom, Unavailable
+        and Refused are its caller's alone; anything else stops the world.
+        """
+        chore = _Chore(act)
+        chore.done.set_running_or_notify_cancel()
+        with self._lock:
+            is_late = self._is_over or self._is_hurrying
+            if not is_late:
+                self._chores.append(chore)
+                self._work.notify()
+        if is_late:
+            chore.done.set_exception(Stopping("the world is stopping"))
+        return chore.done
+
     def hurry(self) -> None:
         """The end is near: from here on, what finds no room is tried once more and then lost."""
         with self._lock:
@@ -182,11 +238,14 @@ class Pipeline:
     def _run(self) -> None:
         group: list[Unit] = []
         try:
-            while group := self._take():
-                self._commit(group)
-                self._durable(group)
-                group = self._release(group)
-                self._released()
+            while (taken := self._take()) is not None:
+                if group := taken:
+                    self._commit(group)
+                    self._durable(group)
+                    group = self._release(group)
+                    self._released()
+                self._do_chore()
+            self._refuse_chores()
         except BaseException as problem:  # noqa: BLE001  # the last stop of this thread: passed on whole
             with self._lock:
                 self._is_over = True
@@ -194,18 +253,43 @@ class Pipeline:
                 self._waiting = []
                 self._frames = 0
                 self._room.notify_all()
+            self._refuse_chores()
             self._failed(problem, lost)
 
-    def _take(self) -> list[Unit]:
-        """Wait for units and take all; none when closing and everything is durable."""
+    def _take(self) -> list[Unit] | None:
+        """Wait for units or a chore and take all units; None when closing and all is durable."""
         with self._lock:
-            while not self._waiting and not self._is_closing:
+            while not self._waiting and not self._chores and not self._is_closing:
                 self._work.wait()
             group, self._waiting = self._waiting, []
-            if not group:
+            if not group and self._is_closing:
                 self._is_over = True
                 self._room.notify_all()
+                return None
             return group
+
+    def _do_chore(self) -> None:
+        """One of them, so that frames do not wait for more."""
+        with self._lock:
+            chore = self._chores.popleft() if self._chores else None
+        if chore is None:
+            return
+        try:
+            found = chore.act()
+        except (Unavailable, Refused) as problem:
+            chore.done.set_exception(problem)
+        except BaseException as problem:
+            chore.done.set_exception(problem)
+            raise
+        else:
+            chore.done.set_result(found)
+
+    def _refuse_chores(self) -> None:
+        with self._lock:
+            self._is_over = True
+            chores, self._chores = self._chores, deque()
+        for chore in chores:
+            chore.done.set_exception(Stopping("the world is stopping"))
 
     def _release(self, group: list[Unit]) -> list[Unit]:
         with self._lock:
@@ -224,12 +308,16 @@ class Pipeline:
             for note in unit.faults
             if note.engine_text is not None
         }
+        for frame in frames:
+            self._noted(frame.blobs)
         head = Head.of(frames[-1].tip).signed(self._key)
         pause_s = RETRY_FIRST_S
         while True:
             was_hurrying = self._is_hurrying
             try:
+                began_ns = time.monotonic_ns()
                 self._store.append(frames, head, expected=self._follows, notes=texts)
+                self.commit_ns += (time.monotonic_ns() - began_ns - self.commit_ns) // COMMITS_MEAN
             except NoRoom as problem:
                 if was_hurrying:
                     raise NoRoomLeft(

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from aos.core.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
 from aos.core.inputs import ControlInput, EventInput
 from aos.core.records import CellId
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
+from aos.store.forget import Forget
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
@@ -34,6 +35,8 @@ STAGED_BYTES_MAX: Final = 128 * MIB
 STAGED_MODULES_MAX: Final = 64
 """Modules that one connection may hand over before it applies a manifest."""
 
+FORGET_ITEMS_MAX: Final = 16_384
+
 ANSWER_BYTES_MAX: Final = 4 * MIB
 """Bytes of cell keys that an answer names."""
 
@@ -46,6 +49,8 @@ TEXT_MAX: Final = 4096
 _ITEMS_MAX: Final = 100_000
 
 Message = dict[str, Any]
+
+T = TypeVar("T")
 
 
 class ManifestChanged(Unavailable):
@@ -187,6 +192,36 @@ def read_control(request: Message) -> ControlInput:
         intent=_optional_hash(request, "intent"),
         value=_optional_hash(request, "value"),
     )
+
+
+# What nobody needs
+
+
+def forget_fields(what: Forget) -> dict[str, Value]:
+    return {
+        "blobs": list(what.blobs),
+        "snapshots": list(what.snapshots),
+        "puts": list(what.puts),
+    }
+
+
+def read_forget(request: Message) -> Forget:
+    """Raises: BadUsage: A list is missing, too long, or holds something else."""
+    blobs = _listed(request, "blobs", bytes)
+    if any(len(each) != HASH_BYTES for each in blobs):
+        raise BadUsage(f"blobs: expected hashes of {HASH_BYTES} bytes")
+    return Forget(
+        blobs=[Hash(each) for each in blobs],
+        snapshots=_listed(request, "snapshots", int),
+        puts=_listed(request, "puts", bytes),
+    )
+
+
+def _listed(request: Message, name: str, kind: type[T]) -> list[T]:
+    found = field(request, name, list)
+    if len(found) > FORGET_ITEMS_MAX or any(type(each) is not kind for each in found):
+        raise BadUsage(f"{name}: expected at most {FORGET_ITEMS_MAX} of {kind.__name__}")
+    return list(found)
 
 
 def _read_cell(found: object) -> CellId | None:

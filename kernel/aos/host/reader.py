@@ -33,7 +33,7 @@ class Reader:
     @property
     def seq(self) -> int:
         """The last record that ``state`` has taken."""
-        return self.state.tip.seq
+        return self.state.next_seq - 1
 
     def refresh(self, *, progress: Progress | None = None) -> int:
         """Take what has become durable since; return how many records.
@@ -63,11 +63,11 @@ class Reader:
         self.close()
 
 
-def open_reader(path: Path, *, progress: Progress | None = None) -> Reader:
-    """Open the world at ``path`` and fold its journal.
+def open_reader(path: Path, *, at: int | None = None, progress: Progress | None = None) -> Reader:
+    """Open the world at ``path`` as it is, or as it was after record ``at``.
 
     Raises:
-        BadUsage: There is no world here.
+        BadUsage: There is no world here, or no such record.
         Refused: A newer release made it.
         Damage: Its journal is not whole.
         Unavailable: Its files cannot be read now.
@@ -75,7 +75,7 @@ def open_reader(path: Path, *, progress: Progress | None = None) -> Reader:
     folder = open_folder(path)
     store = folder.open_store(readonly=True)
     try:
-        return Reader(folder, store, restore(store, folder.world, progress=progress))
+        return Reader(folder, store, restore(store, folder.world, at=at, progress=progress))
     except BaseException:
         store.close()
         raise

@@ -7,11 +7,13 @@ from typing import TypeAlias
 
 from nacl.signing import SigningKey
 
-from aos.core.fold import fold_frame
-from aos.core.frame import Head, Tip
+from aos.core.fold import fold, fold_frame
+from aos.core.frame import Head, follow
+from aos.core.records import from_bytes
 from aos.core.state import State
-from aos.errors import Damage, Refused, sentence
+from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.manifest.keys import key_text
+from aos.store.snapshots import empty_state, state_of
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -19,19 +21,45 @@ Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""
 
 
-def restore(store: Store, world: Hash, *, progress: Progress | None = None) -> State:
-    """Fold every frame of a store.
+def restore(
+    store: Store, world: Hash, *, at: int | None = None, progress: Progress | None = None
+) -> State:
+    """Fold what came after the newest snapshot, or everything where there is none.
+
+    With ``at`` the state is that after this record, which may stand inside of a frame: nothing can
+    be sealed on it.
 
     Raises:
-        Damage: The store holds no genesis or another world's, or a frame is not one that follows.
+        Damage: The store holds no genesis or another world's, or a frame is not one that follows,
+            or the snapshot is not the journal's.
+        BadUsage: There is no record ``at``.
     """
     head = store.head()
     if head is None:
         raise Damage("the store is empty: expected the genesis record of a world")
     check_world(head, world)
-    state = State(tip=Tip(world=world))
-    catch_up(state, store, head, progress=progress)
+    if at is not None and not 1 <= at <= head.seq:
+        raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
+    row = store.snapshot_before(at)
+    state = empty_state(store) if row is None else state_of(store, row)
+    if at is None or at == head.seq:
+        catch_up(state, store, head, progress=progress)
+    else:
+        _fold_to(state, store, at, progress)
     return state
+
+
+def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> None:
+    """Fold up to a record, which may not be the last of its frame."""
+    for frame in store.frames(state.tip.seq + 1, at) if state.tip.seq < at else ():
+        if frame.header.last <= at:
+            fold_frame(state, frame, store.blob)
+        else:
+            follow(state.tip, frame)
+            for data in frame.records[: at + 1 - frame.header.first]:
+                fold(state, from_bytes(data), store.blob)
+        if progress is not None:
+            progress(state.next_seq - 1, at)
 
 
 def check_world(head: Head, world: Hash) -> None:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from aos import __version__
+from aos.core.cell import OpenIntent
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
-from aos.core.state import OpenIntent, State
+from aos.core.state import State
 from aos.errors import AosError, BadUsage
 from aos.host.again import Again, left_open, telling_losses
 from aos.host.blobs import Overlay
@@ -33,6 +34,7 @@ from aos.host.folder import WorldFolder, open_folder
 from aos.host.receipts import Receipts
 from aos.host.restore import Progress, check_key, restore
 from aos.host.server import Server
+from aos.host.snapshots import Every, Snapshots
 from aos.host.stamps import Sources
 from aos.manifest.effective import Effective
 from aos.sandbox.cache import standard_cache
@@ -97,12 +99,16 @@ async def run_world(
     handle_signals: bool = True,
     report: Report = report_to_stderr,
     sources: Sources | None = None,
+    snapshot_every: Every | None = None,
+    cells_kept: int | None = None,
     on_fold: Progress | None = None,
     on_started: Callable[[Started], None] | None = None,
     on_status: Callable[[Status], None] | None = None,
 ) -> Ended:
     """Run the world at ``path`` until a signal, a client's ``stop``, or with ``until_idle`` until
     nothing is left that this process could do. A timer that is set is something left to do.
+
+    ``cells_kept`` are the cells at rest that stay in memory for each workflow.
 
     Raises:
         BadUsage, Refused: There is no such world, or an executor cannot start.
@@ -113,15 +119,17 @@ async def run_world(
     folder = open_folder(path)
     with WorldLock(path), contextlib.ExitStack() as stack:
         stack.enter_context(_rare_collections())
-        key = folder.world_key()
         store = folder.open_store()
         stack.callback(store.close)
+        key = folder.world_key()
         store.sync_reader_check()
         run = _Run(store=store, report=report, until_idle=until_idle)
         if handle_signals:
             stack.enter_context(_signals(run))
         state = await run.restored(folder, on_fold)
         check_key(state, key)
+        if cells_kept is not None:
+            state.cells.keep(cells_kept)
         gc.freeze()
         blobs = Overlay(store.blob)
         sandbox = Sandbox(blobs.read, cache=standard_cache(run.note, outside=path))
@@ -146,10 +154,18 @@ async def run_world(
             on_waiting=run.quiet,
             failed=run.failed,
         )
+        snapshots = Snapshots(engine, path, every=snapshot_every, report=run.note)
         server = Server(
-            engine, world=state.world, operators=state.operators, stop=run.stop, report=report
+            engine,
+            world=state.world,
+            operators=state.operators,
+            stop=run.stop,
+            path=folder.path,
+            snapshot=snapshots.make,
+            between_snapshots=snapshots.between,
+            report=report,
         )
-        async with run.at_work(state, server, folder):
+        async with run.at_work(state, server, folder, snapshots):
             if on_started is not None:
                 on_started(run.started)
             async with run.ticking(on_status):
@@ -229,7 +245,7 @@ class _Run:
 
     @contextlib.asynccontextmanager
     async def at_work(
-        self, state: State, server: Server, folder: WorldFolder
+        self, state: State, server: Server, folder: WorldFolder, snapshots: Snapshots
     ) -> AsyncIterator[None]:
         """Start everything; stop it in an order in which nothing that was done is lost.
 
@@ -250,13 +266,15 @@ class _Run:
             self.started = Started(
                 folder=folder,
                 seq=seq,
-                open_intents=len(state.intents)
+                open_intents=len(self._open)
                 - len(lost)
-                - len({each.intent for each in state.owed}),
+                - len({each.intent for each in state.owed} & self._open),
                 manifest=manifest,
             )
             await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
             self.engine.start()
+            snapshots.start()
+            stack.push_async_callback(asyncio.to_thread, snapshots.close)
             stack.callback(server.close)
             server.start(folder.socket)
             yield
@@ -266,7 +284,9 @@ class _Run:
 
     async def _publish_again(self, state: State) -> list[Again]:
         """Hand executors what was open when the last process ended; return what is lost."""
-        self._open.update(state.intents)
+        self._open.update(
+            intent for intent, each in state.intents.items() if not state.is_inherited(each)
+        )
         lost: list[Again] = []
         rest = left_open(state)
         while some := list(islice(rest, PUBLISH_SLICE)):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
 from aos.core.answers import Answer
-from aos.core.inputs import Input, ManifestInput
+from aos.core.inputs import STRICT, Input, ManifestInput
 from aos.core.records import Principal
 from aos.errors import AosError, BadUsage, Refused
 from aos.host.apply import by_hash, check_command
+from aos.host.collecting import Begun
 from aos.host.engine import Engine
 from aos.host.errors import Busy
 from aos.host.executors.task import Report, report_to_stderr
@@ -29,8 +31,11 @@ from aos.host.protocol import (
     pack,
     read_control,
     read_events,
+    read_forget,
     unpack,
 )
+from aos.host.snapshots import Made
+from aos.host.stored import apply_looked
 from aos.values.cbor import Value
 from aos.values.digests import Hash
 
@@ -38,7 +43,17 @@ ROOM_S: Final = 5.0
 """How long a request waits for room in the inbox before it is answered as busy."""
 _ROOM_PAUSE_S: Final = 0.01
 
-OPS: Final = ("send", "module", "apply", "control", "manifest", "status", "stop")
+OPS: Final = (
+    "send",
+    "module",
+    "apply",
+    "control",
+    "snapshot",
+    "collect",
+    "manifest",
+    "status",
+    "stop",
+)
 
 Fields = Mapping[str, Value]
 
@@ -46,7 +61,10 @@ Fields = Mapping[str, Value]
 class Server:
     """Answers the clients of one world. Used from one event loop.
 
-    ``stop`` is called when a client asks for the end of the world's process.
+    ``path`` is the world's folder: without it the core itself compares a manifest with all that
+    is stored. ``stop`` is called when a client asks for the end of the world's process,
+    ``snapshot`` on a thread of its own when one asks for a snapshot; inside ``between_snapshots``
+    none is in the making.
     """
 
     def __init__(
@@ -56,6 +74,9 @@ class Server:
         world: Hash,
         operators: Sequence[Principal],
         stop: Callable[[], None],
+        path: Path | None = None,
+        snapshot: Callable[[], Made] | None = None,
+        between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -64,6 +85,9 @@ class Server:
         self._world = world
         self._operators = operators
         self._stop = stop
+        self._path = path
+        self._snapshot = snapshot
+        self._between_snapshots = between_snapshots
         self._busy_after_s = busy_after_s
         self._listener = Listener(self._talk, report=report, message_s=message_s)
         self._checking = asyncio.Lock()
@@ -106,6 +130,10 @@ class Server:
             case "control":
                 [answer] = await self._submit([read_control(request)])
                 return {"answer": answer_fields(answer)}
+            case "snapshot":
+                return await self._make_snapshot()
+            case "collect":
+                return await self._collect(request)
             case "manifest":
                 return self._manifest()
             case "status":
@@ -130,11 +158,13 @@ class Server:
             principal=field(request, "principal", str),
             serial=field(request, "serial", int),
             signature=field(request, "signature", bytes),
+            mode=field({"mode": STRICT, **request}, "mode", str),
+            leaves=_names({"leaves": [], **request}, "leaves"),
         )
         modules = by_hash(staged)
         staged.clear()
         async with self._checking:
-            await asyncio.to_thread(
+            needs_look = await asyncio.to_thread(
                 check_command,
                 given,
                 modules,
@@ -142,8 +172,51 @@ class Server:
                 operators=self._operators,
                 in_force=self._engine.stats().figures.manifest,
             )
+            if needs_look and self._path is not None:
+                return {"answer": answer_fields(await self._apply_looked(given, modules))}
         [answer] = await self._submit([given], modules)
         return {"answer": answer_fields(answer)}
+
+    async def _apply_looked(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit it once a child has looked at what is stored, from a thread that may wait."""
+        assert self._path is not None
+        loop = asyncio.get_running_loop()
+
+        def submit(checked: ManifestInput) -> Answer:
+            submitting = self._submit([checked], modules)
+            [answer] = asyncio.run_coroutine_threadsafe(submitting, loop).result()
+            return answer
+
+        return await asyncio.to_thread(apply_looked, self._path, given, submit)
+
+    async def _make_snapshot(self) -> Fields:
+        if self._snapshot is None:
+            raise BadUsage("this world makes no snapshots")
+        made = await asyncio.to_thread(self._snapshot)
+        return made.to_message()
+
+    async def _collect(self, request: Message) -> Fields:
+        """One step of somebody who marks what is needed, and says what is not (RT-20 to RT-24)."""
+        match request.get("step"):
+            case "begin":
+                begun = await asyncio.to_thread(self._begin_marking)
+                return {"token": begun.token, "base": begun.base}
+            case "beat":
+                self._engine.still_marking(field(request, "token", int))
+                return {}
+            case "forget":
+                what = read_forget(request)
+                future = self._engine.forget(field(request, "token", int), what)
+                return {"gone": await asyncio.wrap_future(future)}
+            case "end":
+                self._engine.end_marking(field(request, "token", int))
+                return {}
+            case other:
+                raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
+
+    def _begin_marking(self) -> Begun:
+        with self._between_snapshots():
+            return self._engine.begin_marking().result()
 
     def _manifest(self) -> Fields:
         figures = self._engine.stats().figures
@@ -177,6 +250,9 @@ class Server:
             "queued_bytes": stats.queued_bytes,
             "frames": stats.frames,
             "no_room": stats.no_room,
+            "snapshot": None
+            if figures.snapshot is None
+            else [figures.snapshot.seq, figures.snapshot.at, figures.snapshot.document],
         }
 
     async def _submit(
@@ -194,6 +270,14 @@ class Server:
                 await asyncio.sleep(_ROOM_PAUSE_S)
             else:
                 return await asyncio.wrap_future(future)
+
+
+def _names(request: Message, name: str) -> tuple[str, ...]:
+    """Raises: BadUsage: It is no list of text."""
+    found = field(request, name, list)
+    if not all(isinstance(each, str) for each in found):
+        raise BadUsage(f"{name}: expected a list of text")
+    return tuple(found)
 
 
 def _stage(request: Message, staged: list[bytes]) -> Fields:

@@ -12,7 +12,7 @@ from aos.manifest.expressions import Expression, form_of, shown
 from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.manifest.hosts import read_place
 from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
-from aos.manifest.names import EXECUTOR_NAME, KERNEL
+from aos.manifest.names import EXECUTOR_NAME, KERNEL, is_name
 from aos.manifest.secrets import read_binding
 from aos.values.errors import ValueProblem
 
@@ -50,10 +50,11 @@ def _defworkflow(node: Node, catalog: Catalog) -> Found:
         yield "/event", f"expected a record or a variant of refs, found {found}", None
     yield from _emitted(node, catalog)
     yield from within("/limits", node.get("limits", {}), STEP_RANGES)
-    if node.get("upgrade", "quiesce") != "quiesce":
-        yield "/upgrade", f"upgrade {node['upgrade']} is {NOT_YET}", "leave it out"
-    if "migrate" in node:
-        yield "/migrate", f"the field migrate is {NOT_YET}", "leave it out"
+    migrate = node.get("migrate")
+    if migrate is not None and not is_name(migrate["from"]):
+        yield "/migrate/from", f"{migrate['from']} is not the name of a schema", None
+    if migrate is not None and not migrate["entrypoint"]:
+        yield "/migrate/entrypoint", "the entrypoint is empty", "name the function that is exported"
 
 
 def _arms_are_distinct_refs(arms: Mapping[str, Expression]) -> Found:

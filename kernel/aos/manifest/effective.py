@@ -50,6 +50,14 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """How a workflow takes over states of another schema: by this entrypoint of its module."""
+
+    source: str
+    entrypoint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workflow:
     """One workflow with everything that its steps are checked against.
 
@@ -70,6 +78,8 @@ class Workflow:
     entrypoint: str
     limits: StepLimits
     lifecycle: Literal["quiescent", "explicit"]
+    upgrade: Literal["quiesce", "in_place"]
+    migrate: Migration | None
     arms: Mapping[str, str]
 
     def wrap(self, schema: str, value: Value) -> Value | None:
@@ -430,6 +440,8 @@ class _Maker:
             entrypoint=node["impl"]["entrypoint"],
             limits=self.limits.workflows[node["name"]],
             lifecycle=node.get("lifecycle", "quiescent"),
+            upgrade=node.get("upgrade", "quiesce"),
+            migrate=_migration(node.get("migrate")),
             arms=MappingProxyType(self._arms(node["event"])),
         )
 
@@ -451,6 +463,12 @@ class _Maker:
             key_schema=workflow.key,
             reserved=frozenset(arms[name] for name in arms if name in builtins.CONTINUATIONS),
         )
+
+
+def _migration(node: Node | None) -> Migration | None:
+    if node is None:
+        return None
+    return Migration(source=node["from"], entrypoint=node["entrypoint"])
 
 
 def _module(node: Node) -> Module:

@@ -83,16 +83,23 @@ def resolved(expression: Expression, types: Types) -> Expression:
 
 def same(one: Expression, other: Expression, types: Types) -> bool:
     """Whether two expressions hold the same values, refs followed. Linear in the schemas' size."""
-    return _same(one, other, types, set())
+    return alike(one, types, other, types)
 
 
-def _same(one: Expression, other: Expression, types: Types, seen: set[tuple[str, str]]) -> bool:
+def alike(one: Expression, types: Types, other: Expression, other_types: Types) -> bool:
+    """``same`` for expressions of two manifests, in which a name may stand for two types."""
+    return _same(one, other, (types, other_types), set())
+
+
+def _same(
+    one: Expression, other: Expression, types: tuple[Types, Types], seen: set[tuple[str, str]]
+) -> bool:
     if "ref" in one and "ref" in other:
         pair = (one["ref"], other["ref"])
-        if pair[0] == pair[1] or pair in seen:
+        if (pair[0] == pair[1] and types[0] is types[1]) or pair in seen:
             return True
         seen.add(pair)
-    one, other = resolved(one, types), resolved(other, types)
+    one, other = resolved(one, types[0]), resolved(other, types[1])
     (form, inside), (form_2, inside_2) = form_of(one), form_of(other)
     if form != form_2:
         return False

@@ -73,6 +73,8 @@ def _defworkflow(node: Mapping[str, Any]) -> Node:
     made |= _unless(
         _optional(node, "lifecycle", _choice("quiescent", "explicit")), lifecycle="quiescent"
     )
+    made |= _unless(_optional(node, "upgrade", _choice("quiesce", "in_place")), upgrade="quiesce")
+    made |= _optional(node, "migrate", _migration)
     # Kept even where they equal the built-in defaults: the manifest may set others for all.
     made |= _unless(_optional(node, "limits", _step_limits), limits={})
     return made
@@ -154,6 +156,11 @@ def _implementation(impl: Mapping[str, Any]) -> Node:
 
 def _module_implementation(impl: Mapping[str, Any]) -> Node:
     return {"module": _text(impl, "module"), "entrypoint": _text(impl, "entrypoint")}
+
+
+def _migration(node: Mapping[str, Any], field: str) -> Node:
+    migration = _object(node, field)
+    return {"from": _text(migration, "from"), "entrypoint": _text(migration, "entrypoint")}
 
 
 def _retry(node: Mapping[str, Any], field: str) -> Node:

@@ -304,13 +304,17 @@ class _Source:
                     yield located.problem("/runtime/artifact", f"{place}: {message}")
 
     def _entrypoints(self, module: str) -> list[str]:
-        entrypoints = {
-            located.node["impl"]["entrypoint"]
-            for subject, located in self.definitions.items()
-            if subject[0] == "defworkflow"
-            and subject not in self.broken
-            and located.node["impl"]["module"] == module
-        }
+        entrypoints: set[str] = set()
+        for subject, located in self.definitions.items():
+            node = located.node
+            if (
+                subject[0] == "defworkflow"
+                and subject not in self.broken
+                and node["impl"]["module"] == module
+            ):
+                entrypoints.add(node["impl"]["entrypoint"])
+                if "migrate" in node:
+                    entrypoints.add(node["migrate"]["entrypoint"])
         return sorted(entrypoints)
 
     def _artifact_place(self, located: _Located) -> str | None:

@@ -26,8 +26,11 @@ def copy_rows(
     target: Path,
     *,
     again: tuple[str, bytes],
+    home: tuple[str, bytes] | None,
 ) -> None:
     """Write all rows of ``source`` into a new file ``target`` and sync it. Nobody else writes.
+
+    The row ``home`` (table and key) gets the new file in place of the old one (ST-70).
 
     The last transaction writes the row ``again`` (table and key) as it is, so that both meta pages
     of the file stand for the same rows; and there are no more transactions than the source has
@@ -57,12 +60,19 @@ def copy_rows(
                         into = made.begin(write=True)
                         commits_left -= 1
                         size = 0
+            if home is not None:
+                into.put(home[1], home_row(target), db=copied[home[0]])
             into.commit()
         with made.begin(write=True) as last:
             _write_again(last, copied[again[0]], again[1])
         made.sync(True)  # LMDB's "force", by position only
     finally:
         made.close()
+
+
+def home_row(data: Path | str) -> bytes:
+    """What the row ``home`` says of a data file: which inode it is, big end first."""
+    return Path(data).stat().st_ino.to_bytes(8, "big")
 
 
 def _write_again(txn: Txn, table: Table, key: bytes) -> None:

@@ -6,7 +6,7 @@ reads it off the stored records. ``aos verify`` compares the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from aos.core.frame import Frame
@@ -16,15 +16,18 @@ from aos.core.kernel import receipt_digest
 from aos.core.records import (
     Control,
     Event,
+    Fork,
     KernelReceipt,
     Receipt,
     Record,
+    Snapshot,
     Step,
     from_bytes,
     slot_hash,
 )
+from aos.core.state import State
 from aos.errors import Damage
-from aos.store.rows import IntentRow, SubmissionRow
+from aos.store.rows import IntentRow, SnapshotRow, SubmissionRow
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -41,9 +44,12 @@ class DerivedRows:
     intents: dict[Hash, IntentRow] = field(default_factory=dict)
     submissions: dict[str, SubmissionRow] = field(default_factory=dict)
     erased: dict[Hash, int] = field(default_factory=dict)
+    snapshots: dict[int, SnapshotRow] = field(default_factory=dict)
+    leftover: int = 0
+    """Rows of records up to this one may be there still: they are about to be taken away."""
 
     def __len__(self) -> int:
-        return len(self.intents) + len(self.submissions) + len(self.erased)
+        return len(self.intents) + len(self.submissions) + len(self.erased) + len(self.snapshots)
 
     def take(self, record: Record) -> None:
         """Take the next record.
@@ -66,6 +72,11 @@ class DerivedRows:
                 self._abandon(record.abandoned)
             case Control(action=action, value=bytes(value)) if action == ERASE:
                 self.erased[Hash(value)] = record.seq
+            case Fork():
+                self.erased.update(dict.fromkeys(record.erased, record.seq))
+            case Snapshot():
+                row = SnapshotRow(at=record.at, seq=record.seq, document=record.document.hash)
+                self.snapshots[record.at] = row
             case Event(submission_id=str(name)):
                 payload = submission_hash(record.schema, slot_hash(record.value))
                 self.submissions[name] = SubmissionRow(
@@ -95,6 +106,22 @@ class DerivedRows:
         return found
 
 
+def rows_at(state: State, erased: Mapping[Hash, int]) -> DerivedRows:
+    """The rows that are kept where all records to the end of ``state`` were pruned: of open and
+    abandoned intents, and of the dedup window. ``erased`` are those of erased values."""
+    rows = DerivedRows(seq=state.next_seq - 1, erased=dict(erased))
+    for intents, is_abandoned in ((state.intents, False), (state.abandoned, True)):
+        for each in intents.values():
+            rows.intents[each.intent] = IntentRow(
+                opened_seq=each.seq, index=each.index, abandoned=is_abandoned
+            )
+    for name, event in state.submissions.items():
+        rows.submissions[name] = SubmissionRow(
+            submission_id=name, seq=event.seq, payload=event.payload
+        )
+    return rows
+
+
 def derived_rows(frames: Iterable[Frame]) -> DerivedRows:
     """Return the rows that should stand beside ``frames``, which begin at record 1.
 
@@ -122,6 +149,8 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
             continue
         seen += intent in rows.intents
         derived = rows.intents.get(intent)
+        if derived is None and found.opened_seq <= rows.leftover:
+            continue
         if derived is None:
             yield f"intent {hash_text(intent)} has a row, and record {found.opened_seq} opens none"
         elif found != derived and not _is_newer(store, found, derived, rows.seq):
@@ -132,6 +161,7 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
                 yield f"intent {hash_text(intent)} has no row: expected {_shown(expected)}"
     yield from _submission_differences(store, rows)
     yield from _erased_differences(store, rows)
+    yield from _snapshot_differences(store, rows)
 
 
 def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
@@ -171,6 +201,8 @@ def _submission_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
             continue
         derived = rows.submissions.get(found.submission_id)
         seen += derived is not None
+        if derived is None and found.seq <= rows.leftover:
+            continue
         if derived is None:
             yield f"submission {found.submission_id!r} has a row, and no record came under it"
         elif found != derived:
@@ -206,3 +238,24 @@ def _erased_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
         if not (store.erased(value) or store.has_blob(value) or store.erased(value)):
             # Asked twice: between the first two questions a newer record may have erased it again.
             yield f"value {hash_text(value)} has no row: expected erased by record {seq}"
+
+
+def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
+    """Rows of old snapshots may be gone with them. The newest has its own."""
+    newest = max(rows.snapshots, default=None)
+    for found in store.snapshots():
+        if found.at == newest:
+            newest = None
+        if found.seq > rows.seq:
+            newest = None
+            if _is_beyond(store, found.seq):
+                yield f"the snapshot after record {found.at} has a row that names {found.seq}"
+        elif found.at < rows.leftover:
+            continue
+        elif found != rows.snapshots.get(found.at):
+            yield (
+                f"the snapshot after record {found.at} has a row, and record {found.seq} does not "
+                "say of it"
+            )
+    if newest is not None:
+        yield f"the snapshot after record {newest} has no row, and it is the newest"

@@ -11,14 +11,14 @@ import contextlib
 import enum
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import lmdb
 
 from aos.errors import AosError, Damage, Refused, Unavailable, sentence
-from aos.store.compact import copy_rows
+from aos.store.compact import copy_rows, home_row
 from aos.store.first_look import (
     DATA_NAME,
     LOCK_NAME,
@@ -36,9 +36,12 @@ from aos.store.lmdb_errors import (
     no_room,
     unopened,
 )
+from aos.store.packs import Packs, sync_folder
 from aos.store.room import FULL, allocate
+from aos.values.digests import Hash
 
 COMPACT_NAME: Final = "data.mdb.compact"
+HOME_KEY: Final = b"home"
 
 MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
 """Address space to reserve: 1 TiB, or less where a limit of the process forbids it."""
@@ -46,7 +49,7 @@ MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
 READERS_MAX: Final = 512
 
 TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
-LATER_TABLES: Final = ("notes", "erased")
+LATER_TABLES: Final = ("notes", "erased", "snapshots", "packed", "puts")
 """Tables that the store of an earlier release may lack. A writer makes them when it opens one; for
 a reader, one that is not there is empty."""
 
@@ -75,6 +78,7 @@ class Environment:
         self.readonly = access is Access.READ
         self.users = 1
         self.tables: dict[str, Table] = {}
+        self.packs = Packs(folder)
         self._data, self._lock = str(folder / DATA_NAME), str(folder / LOCK_NAME)
         self._looks = looks
         self._swap = threading.Lock()
@@ -85,10 +89,11 @@ class Environment:
         self._raw = self._open(access, looks=looks)
         self.key = folder_key(folder)
 
-    def read(self, take: Callable[[Txn], T]) -> T:
+    def read(self, take: Callable[[Txn], T], *, views: bool = False) -> T:
         """Return ``take(transaction)``; it must copy what it needs and be quick about it.
 
-        It may be called twice, and must look into ``tables`` only then.
+        It may be called twice, and must look into ``tables`` only then. With ``views`` it gets keys
+        and values as views, so that what it does not look at is not read.
 
         Raises:
             Damage, Unavailable: In place of every ``lmdb.Error``.
@@ -97,7 +102,8 @@ class Environment:
         while True:
             raw = self._raw
             try:
-                with raw.begin() as txn:
+                begun: Any = raw.begin(buffers=True) if views else raw.begin()
+                with begun as txn:
                     result = take(txn)
             except lmdb.ReadersFullError as error:
                 if is_second or not raw.reader_check():
@@ -130,6 +136,19 @@ class Environment:
         except lmdb.Error as error:
             raise self._commit_failure(error, needed) from error
 
+    def write_packs(self, blobs: Mapping[Hash, bytes]) -> None:
+        """Make a pack of each of ``blobs``, durable. Raises as ``write``; nothing is left then."""
+        if self._has_failed:
+            raise failed_before(self.folder)
+        try:
+            self.packs.write(blobs)
+        except OSError as error:
+            if error.errno in FULL:
+                size = sum(map(len, blobs.values()))
+                raise no_room("no room for large blobs", self.folder, size) from error
+            self._has_failed = True
+            raise commit_failed(error, self.folder) from error
+
     def has_table(self, name: str) -> bool:
         """Whether there is such a table: for a reader, a writer may have made it since."""
         if name not in self.tables:
@@ -146,6 +165,16 @@ class Environment:
         except lmdb.Error as error:
             raise failure(error, self.folder) from error
 
+    def is_home(self) -> bool | None:
+        """Whether the file is the one that was settled in; None where none was (ST-70)."""
+        found = self.read(lambda txn: txn.get(HOME_KEY, db=self.tables["system"]))
+        return None if found is None else found == home_row(self._data)
+
+    def settle(self) -> None:
+        """From now on the file that lies here is the one."""
+        with self.write(0) as txn:
+            txn.put(HOME_KEY, home_row(self._data), db=self.tables["system"])
+
     def compact(self) -> None:
         """Replace the file by one that holds the rows and nothing else (ST-50 to ST-53).
 
@@ -160,7 +189,11 @@ class Environment:
         target = self.folder / COMPACT_NAME
         target.unlink(missing_ok=True)
         try:
-            copy_rows(self._raw, self.tables, target, again=("system", _FORMAT_KEY))
+            copy_rows(
+                self._raw, self.tables, target,
+                again=("system", _FORMAT_KEY),
+                home=("system", HOME_KEY) if self.is_home() else None,
+            )  # fmt: skip
         except lmdb.Error as error:
             target.unlink(missing_ok=True)
             raise self._copy_failure(error) from error
@@ -170,7 +203,7 @@ class Environment:
         self._close_raw()
         try:
             target.replace(self._data)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             what = f"the compact copy cannot take the place of the file: {error.strerror}"
             raise Unavailable(sentence(what, where=self.where, hint="look at the disk")) from error
@@ -225,6 +258,8 @@ class Environment:
                 self._create_tables(raw)
             else:
                 self._open_tables(raw)
+            if not self.readonly:
+                self._sweep_packs(raw)
         except lmdb.NotFoundError as error:
             raw.close()
             raise Damage(
@@ -299,8 +334,8 @@ class Environment:
                 raise Refused(sentence("a store with a journal is here already", where=self.where))
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
         # The files are synced by LMDB, their names in the folder are not.
-        _sync_folder(self.folder)
-        _sync_folder(self.folder.parent)
+        sync_folder(self.folder)
+        sync_folder(self.folder.parent)
 
     def _open_tables(self, raw: lmdb.Environment) -> None:
         self.tables = {}
@@ -327,6 +362,11 @@ class Environment:
             with raw.begin(write=True) as txn:
                 for name in missing:
                     self.tables[name] = raw.open_db(name.encode(), txn=txn)
+
+    def _sweep_packs(self, raw: lmdb.Environment) -> None:
+        """Take away the packs that no row names: what a crash left of a commit or an erasure."""
+        with raw.begin() as txn, txn.cursor(db=self.tables["packed"]) as rows:
+            self.packs.sweep(rows.set_key)
 
     def _is_outdated(self) -> bool:
         """Whether a writer has made the lock file since, or put another data file in its place."""
@@ -384,11 +424,3 @@ def folder_key(folder: Path) -> tuple[int, int, int]:
 def _lock_bytes() -> int:
     """How long LMDB makes its lock file: a head, and a cache line for each reader."""
     return 128 + 64 * READERS_MAX
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -64,7 +64,7 @@ def unopened(error: OSError, folder: Path) -> Unavailable:
     return Unavailable(sentence(what, where=str(folder)))
 
 
-def commit_failed(error: lmdb.Error, folder: Path) -> CommitFailed:
+def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
     """The error of a commit, when room is not why."""
     hint = "look at the disk; the world reopens at its last durable record"
     if isinstance(error, lmdb.MapFullError):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from aos.core.frame import Frame, Head
 from aos.errors import Unavailable
-from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
+from aos.store.cut import Cut
+from aos.store.forget import Forget
+from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
     Sealed,
@@ -18,7 +21,9 @@ from aos.store.store import (
     checked_blob,
     erasing,
     intent_changes,
+    is_pruned,
     missing_frame,
+    snapshot_changes,
     submission_changes,
 )
 from aos.values.digests import Hash
@@ -38,7 +43,10 @@ class MemoryStore:
         self._intents: dict[Hash, IntentRow] = {}
         self._submissions: dict[str, SubmissionRow] = {}
         self._erased: dict[Hash, ErasedRow] = {}
+        self._snapshots: dict[int, SnapshotRow] = {}
+        self._puts: dict[bytes, PutRow] = {}
         self._notes: dict[int, str] = {}
+        self._cut: Cut | None = None
         self._meta: dict[str, bytes] = {}
         self._is_closed = False
 
@@ -59,7 +67,7 @@ class MemoryStore:
         for sealed in group:
             check_blobs(sealed.blobs)
         with self._lock:
-            check_expected(self._head, head, expected, WHERE)
+            check_expected(self._head, group, head, expected, WHERE)
             intents = intent_changes(group, self._intents.get, WHERE)
             for sealed in group:
                 self._frames[sealed.frame.header.first] = sealed.frame
@@ -69,6 +77,7 @@ class MemoryStore:
                 self._keep(sealed.blobs)
             self._intents.update(intents)
             self._submissions.update(submission_changes(group))
+            self._snapshots.update((row.at, row) for row in snapshot_changes(group))
             self._notes.update(notes)
             self._head = head
 
@@ -95,7 +104,7 @@ class MemoryStore:
             frame = self.frame_at(seq)
             if frame is None or not frame.header.first <= seq <= frame.header.last:
                 # One that stands elsewhere than it says would come again and again.
-                raise missing_frame(seq, head, WHERE)
+                raise missing_frame(seq, head, self._cut, WHERE)
             yield frame
             seq = frame.header.last + 1
 
@@ -107,9 +116,60 @@ class MemoryStore:
             head = self._head
         if head is None or not 1 <= seq <= head.seq:
             return None
-        if frame is None or frame.header.last < seq:
-            raise missing_frame(seq, head, WHERE)
+        if frame is None or frame.header.last < seq or is_pruned(frame, self._cut):
+            raise missing_frame(seq, head, self._cut, WHERE)
         return frame
+
+    def cut(self) -> Cut | None:
+        self._check_open()
+        return self._cut
+
+    def set_cut(self, cut: Cut) -> None:
+        self._check_open()
+        self._cut = cut
+
+    def drop_frames(self, most: int) -> int:
+        self._check_open()
+        with self._lock:
+            last = 0 if self._cut is None else self._cut.seq
+            gone = [each for each in self._firsts if 1 < each <= last][:most]
+            for first in gone:
+                frame = self._frames.pop(first)
+                for seq in range(first, frame.header.last + 1):
+                    self._notes.pop(seq, None)
+            self._firsts = [each for each in self._firsts if each not in set(gone)]
+        return len(gone)
+
+    def forget(self, what: Forget) -> None:
+        self._check_open()
+        rows: tuple[tuple[dict[Any, Any], Sequence[object]], ...] = (
+            (self._blobs, what.blobs),
+            (self._intents, what.intents),
+            (self._submissions, what.submissions),
+            (self._erased, what.erased),
+            (self._snapshots, what.snapshots),
+            (self._puts, what.puts),
+        )
+        with self._lock:
+            for table, keys in rows:
+                for key in keys:
+                    table.pop(key, None)
+
+    def puts(self) -> Iterator[PutRow]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._puts.items())
+        yield from (row for _, row in rows)
+
+    def add_puts(self, rows: Sequence[PutRow]) -> None:
+        self._check_open()
+        with self._lock:
+            self._puts.update((row.key, row) for row in rows)
+
+    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+        self._check_open()
+        data = self._blobs.get(hash)
+        return None if data is None else data[:most]
 
     def blob(self, hash: Hash) -> bytes:
         self._check_open()
@@ -126,6 +186,12 @@ class MemoryStore:
         with self._lock:
             hashes = sorted(self._blobs)
         yield from hashes
+
+    def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
+        self._check_open()
+        with self._lock:
+            sizes = sorted((hash, len(data)) for hash, data in self._blobs.items())
+        yield from sizes
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
         self._check_open()
@@ -162,6 +228,16 @@ class MemoryStore:
         with self._lock:
             rows = sorted(self._submissions.values(), key=lambda row: row.key)
         yield from rows
+
+    def snapshots(self) -> Iterator[SnapshotRow]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._snapshots.values(), key=lambda row: row.at)
+        yield from rows
+
+    def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
+        rows = [row for row in self.snapshots() if seq is None or row.at <= seq]
+        return rows[-1] if rows else None
 
     def meta_get(self, name: str) -> bytes | None:
         self._check_open()

@@ -7,6 +7,9 @@ Numbers are big end first:
     IntentRow       opened_seq u64, index u32, settled_seq u64 or 0, abandoned u8, receipt digest 32
     SubmissionRow   seq u64, payload hash 32
     ErasedRow       seq u64, size u64
+    SnapshotRow     seq u64, document hash 32
+    PackedRow       size u64
+    PutRow          (blob hash 32, seq u64) -> workflow and key, canonical CBOR
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.errors import Damage
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
 
 KEY_BYTES_MAX: Final = 511
 """What LMDB takes. The core admits submission ids up to 256 bytes."""
@@ -24,6 +29,9 @@ KEY_BYTES_MAX: Final = 511
 _INTENT: Final = struct.Struct(">QIQB32s")
 _SUBMISSION: Final = struct.Struct(">Q32s")
 _ERASED: Final = struct.Struct(">QQ")
+_SEQ_BYTES: Final = 8
+_SNAPSHOT: Final = struct.Struct(">Q32s")
+_PACKED: Final = struct.Struct(">Q")
 _NO_RECEIPT: Final = bytes(HASH_BYTES)
 
 
@@ -120,6 +128,77 @@ class ErasedRow:
             raise Damage(f"an erased value's row: expected {_ERASED.size} bytes, found {len(data)}")
         seq, size = _ERASED.unpack(data)
         return cls(seq=seq, size=size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    """A snapshot of the world as it was after record ``at``: the record that says so, and the
+    content hash of its document."""
+
+    at: int
+    seq: int
+    document: Hash
+
+    def to_bytes(self) -> bytes:
+        return _SNAPSHOT.pack(self.seq, self.document)
+
+    @classmethod
+    def from_bytes(cls, key: bytes, data: bytes) -> SnapshotRow:
+        """Raises: Damage."""
+        if len(data) != _SNAPSHOT.size or len(key) != _SEQ_BYTES:
+            raise Damage(f"a snapshot's row: expected {_SNAPSHOT.size} bytes, found {len(data)}")
+        seq, document = _SNAPSHOT.unpack(data)
+        return cls(at=int.from_bytes(key, "big"), seq=seq, document=Hash(document))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedRow:
+    """A blob of ``size`` bytes that lies in a file of its own."""
+
+    size: int
+
+    def to_bytes(self) -> bytes:
+        return _PACKED.pack(self.size)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PackedRow:
+        """Raises: Damage."""
+        if len(data) != _PACKED.size:
+            raise Damage(f"a packed blob's row: expected {_PACKED.size} bytes, found {len(data)}")
+        return cls(size=_PACKED.unpack(data)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutRow:
+    """Record ``seq``, which was pruned, told the cell ``cell`` of ``blob``: it stays while that
+    instance is not terminal."""
+
+    blob: Hash
+    seq: int
+    cell: tuple[str, bytes]
+
+    @property
+    def key(self) -> bytes:
+        return self.blob + self.seq.to_bytes(_SEQ_BYTES, "big")
+
+    def to_bytes(self) -> bytes:
+        return encode([*self.cell])
+
+    @classmethod
+    def from_bytes(cls, key: bytes, data: bytes) -> PutRow:
+        """Raises: Damage."""
+        try:
+            value = decode_record(data)
+        except ValueProblem as problem:
+            raise Damage(f"a put's row is not canonical CBOR: {problem}") from problem
+        match value:
+            case [str(workflow), bytes(of)] if len(key) == HASH_BYTES + _SEQ_BYTES:
+                return cls(
+                    blob=Hash(key[:HASH_BYTES]),
+                    seq=int.from_bytes(key[HASH_BYTES:], "big"),
+                    cell=(workflow, of),
+                )
+        raise Damage("a put's row is none that is written")
 
 
 def submission_key(submission_id: str) -> bytes | None:

@@ -14,9 +14,11 @@ from typing import Final, Protocol
 
 from aos.core.frame import NO_FRAME, Frame, Head, Tip
 from aos.core.inputs import ERASE
-from aos.core.records import Control, from_bytes
-from aos.errors import Damage, Erased, sentence
-from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
+from aos.core.records import Control, Fork, from_bytes
+from aos.errors import AosError, Damage, Erased, sentence
+from aos.store.cut import Cut, pruned
+from aos.store.forget import Forget
+from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
 
 
@@ -53,6 +55,17 @@ class Submitted(Protocol):
     def payload(self) -> Hash: ...
 
 
+class Taken(Protocol):
+    """A snapshot after record ``at`` that record ``seq`` says is kept under ``document``."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def document(self) -> Hash: ...
+
+
 class Sealed(Protocol):
     """A frame and what becomes durable with it, as ``Kernel.seal`` gives it.
 
@@ -76,6 +89,8 @@ class Sealed(Protocol):
     def submissions(self) -> Sequence[Submitted]: ...
     @property
     def erased(self) -> Sequence[Hash]: ...
+    @property
+    def snapshots(self) -> Sequence[Taken]: ...
 
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
@@ -116,6 +131,7 @@ class Store(Protocol):
         is open between two items.
 
         Raises:
+            Pruned: A record that is asked for was pruned. The frame of the genesis never is.
             Damage: A frame cannot be read, or is missing before the head. The rest is for
                 ``follow`` to check.
         """
@@ -125,6 +141,7 @@ class Store(Protocol):
         """Return the frame that holds the record ``seq``; None where there is no such record.
 
         Raises:
+            Pruned: The record was pruned.
             Damage: The frame cannot be read, or is missing before the head.
         """
         ...
@@ -144,6 +161,10 @@ class Store(Protocol):
 
     def blob_hashes(self) -> Iterator[Hash]:
         """Yield the hashes of all blobs, ascending. No transaction is open between two items."""
+        ...
+
+    def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
+        """Yield each blob's hash and how many bytes it has, ascending by hash."""
         ...
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
@@ -170,8 +191,49 @@ class Store(Protocol):
         """Yield the rows of all submissions, ascending by the bytes of the id."""
         ...
 
+    def snapshots(self) -> Iterator[SnapshotRow]:
+        """Yield the rows of all snapshots, the oldest first."""
+        ...
+
+    def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
+        """Return the newest snapshot that was taken after record ``seq`` or one before it.
+
+        None: the newest of all.
+        """
+        ...
+
     def note(self, seq: int) -> str | None:
         """Return what was noted of the record with this sequence."""
+        ...
+
+    def cut(self) -> Cut | None:
+        """Return where the journal begins since it was pruned; None where it never was."""
+        ...
+
+    def set_cut(self, cut: Cut) -> None:
+        """From now on records 2 to ``cut.seq`` are pruned, whether or not they lie here still.
+        Raises as ``append``."""
+        ...
+
+    def drop_frames(self, most: int) -> int:
+        """Take away up to ``most`` pruned frames, and the notes on their records, in a transaction;
+        return how many frames went. Raises as ``append``."""
+        ...
+
+    def forget(self, what: Forget) -> None:
+        """Take rows away, in a transaction. Raises as ``append``."""
+        ...
+
+    def puts(self) -> Iterator[PutRow]:
+        """Yield the rows of blobs that instances put in pruned records, ascending by hash."""
+        ...
+
+    def add_puts(self, rows: Sequence[PutRow]) -> None:
+        """Keep some more of them, in a transaction. Raises as ``append``."""
+        ...
+
+    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+        """Return the beginning of a blob, not checked; None where it cannot be had."""
         ...
 
     def meta_get(self, name: str) -> bytes | None:
@@ -225,10 +287,14 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
     assert (head.seq, head.frame) == (seq, prev), "the tip is not the last frame's"
 
 
-def check_expected(found: Head | None, head: Head, expected: Hash, where: str) -> None:
+def check_expected(
+    found: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, where: str
+) -> None:
     """Raises: Damage: The store does not end where the caller thinks."""
     at = NO_FRAME if found is None else found.frame
-    if at == expected and (found is None or found.world == head.world):
+    if at == expected and (
+        found is None or found.world == head.world or _is_fork(group[0].frame, found)
+    ):
         return
     raise Damage(
         sentence(
@@ -239,6 +305,15 @@ def check_expected(found: Head | None, head: Head, expected: Hash, where: str) -
             hint="another process wrote to it; stop both and open the world again",
         )
     )
+
+
+def _is_fork(frame: Frame, found: Head) -> bool:
+    """Whether another world goes on with ``frame`` where ``found`` ends (K-110)."""
+    try:
+        first = from_bytes(frame.records[0])
+    except Damage:
+        return False
+    return isinstance(first, Fork) and (first.parent, first.frame) == (found.world, found.frame)
 
 
 def _frame_name(frame: Hash) -> str:
@@ -310,15 +385,25 @@ def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
     }
 
 
+def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
+    """The rows of snapshots that ``group`` writes."""
+    return [
+        SnapshotRow(at=each.at, seq=each.seq, document=each.document)
+        for sealed in group
+        for each in sealed.snapshots
+    ]
+
+
 def erasing(sealed: Sealed) -> dict[Hash, int]:
     """The values that ``sealed`` erases, and the newest record in it that erases each."""
     if not sealed.erased:
         return {}
-    found = {
-        Hash(record.value): record.seq
-        for record in map(from_bytes, sealed.frame.records)
-        if isinstance(record, Control) and record.action == ERASE and record.value is not None
-    }
+    found: dict[Hash, int] = {}
+    for record in map(from_bytes, sealed.frame.records):
+        if isinstance(record, Control) and record.action == ERASE and record.value is not None:
+            found[Hash(record.value)] = record.seq
+        elif isinstance(record, Fork):
+            found.update(dict.fromkeys(record.erased, record.seq))
     for value in sealed.erased:
         assert value in found, f"{hash_text(value)} is erased, and no record of the frame says so"
     return {value: found[value] for value in sealed.erased}
@@ -365,7 +450,20 @@ def erased_error(hash: Hash, by: int) -> Erased:
     return Erased(f"the value {hash_text(hash)} was erased by record {by}")
 
 
-def missing_frame(seq: int, head: Head, where: str) -> Damage:
+def is_pruned(frame: Frame, cut: Cut | None) -> bool:
+    """Whether nobody may read ``frame`` any more; that of the genesis anybody may."""
+    return cut is not None and 1 < frame.header.first <= cut.seq
+
+
+def first_kept(store: Store) -> int:
+    """The first record, beside the genesis, that the store has."""
+    cut = store.cut()
+    return 1 if cut is None else cut.seq + 1
+
+
+def missing_frame(seq: int, head: Head, cut: Cut | None, where: str) -> AosError:
+    if cut is not None and seq <= cut.seq:
+        return pruned(cut, seq)
     return Damage(
         sentence(
             f"the frame with record {seq} is missing",

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from aos.core.state import OpenIntent
+from aos.core.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
 from aos.host.executors.settling import REFUSED

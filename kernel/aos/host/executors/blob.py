@@ -25,6 +25,9 @@ DRAIN_S: Final = 2.0
 BURST: Final = 16
 """Tasks that are done before the loop does something else."""
 
+EDGE: Final = b"aos/edge/1"
+"""How an edge says that it is one."""
+
 BLOB_MISSING: Final = "blob_missing"
 BLOB_TOO_LARGE: Final = "blob_too_large"
 BLOB_REF_MISMATCH: Final = "blob_ref_mismatch"
@@ -170,7 +173,7 @@ def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
 
     Its content hash is ``digest("aos/edge/1", blob, *refs)``; refs are sorted, each of them once.
     """
-    return encode(["aos/edge/1", blob, *sorted(set(refs))])
+    return encode([EDGE.decode(), blob, *sorted(set(refs))])
 
 
 def _known(ref: str) -> Hash:

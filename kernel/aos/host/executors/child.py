@@ -66,6 +66,7 @@ class ChildExecutor:
         self._is_lazy = slots is not None
         self._key: bytes | None = None
         self._manifest: Effective | None = None
+        self._takers: set[str] = set()
         self._backlog = Backlog()
         self._backlog.slots = slots or {}
         self._acks: list[Hash] = []
@@ -128,6 +129,9 @@ class ChildExecutor:
 
     def use(self, effective: Effective) -> None:
         self._manifest = effective
+        self._takers.update(
+            name for name, each in effective.workflows.items() if takes(each, STREAM)
+        )
         if self._life is not None and self._is_ready:
             self._life.send(_manifest(effective))
         self._plan()
@@ -329,10 +333,9 @@ class ChildExecutor:
             self._life.send(messages.run(work, blobs, has_taker=self._has_taker(work.task)))
 
     def _has_taker(self, task: Task) -> bool:
-        """Whether the workflow that asked takes stream frames. It is of the manifest in force: none
-        comes while an intent is open."""
-        workflow = None if self._manifest is None else self._manifest.workflows.get(task.workflow)
-        return workflow is not None and takes(workflow, STREAM)
+        """Whether the workflow that asked takes stream frames, in a manifest that was in force
+        here. The core refuses what a pinned instance does not take."""
+        return task.workflow in self._takers
 
     def _send_acks(self) -> None:
         if self._acks and self._life is not None:

@@ -1,0 +1,85 @@
+"""``run_world`` in this process, watched, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from pathlib import Path
+from typing import Any, Final, Self
+
+from aos.host.client import ask_running
+from aos.host.runner import run_world
+from aos.host.snapshots import Every
+from benchmarks.memory import rss_anon_mib
+from benchmarks.watch import Watch, watching
+from benchmarks.workloads import Load
+
+START_S: Final = 900.0
+
+Json = dict[str, Any]
+
+
+class World:
+    """While the block runs. ``every`` says when a snapshot is made by itself."""
+
+    def __init__(self, path: Path, load: Load, *, every: Every | None = None) -> None:
+        self.watch = Watch(load.finished)
+        self._path = path
+        self._load = load
+        self._every = every
+        self._started = asyncio.Event()
+        self._stack = contextlib.ExitStack()
+        self._seconds = 0.0
+
+    async def __aenter__(self) -> Self:
+        self._stack.enter_context(watching(self.watch))
+        began = time.perf_counter()
+        self._run = asyncio.create_task(
+            run_world(
+                self._path,
+                executors=self._load.executors,
+                handle_signals=False,
+                snapshot_every=self._every,
+                on_started=lambda _: self._started.set(),
+            )
+        )
+        started = asyncio.create_task(self._started.wait())
+        await asyncio.wait(
+            {self._run, started}, timeout=START_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        self._seconds = time.perf_counter() - began
+        started.cancel()
+        self.watch.is_over = self._run.done
+        if not self._started.is_set():
+            await self._end()
+            raise RuntimeError("the world ended before it was started")
+        return self
+
+    def start(self) -> Json:
+        """How the start went: seconds, what there was to read, and the memory after it."""
+        head = self.watch.store.head()
+        assert head is not None
+        return {
+            "seconds": self._seconds,
+            "records": head.seq,
+            "cells": self.watch.engine.stats().figures.cells,
+            "rss_anon_mib": rss_anon_mib(),
+            "store_bytes": self.store_bytes(),
+        }
+
+    def store_bytes(self) -> int:
+        return self.watch.store.size_bytes()
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A world that has ended by itself says why below.
+        if not self._run.done():
+            await asyncio.to_thread(ask_running, self._path, "stop")
+        await self._end()
+
+    async def _end(self) -> None:
+        """Wait for the world; what stopped it is raised, also over what came of that."""
+        try:
+            await self._run
+        finally:
+            self._stack.close()

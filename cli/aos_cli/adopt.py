@@ -1,0 +1,64 @@
+"""``aos adopt``: from now on the world runs here (spec/cli.md, C-44)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.audit.words import count
+from aos.host.adopting import Adopted, adopt_world
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, print_json
+from aos_cli.progress import progress
+
+
+def adopt(
+    *,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder with world.key, operator.key, executors/NAME.key: they are copied.",
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Let an imported, forked or copied world run here; it must run nowhere else."""
+    with progress("reading the journal") as advance:
+        adopted = adopt_world(world, keys=keys, progress=advance)
+    if json:
+        print_json(_document(adopted))
+    else:
+        _show(adopted)
+
+
+def _document(adopted: Adopted) -> dict[str, object]:
+    return {
+        "world": hash_text(adopted.folder.world),
+        "path": str(adopted.folder.path),
+        "origin": None if adopted.origin is None else adopted.origin.value,
+        "keys": list(adopted.keys),
+        "seq": adopted.seq,
+        "open_intents": adopted.open_intents,
+    }
+
+
+def _show(adopted: Adopted) -> None:
+    path = adopted.folder.path
+    if adopted.origin is None:
+        line(f"adopted already: {path}")
+    else:
+        line(f"adopted: {path} goes on from record {adopted.seq:,}", style="bold")
+    line(f"  {hash_text(adopted.folder.world)}")
+    for name in adopted.keys:
+        line(f"  {path}/keys/{name} taken over")
+    if adopted.origin is not None and adopted.open_intents:
+        line(
+            f"  {count(adopted.open_intents, 'open effect')} published again when it runs: this "
+            "world must run nowhere else",
+            style="yellow",
+        )

@@ -1,0 +1,67 @@
+"""``aos export FILE``: the world as one file (spec/cli.md, C-42)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.audit.words import count
+from aos.host.exporting import Exported, export_world
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.output import line, print_json
+from aos_cli.progress import progress
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The bundle to make.")],
+    *,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            "--to",
+            metavar="SEQ",
+            parser=number,
+            help="End with the frame that holds this record; without it, the whole journal.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Write the journal and everything that it needs into one file."""
+    with progress("exporting") as advance:
+        made = export_world(world, file, to=to, force=force, progress=advance)
+    if json:
+        print_json(_document(made, to))
+    else:
+        _show(made, to)
+
+
+def _document(made: Exported, to: int | None) -> dict[str, object]:
+    return {
+        "file": str(made.path),
+        "world": hash_text(made.world),
+        "to": to,
+        "seq": made.seq,
+        "frame": hash_text(made.frame),
+        "frames": made.frames,
+        "blobs": made.blobs,
+        "erased": made.erased,
+        "bytes": made.size,
+    }
+
+
+def _show(made: Exported, to: int | None) -> None:
+    line(f"exported to record {made.seq:,}: {made.path}", style="bold")
+    if to is not None and to != made.seq:
+        line(f"  record {to:,} stands in a frame that ends with record {made.seq:,}")
+    gone = f", {count(made.erased, 'value')} erased" if made.erased else ""
+    line(
+        f"  {count(made.frames, 'frame')}, {count(made.blobs, 'value')} beside them{gone}, "
+        f"{made.size:,} bytes"
+    )
+    line(f"next: aos verify {quote(str(made.path))}")

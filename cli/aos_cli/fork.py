@@ -1,0 +1,102 @@
+"""``aos fork DIR --at SEQ``: another world from any point (spec/cli.md, C-45)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.audit.words import count
+from aos.core.inputs import CANCEL_OPEN, KEEP_OPEN
+from aos.host.forking import Forked, fork_world
+from aos.manifest.keys import key_text
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.output import line, print_json
+from aos_cli.progress import progress
+
+
+class Intents(Enum):
+    """What becomes of effects that are open at that point."""
+
+    CANCEL = CANCEL_OPEN
+    KEEP = KEEP_OPEN
+
+
+def fork(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    *,
+    at: Annotated[
+        int,
+        typer.Option(
+            "--at", metavar="SEQ", parser=number, help="The last record that it takes over."
+        ),
+    ],
+    intents: Annotated[
+        Intents,
+        typer.Option(help="Open effects: canceled by the core, or kept for people to answer."),
+    ] = Intents.CANCEL,
+    operator: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the operator of the new world.")
+    ] = "operator",
+    executor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Make a key for an executor. May be given several times."
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Make a new world that begins as this one was after a record; it runs once it is adopted."""
+    with progress("forking") as advance:
+        made = fork_world(
+            world,
+            directory,
+            at=at,
+            open_work=intents.value,
+            operator=operator,
+            executors=executor or [],
+            progress=advance,
+        )
+    if json:
+        print_json(_document(made, operator))
+    else:
+        _show(made)
+
+
+def _document(made: Forked, operator: str) -> dict[str, object]:
+    return {
+        "world": hash_text(made.folder.world),
+        "path": str(made.folder.path),
+        "created": made.folder.created,
+        "parent": hash_text(made.parent),
+        "at": made.at,
+        "seq": made.seq,
+        "canceled": made.canceled,
+        "kept": made.kept,
+        "operator": operator,
+        "executors": [
+            {"name": name, "public_key": key_text(key)}
+            for name, key in made.folder.executors.items()
+        ],
+    }
+
+
+def _show(made: Forked) -> None:
+    where = quote(str(made.folder.path))
+    line(f"new world in {made.folder.path}, forked after record {made.at:,}", style="bold")
+    line(f"  {hash_text(made.folder.world)}")
+    line(f"  of {hash_text(made.parent)}")
+    if made.canceled:
+        line(f"  {count(made.canceled, 'open effect')} canceled")
+    if made.kept:
+        line(
+            f"  {count(made.kept, 'open effect')} kept: nobody carries them out here "
+            f"(aos effects cancel --world {where})",
+            style="yellow",
+        )
+    line(f"next: aos adopt --world {where}")

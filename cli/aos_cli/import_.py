@@ -1,0 +1,53 @@
+"""``aos import FILE DIR``: a world out of a bundle (spec/cli.md, C-43)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.audit.words import count
+from aos.host.importing import Imported, import_world
+from aos.values.digests import hash_text
+from aos_cli.options import Json
+from aos_cli.output import line, print_json
+from aos_cli.progress import progress
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: aos export makes one.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    *,
+    json: Json = False,
+) -> None:
+    """Make a world's folder out of a bundle; nothing runs in it until it is adopted."""
+    with progress("importing") as advance:
+        made = import_world(file, directory, progress=advance)
+    if json:
+        print_json(_document(made))
+    else:
+        _show(made)
+
+
+def _document(made: Imported) -> dict[str, object]:
+    return {
+        "world": hash_text(made.folder.world),
+        "path": str(made.folder.path),
+        "seq": made.seq,
+        "frames": made.frames,
+        "blobs": made.blobs,
+        "open_intents": made.open_intents,
+    }
+
+
+def _show(made: Imported) -> None:
+    where = quote(str(made.folder.path))
+    line(f"imported to record {made.seq:,} into {made.folder.path}", style="bold")
+    line(f"  {hash_text(made.folder.world)}")
+    line(f"  {count(made.frames, 'frame')}, {count(made.blobs, 'value')} beside them")
+    if made.open_intents:
+        line(f"  {count(made.open_intents, 'effect')} open")
+    line(f"next: aos verify --world {where}")
+    line(f"to run it here, and nowhere else: aos adopt --world {where} --keys FOLDER")

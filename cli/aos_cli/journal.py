@@ -1,0 +1,79 @@
+"""``aos journal prune``: records before a snapshot go to an archive (spec/cli.md, C-44)."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.audit.words import count
+from aos.host.pruning import Pruned, prune_world
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+
+app = typer.Typer(help="Keep the journal small.", no_args_is_help=True)
+
+
+@app.callback()
+def journal() -> None:
+    """So that the one command in here keeps its name."""
+
+
+@app.command()
+def prune(
+    *,
+    before: Annotated[
+        str,
+        typer.Option(
+            "--before",
+            metavar="SNAPSHOT",
+            help="The record that the snapshot was taken after, or newest.",
+        ),
+    ],
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="Where the records go; without it, a file in DIR/archives.",
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    """Move the records before a snapshot into an archive, and compact the store."""
+    with progress("pruning") as advance:
+        done = prune_world(world, before=before, archive=archive, progress=advance)
+    if json:
+        print_json(_document(done))
+    else:
+        _show(done)
+    if done.not_compacted is not None:
+        note(f"the store's file could not be compacted: {done.not_compacted}", style="yellow")
+
+
+def _document(done: Pruned) -> dict[str, object]:
+    found = dataclasses.asdict(done)
+    problem = found.pop("not_compacted")
+    return {
+        **found,
+        "world": hash_text(done.world),
+        "archive": str(done.archive),
+        "compacted": problem is None,
+    }
+
+
+def _show(done: Pruned) -> None:
+    what = "finished what was begun: " if done.was_begun else ""
+    line(f"{what}pruned to record {done.last:,}", style="bold")
+    line(f"  records {done.first:,} to {done.last:,} are in {done.archive}")
+    line(
+        f"  {count(done.frames, 'frame')} taken away; the store has {done.bytes_after:,} bytes, "
+        f"and had {done.bytes_before:,}"
+    )
+    line(f"next: aos verify --archive {quote(str(done.archive))}")

@@ -1,0 +1,24 @@
+"""``aos snapshot``: write the world's state down, so that nobody reads what came before (C-31)."""
+
+from __future__ import annotations
+
+from aos.audit.words import count
+from aos.host.client import open_writer
+from aos.values.digests import hash_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, print_json
+from aos_cli.progress import progress
+
+
+def snapshot(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    """Make a snapshot of everything that is durable now; a running world goes on meanwhile."""
+    with progress("reading the journal") as told, open_writer(world, progress=told) as writer:
+        made = writer.snapshot()
+    if json:
+        print_json({**made.to_message(), "document": hash_text(made.document)})
+        return
+    line(
+        f"snapshot of the world after record {made.at:,}: {count(made.cells, 'cell')}, "
+        f"{count(made.blobs, 'blob')} of {made.bytes:,} bytes written in {made.took_ns / 1e9:.2f} s"
+    )
+    line(f"  {hash_text(made.document)}, record {made.seq:,}")

@@ -1,0 +1,251 @@
+"""The bytes of one node of a cell index, written and read back (spec/state.md, CI-6 to CI-10).
+
+    leaf      ["aos/index-leaf/1", keys, ends, entries]
+                  keys       the key hashes, ascending, 32 bytes each
+                  ends       where each entry ends in ``entries``, 4 bytes each
+                  entries    the entries, one behind the other
+    interior  ["aos/index-node/1", map, hashes, counts]
+                  map        2 bytes: bit n (of value 1 << n) is set when nibble n has a child
+                  hashes     the hashes of the children, by nibble, 32 bytes each
+                  counts     how many entries each of them has, 8 bytes each
+
+Integers are big end first. Everything but the contents follows from the number of entries or of
+children, so that reading is comparing: what is not exactly what would be written is Damage.
+``entry_in`` alone looks at no more than it needs.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import le, lt
+from struct import Struct
+from typing import Final, NamedTuple, NoReturn
+
+from aos.errors import Damage, sentence
+from aos.values.cbor import encode_text, head
+from aos.values.digests import HASH_BYTES, Hash, hash_text
+
+LEAF_ENTRIES_MAX: Final = 64
+FANOUT: Final = 16
+INTERIOR_DEPTH_MAX: Final = 62
+"""Nibbles above the lowest interior node: only 16 key hashes can share 63 of their 64 nibbles."""
+
+ENTRY_BYTES_MAX: Final = 1 << 20
+"""So that a leaf is below 2^27 bytes, and what ``ends`` says far below 2^32."""
+
+
+class Subtree(NamedTuple):
+    """A part of an index that is written: the hash of its top node, and how many entries it has."""
+
+    hash: Hash
+    size: int
+
+
+class Held(NamedTuple):
+    """The contents of a leaf: key hashes in ascending order, and the entry of each."""
+
+    keys: list[Hash]
+    entries: list[bytes]
+
+
+class Interior(NamedTuple):
+    """``children`` has a place for each nibble; ``size`` is the sum of theirs."""
+
+    size: int
+    children: tuple[Subtree | None, ...]
+
+
+class _LeafLayout:
+    """Where everything stands in a leaf of ``count`` entries, and the heads that are before it."""
+
+    __slots__ = ("ends", "ends_at", "ends_head", "ends_head_at", "keys", "keys_at", "opening")
+
+    def __init__(self, count: int) -> None:
+        self.opening = b"\x84" + encode_text("aos/index-leaf/1") + head(0x40, HASH_BYTES * count)
+        self.keys_at = len(self.opening)
+        self.keys = Struct("32s" * count)
+        self.ends_head = head(0x40, 4 * count)
+        self.ends_head_at = self.keys_at + self.keys.size
+        self.ends_at = self.ends_head_at + len(self.ends_head)
+        self.ends = Struct(f">{count}I")
+
+    def entries_at(self, data: bytes, *, at: Hash) -> int:
+        """Where the entries begin, once all heads and the length are what they must be."""
+        if not data.startswith(self.opening):
+            _refuse(f"a leaf of {self.keys.size // HASH_BYTES} entries", _described(data), at=at)
+        head_at = self.ends_at + self.ends.size
+        if not data.startswith(self.ends_head, self.ends_head_at) or head_at > len(data):
+            _refuse(f"{self.ends.size} bytes of ends", "something else", at=at)
+        size = _END.unpack_from(data, head_at - _END.size)[0]
+        entries_head = head(0x40, size)
+        entries_at = head_at + len(entries_head)
+        if not data.startswith(entries_head, head_at) or len(data) != entries_at + size:
+            _refuse(f"{size} bytes of entries, and the end", "something else", at=at)
+        return entries_at
+
+
+_END: Final = Struct(">I")
+_TWO_ENDS: Final = Struct(">II")
+_LEAVES: Final = tuple(map(_LeafLayout, range(LEAF_ENTRIES_MAX + 1)))
+
+
+def leaf_bytes(held: Held) -> bytes:
+    layout = _LEAVES[len(held.keys)]
+    ends = list(accumulate(map(len, held.entries)))
+    return b"".join(
+        (
+            layout.opening,
+            *held.keys,
+            layout.ends_head,
+            layout.ends.pack(*ends),
+            head(0x40, ends[-1]),
+            *held.entries,
+        )
+    )
+
+
+def leaf_count(data: bytes) -> int | None:
+    """How many entries a leaf has, by its opening alone; None for what is no leaf."""
+    for count in range(1, LEAF_ENTRIES_MAX + 1):
+        if data.startswith(_LEAVES[count].opening):
+            return count
+    return None
+
+
+def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Held:
+    """A leaf of ``count`` entries whose key hashes begin with the hex digits ``prefix``.
+
+    ``at`` is the hash of the node, for the error.
+
+    Raises:
+        Damage: These are not the bytes that ``leaf_bytes`` writes of such a leaf.
+    """
+    layout = _LEAVES[count]
+    base = layout.entries_at(data, at=at)
+    keys = layout.keys.unpack_from(data, layout.keys_at)
+    if not all(map(lt, keys, keys[1:])):
+        _refuse("key hashes in ascending order, each once", "another order", at=at)
+    # The first and the last, and so all that are between.
+    for key in (keys[0], keys[-1]):
+        if not key.hex().startswith(prefix):
+            _refuse(f"key hashes that begin with {prefix}", key.hex(), at=at)
+    ends = layout.ends.unpack_from(data, layout.ends_at)
+    if not all(map(le, ends, ends[1:])):
+        _refuse("ends in ascending order", "another order", at=at)
+    entries = [
+        data[base + start : base + end] for start, end in zip((0, *ends), ends, strict=False)
+    ]
+    longest = max(map(len, entries))
+    if longest > ENTRY_BYTES_MAX:
+        _refuse(f"entries of at most {ENTRY_BYTES_MAX} bytes", f"one of {longest}", at=at)
+    return Held(list(keys), entries)
+
+
+def entry_in(data: bytes, count: int, key_hash: Hash, *, at: Hash) -> bytes | None:
+    """The entry of ``key_hash`` in a leaf of ``count`` entries; the others are not looked at.
+
+    ``at`` is the hash of the node, for the error.
+
+    Raises:
+        Damage: This is no leaf of ``count`` entries, or the entry has no place in it.
+    """
+    layout = _LEAVES[count]
+    base = layout.entries_at(data, at=at)
+    keys_at, keys_end = layout.keys_at, layout.ends_head_at
+    found = data.find(key_hash, keys_at, keys_end)
+    # The same 32 bytes may also stand across two key hashes.
+    while found >= 0 and (found - keys_at) % HASH_BYTES:
+        found = data.find(key_hash, found + 1, keys_end)
+    if found < 0:
+        return None
+    end_at = layout.ends_at + (found - keys_at) // HASH_BYTES * _END.size
+    if end_at == layout.ends_at:
+        start, end = 0, _END.unpack_from(data, end_at)[0]
+    else:
+        start, end = _TWO_ENDS.unpack_from(data, end_at - _END.size)
+    if not start <= end <= len(data) - base:
+        _refuse("ends in ascending order", "another order", at=at)
+    return data[base + start : base + end]
+
+
+# Interior nodes
+
+
+class _InteriorLayout:
+    """The same for an interior node of ``children`` children."""
+
+    __slots__ = ("counts", "counts_at", "counts_head", "hashes", "hashes_head", "size")
+
+    def __init__(self, children: int) -> None:
+        self.hashes = Struct("32s" * children)
+        self.hashes_head = head(0x40, self.hashes.size)
+        self.counts = Struct(f">{children}Q")
+        self.counts_head = head(0x40, self.counts.size)
+        counts_head_at = _MAP_END + len(self.hashes_head) + self.hashes.size
+        self.counts_at = counts_head_at + len(self.counts_head)
+        self.size = self.counts_at + self.counts.size
+
+
+_MAP_HEAD: Final = b"\x84" + encode_text("aos/index-node/1") + head(0x40, 2)
+_MAP_END: Final = len(_MAP_HEAD) + 2
+_INTERIORS: Final = tuple(map(_InteriorLayout, range(FANOUT + 1)))
+
+
+def interior_bytes(interior: Interior) -> bytes:
+    present = [child for child in interior.children if child]
+    layout = _INTERIORS[len(present)]
+    places = sum(1 << nibble for nibble, child in enumerate(interior.children) if child)
+    return b"".join(
+        (
+            _MAP_HEAD,
+            places.to_bytes(2, "big"),
+            layout.hashes_head,
+            *[child.hash for child in present],
+            layout.counts_head,
+            layout.counts.pack(*[child.size for child in present]),
+        )
+    )
+
+
+def read_interior(data: bytes, *, at: Hash) -> Interior:
+    """An interior node of whatever size. ``at`` is its hash, for the error.
+
+    Raises:
+        Damage: These are not the bytes that ``interior_bytes`` writes of more than 64 entries.
+    """
+    if not data.startswith(_MAP_HEAD):
+        _refuse("an interior node", _described(data), at=at)
+    places = int.from_bytes(data[_MAP_END - 2 : _MAP_END], "big")
+    layout = _INTERIORS[places.bit_count()]
+    hashes_at = _MAP_END + len(layout.hashes_head)
+    hashes_end = hashes_at + layout.hashes.size
+    if (
+        len(data) != layout.size
+        or not data.startswith(layout.hashes_head, _MAP_END)
+        or not data.startswith(layout.counts_head, hashes_end)
+    ):
+        _refuse(f"hashes and counts of {places.bit_count()} children", "something else", at=at)
+    children: list[Subtree | None] = [None] * FANOUT
+    counts = layout.counts.unpack_from(data, layout.counts_at)
+    written = map(Subtree, layout.hashes.unpack_from(data, hashes_at), counts)
+    for nibble in range(FANOUT):
+        if places >> nibble & 1:
+            children[nibble] = next(written)
+    if 0 in counts:
+        _refuse("children that have entries", "an empty one", at=at)
+    size = sum(counts)
+    if size <= LEAF_ENTRIES_MAX:
+        _refuse(f"more than {LEAF_ENTRIES_MAX} entries in all", str(size), at=at)
+    return Interior(size, tuple(children))
+
+
+def _described(data: bytes) -> str:
+    count = leaf_count(data)
+    if count:
+        return f"a leaf of {count} entries"
+    return "an interior node" if data.startswith(_MAP_HEAD) else "bytes that begin as no node"
+
+
+def _refuse(expected: str, found: str, *, at: Hash) -> NoReturn:
+    where = f"index node {hash_text(at)}"
+    raise Damage(sentence("damaged", where=where, expected=expected, found=found))

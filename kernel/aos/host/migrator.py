@@ -1,0 +1,67 @@
+"""Runs the migrations of a manifest where nobody runs the world (spec/host.md, H-75)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aos import __version__
+from aos.core.answers import Blocker
+from aos.core.migration import Failed, Puts, migrate
+from aos.core.ports import BlobReader, Call, Ran
+from aos.core.quiescence import Change
+from aos.core.state import State
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from aos.values.digests import Hash
+
+
+class Migrator:
+    """A sandbox that is made when it is first needed. ``read`` gives the bytes of modules."""
+
+    def __init__(self, read: BlobReader) -> None:
+        self._read = read
+        self._made: Sandbox | None = None
+
+    @property
+    def _sandbox(self) -> Sandbox:
+        if self._made is None:
+            self._made = Sandbox(self._read)
+        return self._made
+
+    def host(self) -> tuple[tuple[str, str], ...]:
+        """What a start record says of it."""
+        host = {"kernel": __version__, **self._sandbox.fingerprint}
+        return tuple(sorted(host.items()))
+
+    def run(self, call: Call) -> Ran:
+        """As ``Sandbox.run``."""
+        return self._sandbox.run(call)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+
+def dry_migration(
+    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes]
+) -> tuple[Blocker, ...]:
+    """The first cells that could not be taken over. Nothing is kept of what comes out.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+
+    def load(hash: Hash, /) -> bytes:
+        found = modules.get(hash)
+        return read(hash) if found is None else found
+
+    def run() -> tuple[Blocker, ...]:
+        migrator = Migrator(load)
+        try:
+            found = migrate(state, change, migrator, read, Puts(read, lambda _: None))
+        finally:
+            migrator.close()
+        return found.blockers if isinstance(found, Failed) else ()
+
+    return run_on_big_stack(run)

@@ -1,0 +1,135 @@
+"""Which blobs values of a world name, by whichever manifest they came (spec/state.md, RT-12).
+
+Rule 1: a value is read by every version of its schema that a manifest of this world ever had. Which
+one it came under need not be known, and to take a blob for named that is not does no harm.
+
+Rule 2: a version that names nothing costs nothing, and two that are the same count once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash, content_hash
+from aos.values.expressions import (
+    ListOf,
+    MapOf,
+    Option,
+    Record,
+    Ref,
+    Scalar,
+    SetOf,
+    Type,
+    Variant,
+)
+from aos.values.hash_fields import HashFields
+from aos.values.schema import Schema
+
+_Versions: TypeAlias = dict[Hash, tuple[HashFields, Schema]]
+"""By shape: the versions of one schema whose values can name something."""
+
+
+_MAP: Final = 0xA0
+
+
+class Named:
+    """Add every manifest, then ask."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, _Versions] = {}
+        self._states: dict[str, _Versions] = {}
+        self._annotations: dict[str, _Versions] = {}
+        self._keys: dict[str, _Versions] = {}
+        self._params: dict[str, _Versions] = {}
+
+    def add(self, manifest: Effective) -> None:
+        """Take one more manifest of the world."""
+        fields = HashFields(manifest.schemas)
+        shapes = _Shapes(manifest.schemas)
+
+        def take(into: dict[str, _Versions], name: str, schema: Schema | None) -> None:
+            if schema is not None and fields.are_in(schema.name):
+                into.setdefault(name, {})[shapes.of(schema.name)] = (fields, schema)
+
+        for name, schema in manifest.schemas.items():
+            take(self._events, name, schema)
+        for name, workflow in manifest.workflows.items():
+            take(self._states, name, workflow.state)
+            take(self._annotations, name, workflow.annotations)
+            take(self._keys, name, workflow.key)
+        for name, effect in manifest.effects.items():
+            take(self._params, name, effect.params)
+
+    def value(self, schema: str, data: bytes) -> Iterator[Hash]:
+        """What a value of this schema names: an event, a receipt's payload."""
+        return _in(self._events, schema, data)
+
+    def state(self, workflow: str, data: bytes) -> Iterator[Hash]:
+        return _in(self._states, workflow, data)
+
+    def annotations(self, workflow: str, data: bytes) -> Iterator[Hash]:
+        return _in(self._annotations, workflow, data)
+
+    def key(self, workflow: str, data: bytes) -> Iterator[Hash]:
+        return _in(self._keys, workflow, data)
+
+    def params(self, effect: str, data: bytes) -> Iterator[Hash]:
+        return _in(self._params, effect, data)
+
+    def has_states(self, workflow: str) -> bool:
+        """Whether a state of this workflow can name anything: else it need not be read."""
+        return workflow in self._states
+
+    def has_values(self, schema: str) -> bool:
+        return schema in self._events
+
+    def has_annotations(self, workflow: str) -> bool:
+        return workflow in self._annotations
+
+    def has_keys(self, workflow: str) -> bool:
+        return workflow in self._keys
+
+    def has_params(self, effect: str) -> bool:
+        return effect in self._params
+
+
+def is_document(data: bytes) -> bool:
+    """Whether bytes that a world keeps for its manifests are a document, which is a map in CBOR,
+    and no module."""
+    return bool(data) and data[0] & 0xE0 == _MAP
+
+
+def _in(versions: Mapping[str, _Versions], name: str, data: bytes) -> Iterator[Hash]:
+    for fields, schema in versions.get(name, {}).values():
+        yield from fields.of(schema, data)
+
+
+class _Shapes:
+    """What a schema is, references and all, as one hash."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._known: dict[str, Hash] = {}
+
+    def of(self, name: str) -> Hash:
+        found = self._known.get(name)
+        if found is None:
+            type_ = self._schemas[name].type
+            parts = [repr(type_).encode(), *(self.of(ref) for ref in _refs(type_))]
+            found = self._known[name] = content_hash(b"".join(parts))
+        return found
+
+
+def _refs(type_: Type) -> Iterator[str]:
+    match type_:
+        case Ref(name):
+            yield name
+        case Option(item) | ListOf(item) | SetOf(item) | MapOf(_, item):
+            yield from _refs(item)
+        case Record(parts) | Variant(parts):
+            for _, part in parts:
+                yield from _refs(part)
+        case Scalar():
+            pass

@@ -1,0 +1,43 @@
+"""(two manifests, a name in each) -> whether the two schemas hold the same values (M-61)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aos.manifest.effective import Effect, Effective
+from aos.manifest.expressions import Types, alike
+from aos.values.cbor import decode_record
+from aos.values.schema import Schema
+
+
+class Shapes:
+    """The schemas of two manifests, side by side."""
+
+    def __init__(self, old: Effective, new: Effective) -> None:
+        self._old = _types(old)
+        self._new = self._old if old == new else _types(new)
+
+    def same(self, old: Schema | None, new: Schema | None) -> bool:
+        """Whether exactly the same values are of both, whatever their names. Two that are absent
+        are the same."""
+        if old is None or new is None:
+            return old is new
+        return alike({"ref": old.name}, self._old, {"ref": new.name}, self._new)
+
+    def same_effect(self, old: Effect, new: Effect) -> bool:
+        """Whether who runs the new one can be asked by a workflow that knows the old one."""
+        return (
+            old.executor == new.executor
+            and (old.params.name, old.receipt.name) == (new.params.name, new.receipt.name)
+            and self.same(old.params, new.params)
+            and self.same(old.receipt, new.receipt)
+        )
+
+
+def _types(effective: Effective) -> Types:
+    document: Any = decode_record(effective.document)
+    return {
+        node["name"]: node["type"]
+        for node in document["definitions"]
+        if node["$kind"] == "defschema"
+    }

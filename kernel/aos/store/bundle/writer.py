@@ -1,0 +1,214 @@
+"""Frames and values -> a bundle, there whole or not at all (spec/bundle.md, B-20 to B-24)."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from blake3 import blake3
+
+from aos.core.frame import Head
+from aos.errors import AosError, Refused, Unavailable, sentence
+from aos.store.bundle.items import (
+    BLOB,
+    END,
+    ERASED,
+    FRAME,
+    HEAD,
+    HEADER,
+    INDEX,
+    ROW_BYTES,
+    End,
+    ErasedValue,
+    Header,
+    item,
+    opening,
+    row,
+)
+from aos.store.bundle.seen import Seen
+from aos.values.digests import Hash
+
+PART_SUFFIX: Final = ".part"
+ROWS_AT_ONCE: Final = 4096
+
+
+class BundleWriter:
+    """Writes ``FILE.part`` and gives it its name in ``finish``. Left without that, it takes the
+    part away again.
+
+    Memory does not grow with the bundle.
+    """
+
+    def __init__(self, target: Path, *, force: bool = False) -> None:
+        """Raises:
+        Refused: ``target`` is there already, and not ``force``.
+        Unavailable: The file cannot be made, or another process writes it.
+        """
+        self.target = target
+        self._force = force
+        self._part = target.with_name(target.name + PART_SUFFIX)
+        self._check_free()
+        self._fd = self._take_part()
+        self._digest = blake3()
+        self.size = 0
+        self.frames = 0
+        self.blobs = 0
+        self.erased = 0
+        try:
+            self._seen = Seen()
+        except BaseException:
+            self._drop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._seen.close()
+        self._drop()
+
+    def header(self, header: Header) -> None:
+        self._put(item(HEADER, header.to_bytes()))
+
+    def frame(self, data: bytes) -> None:
+        """The next frame of the journal."""
+        self._put(item(FRAME, data))
+        self.frames += 1
+
+    def has(self, value: Hash, /) -> bool:
+        """Whether a value was written, or listed as erased."""
+        return value in self._seen
+
+    def blob(self, value: Hash, data: bytes) -> None:
+        """A value that was not written yet."""
+        self._seen.add(value, self.size)
+        self._put(opening(BLOB, len(data)))
+        self._put(data)
+        self.blobs += 1
+
+    def erase(self, erased: ErasedValue) -> None:
+        """A value that cannot be written, because it was erased."""
+        self._seen.add(erased.value, self.size)
+        self._put(item(ERASED, erased.to_bytes()))
+        self.erased += 1
+
+    def finish(self, head: Head) -> None:
+        """Write what belongs to the end, make everything durable, and give the file its name.
+
+        Raises:
+            Refused: The name was taken meanwhile.
+            Unavailable: There is no room, or the file cannot be written.
+        """
+        head_at = self.size
+        self._put(item(HEAD, head.to_bytes()))
+        index_at = self.size
+        self._put(opening(INDEX, ROW_BYTES * (self.blobs + self.erased)))
+        rows = iter(self._seen)
+        while some := b"".join(row(*each) for each in islice(rows, ROWS_AT_ONCE)):
+            self._put(some)
+        end = End(head_at=head_at, index_at=index_at, digest=self._digest.digest())
+        self._put(item(END, end.to_bytes()))
+        try:
+            os.fsync(self._fd)
+            self._name()
+            folder = os.open(self.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _name(self) -> None:
+        if self._force:
+            self._part.replace(self.target)
+            return
+        try:
+            # Unlike a rename, this does not take a name that somebody else took meanwhile.
+            os.link(self._part, self.target)
+        except FileExistsError:
+            raise self._taken() from None
+        except OSError:
+            # A file system without links.
+            self._check_free()
+            self._part.rename(self.target)
+
+    def _put(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError as error:
+            raise self._failed(error) from error
+        self._digest.update(data)
+        self.size += len(data)
+
+    def _check_free(self) -> None:
+        if not self._force and os.path.lexists(self.target):
+            raise self._taken()
+
+    def _taken(self) -> AosError:
+        return Refused(
+            sentence(
+                "there is such a file already; nothing was changed",
+                where=str(self.target),
+                hint="--force replaces it",
+            )
+        )
+
+    def _take_part(self) -> int:
+        """Open the part, which is ours while its lock is: one that a killed process left is taken
+        over."""
+        try:
+            while True:
+                fd = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    # Its owner may have named it or taken it away before we had the lock.
+                    if _is_there(self._part, fd):
+                        os.ftruncate(fd, 0)
+                        return fd
+                except BaseException:
+                    os.close(fd)
+                    raise
+                os.close(fd)
+        except BlockingIOError:
+            raise Unavailable(
+                f"{self._part}: another process writes this file (wait for it, or stop it)"
+            ) from None
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> AosError:
+        return Unavailable(
+            f"{self.target}: the file cannot be written: {error.strerror or error}; "
+            "nothing was left behind"
+        )
+
+    def _drop(self) -> None:
+        """Let go of everything; what has no name goes."""
+        if self._fd < 0:
+            return
+        if _is_there(self._part, self._fd):
+            with contextlib.suppress(OSError):
+                self._part.unlink()
+        os.close(self._fd)
+        self._fd = -1
+
+
+def _is_there(path: Path, fd: int) -> bool:
+    """Whether ``path`` is the file that is open as ``fd``."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except OSError:
+        return False

@@ -1,0 +1,118 @@
+"""Where a pruned journal begins now (spec/state.md, RT-1 to RT-4).
+
+cut = canonical array [format, seq, frame, log size, log peaks, document, genesis, is_done,
+      archives]
+archive = [first, last, name]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aos.core.frame import Tip
+from aos.core.merkle import Tree
+from aos.errors import Damage, Pruned, sentence
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A file that holds the frames of records ``first`` to ``last``. ``name`` is where it was put;
+    it may have been moved since."""
+
+    first: int
+    last: int
+    name: str
+
+    def value(self) -> Value:
+        return [self.first, self.last, self.name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Records 2 to ``seq`` were pruned. What is kept follows ``frame``, the hash of the last frame
+    that was pruned, and ``log``, the tree over the roots of all frames to it.
+
+    ``document`` is the snapshot of the world after record ``seq``: everything that is known now
+    comes from it and the records behind. ``genesis`` are the bytes of the record that the world
+    began with: its genesis, or the fork that made it. ``is_done`` is False while some of what was
+    pruned still lies in the store, and nobody reads it.
+    """
+
+    seq: int
+    frame: Hash
+    log: Tree
+    document: Hash
+    genesis: bytes
+    archives: tuple[Archive, ...]
+    is_done: bool = False
+
+    def tip(self, world: Hash) -> Tip:
+        """What the first frame that is kept follows."""
+        return Tip(world=world, seq=self.seq, frame=self.frame, log=self.log)
+
+    def to_bytes(self) -> bytes:
+        return encode(
+            [
+                FORMAT, self.seq, self.frame, self.log.size, list(self.log.peaks), self.document,
+                self.genesis, self.is_done, [each.value() for each in self.archives],
+            ]
+        )  # fmt: skip
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Cut:
+        """Raises: Damage."""
+        try:
+            value = decode_record(data)
+        except ValueProblem as problem:
+            raise Damage(f"it is not canonical CBOR: {problem}") from problem
+        match value:
+            case [
+                1, int(seq), bytes(frame), int(size), list(peaks), bytes(document),
+                bytes(genesis), bool(done), list(archives),
+            ] if (
+                seq > 0
+                and _are_hashes([frame, document, *peaks])
+                and len(peaks) == size.bit_count()
+            ):  # fmt: skip
+                return cls(
+                    seq=seq,
+                    frame=Hash(frame),
+                    log=Tree(size, tuple(Hash(each) for each in peaks if isinstance(each, bytes))),
+                    document=Hash(document),
+                    genesis=genesis,
+                    archives=tuple(map(_archive, archives)),
+                    is_done=done,
+                )
+        raise Damage("it is none that is written")
+
+
+def pruned(cut: Cut, seq: int) -> Pruned:
+    """The error of whoever asks for record ``seq``, which is not kept any more."""
+    held = next((each for each in cut.archives if each.first <= seq <= each.last), None)
+    where = None
+    if held is not None:
+        where = f"it is in the archive {held.name}, with records {held.first} to {held.last}"
+    return Pruned(
+        sentence(
+            f"record {seq} was pruned",
+            expected=f"a record after {cut.seq}",
+            hint=where,
+        )
+    )
+
+
+def _are_hashes(values: list[Value]) -> bool:
+    return all(isinstance(each, bytes) and len(each) == HASH_BYTES for each in values)
+
+
+def _archive(value: Value) -> Archive:
+    match value:
+        case [int(first), int(last), str(name)]:
+            return Archive(first, last, name)
+    raise Damage("it names an archive that is none")

@@ -1,0 +1,207 @@
+"""Blobs in LMDB: small ones in a table, large ones in packs, erased ones with their row
+(spec/store.md, ST-20 to ST-23 and ST-60 to ST-67)."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from aos.errors import Damage
+from aos.store.environment import Environment, Table, Txn
+from aos.store.errors import CommitFailed
+from aos.store.lmdb_rows import LmdbRows
+from aos.store.packs import PACKED_BYTES
+from aos.store.rows import ErasedRow, PackedRow
+from aos.store.store import checked_blob
+from aos.values.digests import Hash, hash_text
+
+
+@dataclass(slots=True)
+class PackChanges:
+    """What a transaction does to packs: which it names, and which no row names after it."""
+
+    named: set[Hash] = field(default_factory=set)
+    gone: set[Hash] = field(default_factory=set)
+
+    def name(self, hash: Hash) -> None:
+        self.named.add(hash)
+        self.gone.discard(hash)
+
+    def drop(self, hash: Hash) -> None:
+        self.gone.add(hash)
+        self.named.discard(hash)
+
+
+class LmdbBlobs:
+    """The blobs of one store. What writes is called inside of a transaction, and of ``packing``."""
+
+    def __init__(self, environment: Environment, rows: LmdbRows) -> None:
+        self._environment = environment
+        self._rows = rows
+
+    # Reading
+
+    def read(self, hash: Hash) -> bytes:
+        """Raises: Erased, Damage: As ``Store.blob``."""
+
+        def take(txn: Txn) -> tuple[bytes | None, PackedRow | None, ErasedRow | None]:
+            data = txn.get(hash, db=self._environment.tables["blobs"])
+            if data is not None:
+                return data, None, None
+            packed = self._packed(txn, hash)
+            return None, packed, None if packed is not None else self._erased(txn, hash)
+
+        self._know_later_tables()
+        data, packed, erased = self._rows.read(take)
+        for is_last in (False, False, True):
+            if packed is None:
+                break
+            try:
+                return self._environment.packs.read(hash, packed.size)
+            except Damage:
+                # It may have been erased since its row was read, and even come again.
+                data, packed, erased = self._rows.read(take)
+                if packed is not None and is_last:
+                    raise
+        return checked_blob(data, hash, erased, self._environment.where)
+
+    def has(self, hash: Hash) -> bool:
+        def take(txn: Txn) -> bool:
+            return _has(txn, hash, tables["blobs"]) or (
+                "packed" in tables and _has(txn, hash, tables["packed"])
+            )
+
+        tables = self._environment.tables
+        self._know_later_tables()
+        return self._rows.read(take)
+
+    def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+        def take(txn: Txn) -> tuple[bytes | None, bool]:
+            data = txn.get(hash, db=self._environment.tables["blobs"])
+            if data is not None:
+                return bytes(data[:most]), False
+            return None, self._packed(txn, hash) is not None
+
+        self._know_later_tables()
+        data, is_packed = self._rows.read(take, views=True)
+        return self._environment.packs.first_bytes(hash, most) if is_packed else data
+
+    def hashes(self) -> Iterator[Hash]:
+        small = self._rows.scan("blobs", values=False)
+        packed = self._rows.scan("packed", values=False)
+        last = b""
+        for key, _ in heapq.merge(small, packed):
+            if key != last:
+                yield Hash(key)
+                last = key
+
+    def sizes(self) -> Iterator[tuple[Hash, int]]:
+        packed = (
+            (key, self._packed_row(Hash(key), data).size) for key, data in self._rows.scan("packed")
+        )
+        last = b""
+        for key, size in heapq.merge(self._rows.sizes("blobs"), packed):
+            if key != last:
+                yield Hash(key), size
+                last = key
+
+    def erased(self, hash: Hash) -> ErasedRow | None:
+        if not self._rows.has("erased"):
+            return None
+        return self._rows.read(lambda txn: self._erased(txn, hash))
+
+    def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
+        for key, data in self._rows.scan("erased"):
+            yield Hash(key), self._erased_row(Hash(key), data)
+
+    # Writing
+
+    def unpacked(self, blobs: Mapping[Hash, bytes]) -> dict[Hash, bytes]:
+        """Those of ``blobs`` that need a pack, and have none."""
+        large = {key: data for key, data in blobs.items() if len(data) >= PACKED_BYTES}
+        if not large:
+            return large
+
+        def take(txn: Txn) -> dict[Hash, bytes]:
+            return {key: data for key, data in large.items() if self._packed(txn, key) is None}
+
+        return self._rows.read(take)
+
+    @contextlib.contextmanager
+    def packing(self, packs: Mapping[Hash, bytes]) -> Iterator[PackChanges]:
+        """The packs before the transaction that names them, what it took away after it."""
+        self._environment.write_packs(packs)
+        changes = PackChanges()
+        try:
+            yield changes
+        except CommitFailed:
+            raise  # nobody knows whether it counts: the next writer sees which packs are named
+        except BaseException:
+            self._environment.packs.remove(packs)
+            raise
+        self._environment.packs.remove(changes.gone | (packs.keys() - changes.named))
+
+    def keep(self, txn: Txn, blobs: Mapping[Hash, bytes], changes: PackChanges) -> None:
+        """Store what is not there yet. What was erased and comes again is there again."""
+        tables = self._environment.tables
+        for key, data in blobs.items():
+            if len(data) < PACKED_BYTES:
+                is_new = txn.put(key, data, overwrite=False, db=tables["blobs"])
+            elif _has(txn, key, tables["blobs"]):
+                is_new = False  # an earlier release kept it there
+            else:
+                row = PackedRow(size=len(data)).to_bytes()
+                is_new = txn.put(key, row, overwrite=False, db=tables["packed"])
+                changes.name(key)
+            if is_new:
+                txn.delete(key, db=tables["erased"])
+
+    def erase(self, txn: Txn, value: Hash, seq: int, changes: PackChanges) -> None:
+        """Record ``seq`` erases a value: its bytes go, and its row comes."""
+        tables = self._environment.tables
+        data, before = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
+        packed = self._packed(txn, value)
+        size = before.size if before else 0
+        if data is not None:
+            size = len(data)
+        elif packed is not None:
+            size = packed.size
+        self.drop(txn, value, changes)
+        txn.put(value, ErasedRow(seq=seq, size=size).to_bytes(), db=tables["erased"])
+
+    def drop(self, txn: Txn, hash: Hash, changes: PackChanges) -> None:
+        """Take a blob away without a trace."""
+        tables = self._environment.tables
+        txn.delete(hash, db=tables["blobs"])
+        if txn.delete(hash, db=tables["packed"]):
+            changes.drop(hash)
+
+    # Rows
+
+    def _packed(self, txn: Txn, hash: Hash) -> PackedRow | None:
+        table = self._environment.tables.get("packed")
+        data = None if table is None else txn.get(hash, db=table)
+        return None if data is None else self._packed_row(hash, data)
+
+    def _packed_row(self, hash: Hash, data: bytes) -> PackedRow:
+        return self._rows.named(f"blob {hash_text(hash)}", PackedRow.from_bytes, data)
+
+    def _erased(self, txn: Txn, hash: Hash) -> ErasedRow | None:
+        table = self._environment.tables.get("erased")
+        data = None if table is None else txn.get(hash, db=table)
+        return None if data is None else self._erased_row(hash, data)
+
+    def _erased_row(self, hash: Hash, data: bytes) -> ErasedRow:
+        return self._rows.named(f"erased value {hash_text(hash)}", ErasedRow.from_bytes, data)
+
+    def _know_later_tables(self) -> None:
+        """A writer may have made them since this reader opened the store."""
+        for name in ("packed", "erased"):
+            self._rows.has(name)
+
+
+def _has(txn: Txn, key: bytes, table: Table) -> bool:
+    with txn.cursor(db=table) as cursor:
+        return cursor.set_key(key)

@@ -1,0 +1,103 @@
+"""The rows of an environment's tables, read a slice at a time (spec/store.md, ST-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, TypeVar
+
+from aos.errors import Damage, sentence
+from aos.store.environment import Environment, Txn
+
+SLICE_ROWS: Final = 1024
+"""What one read transaction takes at most."""
+
+T = TypeVar("T")
+
+
+class LmdbRows:
+    """``check`` raises where the store is closed."""
+
+    def __init__(self, environment: Environment, check: Callable[[], None]) -> None:
+        self._environment = environment
+        self._check = check
+
+    def read(self, take: Callable[[Txn], T], *, views: bool = False) -> T:
+        """As ``Environment.read``."""
+        self._check()
+        return self._environment.read(take, views=views)
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        return self.read(lambda txn: txn.get(key, db=self._environment.tables[table]))
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table; one that is not is empty (ST-10a)."""
+        self._check()
+        return self._environment.has_table(table)
+
+    def scan(self, table: str, *, values: bool = True) -> Iterator[tuple[bytes, bytes]]:
+        """All rows of a table, ascending, in one transaction for each ``SLICE_ROWS``."""
+        if self.has(table):
+            take = partial(self._slice, table=table, values=values)
+            yield from self._slices(lambda start: self.read(partial(take, start=start)))
+
+    def sizes(self, table: str) -> Iterator[tuple[bytes, int]]:
+        """The keys of all rows and how long their values are, which are not read for that."""
+        take = partial(self._slice_sizes, table=table)
+        yield from self._slices(lambda start: self.read(partial(take, start=start), views=True))
+
+    def named(self, what: str, read: Callable[[bytes], T], data: bytes) -> T:
+        """``read(data)``; where that is ``Damage``, it says of what and where."""
+        try:
+            return read(data)
+        except Damage as error:
+            where = self._environment.where
+            raise Damage(
+                sentence(f"{what}: {error}", where=where, hint="restore a backup")
+            ) from error
+
+    def _slices(self, take: Callable[[bytes], list[tuple[bytes, T]]]) -> Iterator[tuple[bytes, T]]:
+        after = b"\0"
+        while True:
+            found = take(after)
+            yield from found
+            if len(found) < SLICE_ROWS:
+                return
+            after = found[-1][0] + b"\0"
+
+    def _slice(
+        self, txn: Txn, *, table: str, start: bytes, values: bool
+    ) -> list[tuple[bytes, bytes]]:
+        found: list[tuple[bytes, bytes]] = []
+        with txn.cursor(db=self._environment.tables[table]) as cursor:
+            is_there = cursor.set_range(start)
+            while is_there and len(found) < SLICE_ROWS:
+                key = cursor.key()
+                self._ascends(table, start, key)
+                found.append((key, cursor.value() if values else b""))
+                start = key + b"\0"
+                is_there = cursor.next()
+        return found
+
+    def _slice_sizes(self, txn: Txn, *, table: str, start: bytes) -> list[tuple[bytes, int]]:
+        found: list[tuple[bytes, int]] = []
+        with txn.cursor(db=self._environment.tables[table]) as cursor:
+            is_there = cursor.set_range(start)
+            while is_there and len(found) < SLICE_ROWS:
+                key = bytes(cursor.key())
+                self._ascends(table, start, key)
+                found.append((key, len(cursor.value())))
+                start = key + b"\0"
+                is_there = cursor.next()
+        return found
+
+    def _ascends(self, table: str, least: bytes, key: bytes) -> None:
+        """Where a page stands in two places, a scan would go round for ever."""
+        if key < least:
+            raise Damage(
+                sentence(
+                    f"the rows of {table} are out of order at {key.hex()}",
+                    where=self._environment.where,
+                    hint="the store's file is damaged: restore a backup",
+                )
+            )

@@ -1,0 +1,61 @@
+"""States over a store: from a snapshot, or empty before the genesis (spec/host.md, H-40)."""
+
+from __future__ import annotations
+
+from aos.core.cells import Cells
+from aos.core.frame import Tip
+from aos.core.records import Snapshot, from_bytes
+from aos.core.snapshot_load import load
+from aos.core.state import State
+from aos.core.submissions import Find, Submissions
+from aos.errors import Damage
+from aos.store.rows import SnapshotRow
+from aos.store.store import Store
+
+
+def empty_state(store: Store) -> State:
+    """The state before the genesis of the world in ``store``, with its layers there. Of a forked
+    world that is its first ancestor's.
+
+    Raises:
+        Damage: The store has no first frame.
+    """
+    first = store.frame_at(1)
+    if first is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    return State(
+        tip=Tip(world=first.header.world),
+        cells=Cells(store.blob),
+        submissions=Submissions(read=store.blob, find=_finding(store)),
+    )
+
+
+def state_of(store: Store, row: SnapshotRow) -> State:
+    """The state that a snapshot holds. Cells at rest are read from the store when asked for.
+
+    Raises:
+        Damage: No record of the journal says so, or the snapshot cannot be read.
+    """
+    frame = store.frame_at(row.seq)
+    record = None if frame is None else from_bytes(frame.records[row.seq - frame.header.first])
+    if (
+        not isinstance(record, Snapshot)
+        or record.at != row.at
+        or record.document.hash != row.document
+    ):
+        raise Damage(
+            f"record {row.seq} says of no snapshot after record {row.at}, and its row does "
+            "(aos verify tells more)"
+        )
+    state = load(row.document, store.blob, find=_finding(store))
+    if state.tip.seq != row.at or state.tip.frame != record.frame:
+        raise Damage(f"the snapshot of record {row.seq} is of another place in the journal")
+    return state
+
+
+def _finding(store: Store) -> Find:
+    def find(submission_id: str) -> int | None:
+        row = store.submission(submission_id)
+        return None if row is None else row.seq
+
+    return find

@@ -1,0 +1,161 @@
+"""(schema, bytes) -> the hashes that fields of type ``hash`` name (spec/values.md, V-70 to V-73).
+
+Rule 1: the type alone says what is a hash. Text that looks like one, and bytes that are one, name
+nothing.
+
+Rule 2: a schema that has no such field answers without decoding anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.values.cbor import INGRESS_BYTES_MAX, Value
+from aos.values.digests import Hash, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.expressions import (
+    ListOf,
+    MapOf,
+    Option,
+    Record,
+    Ref,
+    Scalar,
+    SetOf,
+    Type,
+    Variant,
+)
+from aos.values.schema import Schema
+
+_Walk: TypeAlias = Callable[[Any], Iterator[Hash]]
+"""Takes a value in normal form."""
+
+_HASH: Final = Scalar("hash")
+_BLAKE3: Final = "blake3:"
+
+
+class HashFields:
+    """Where the values of some schemas name blobs. ``schemas`` has all that they refer to."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._types = {name: schema.type for name, schema in schemas.items()}
+        self._walks: dict[str, _Walk | None] = {}
+
+    def are_in(self, name: str) -> bool:
+        """Whether a value of this schema can name a blob. KeyError: the schema is not known."""
+        return self._named(name) is not None
+
+    def of(self, schema: Schema, data: bytes) -> Iterator[Hash]:
+        """The hashes that a value of ``schema`` names, in its order, as often as it names them.
+
+        ``data`` are canonical bytes, or bytes as they came in. What does not fit the schema names
+        nothing: nobody can have read a hash out of it by this type.
+        """
+        walk = self._named(schema.name)
+        if walk is not None:
+            try:
+                value = _value(schema, data)
+            except ValueProblem:
+                return
+            yield from walk(value)
+
+    def _named(self, name: str) -> _Walk | None:
+        if name not in self._walks:
+            # References make no circle (V-25).
+            self._walks[name] = self._walk(self._types[name])
+        return self._walks[name]
+
+    def _walk(self, type_: Type) -> _Walk | None:
+        """What finds the hashes in a value of this type; None where there can be none."""
+        match type_:
+            case Scalar():
+                return _spelled if type_ == _HASH else None
+            case Ref(name):
+                return self._named(name)
+            case Option(item):
+                return _in_option(self._walk(item))
+            case ListOf(item) | SetOf(item):
+                return _in_list(self._walk(item))
+            case MapOf(key, item):
+                return _in_map(self._walk(key), self._walk(item))
+            case Record(fields):
+                return _in_record(self._walks_of(fields))
+            case Variant(arms):
+                return _in_variant(self._walks_of(arms))
+
+    def _walks_of(self, parts: tuple[tuple[str, Type], ...]) -> dict[str, _Walk]:
+        found = {name: self._walk(part) for name, part in parts}
+        return {name: walk for name, walk in found.items() if walk is not None}
+
+
+def _value(schema: Schema, data: bytes) -> Value:
+    try:
+        return schema.from_record(data)
+    except ValueProblem:
+        # What came from outside may be kept as it was signed (a payload), in any spelling.
+        return schema.from_ingress_value(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))[1]
+
+
+def _spelled(value: Any) -> Iterator[Hash]:
+    # The type takes other algorithms too; nothing here is kept under one of those.
+    if value.startswith(_BLAKE3):
+        yield parse_hash(value)
+
+
+def _in_option(item: _Walk | None) -> _Walk | None:
+    if item is None:
+        return None
+
+    def walk(value: Any) -> Iterator[Hash]:
+        if value is not None:
+            yield from item(value)
+
+    return walk
+
+
+def _in_list(item: _Walk | None) -> _Walk | None:
+    if item is None:
+        return None
+
+    def walk(value: Any) -> Iterator[Hash]:
+        for each in value:
+            yield from item(each)
+
+    return walk
+
+
+def _in_map(key: _Walk | None, item: _Walk | None) -> _Walk | None:
+    if key is None and item is None:
+        return None
+
+    def walk(value: Any) -> Iterator[Hash]:
+        for name, each in value.items():
+            if key is not None:
+                yield from key(name)
+            if item is not None:
+                yield from item(each)
+
+    return walk
+
+
+def _in_record(fields: Mapping[str, _Walk]) -> _Walk | None:
+    if not fields:
+        return None
+
+    def walk(value: Any) -> Iterator[Hash]:
+        for name, field in fields.items():
+            yield from field(value[name])
+
+    return walk
+
+
+def _in_variant(arms: Mapping[str, _Walk]) -> _Walk | None:
+    if not arms:
+        return None
+
+    def walk(value: Any) -> Iterator[Hash]:
+        arm = arms.get(value["$tag"])
+        if arm is not None:
+            yield from arm(value["$value"])
+
+    return walk

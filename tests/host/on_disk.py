@@ -1,0 +1,49 @@
+"""A world in memory -> the same world in a folder, as ``aos`` opens it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from aos.core.frame import NO_FRAME, Head
+from aos.core.kernel import Sealed
+from aos.store.lmdb_store import LmdbStore
+from aos.values.digests import hash_text
+from tests.memory_world import OPERATOR_KEY, WORLD_KEY, MemoryWorld
+
+
+def folder_of(world: MemoryWorld, path: Path) -> Path:
+    """Write the whole world into ``path``, which is new."""
+    keys = path / "keys"
+    keys.mkdir(parents=True, mode=0o700)
+    for name, key in (("world", WORLD_KEY), ("operator", OPERATOR_KEY)):
+        file = keys / f"{name}.key"
+        file.write_text(bytes(key).hex())
+        file.chmod(0o600)
+    with LmdbStore.create(path / "store") as store:
+        write_on(world, store)
+    about = {"format": 1, "world": hash_text(world.state.world), "created": "2026-01-01T00:00:00Z"}
+    (path / "world.json").write_text(json.dumps(about))
+    return path
+
+
+def write_on(world: MemoryWorld, store: LmdbStore) -> None:
+    """Append what the store does not have yet, with every blob of the world's."""
+    head = store.head()
+    last = 0 if head is None else head.seq
+    follows = NO_FRAME if head is None else head.frame
+    group: list[Sealed] = [each for each in world.sealed if each.frame.header.first > last]
+    named = {hash for each in group for hash in each.blobs}
+    erased = {hash for each in world.sealed for hash in each.erased}
+    store.put_blobs(
+        {hash: data for hash, data in world.blobs.items() if hash not in named | erased}
+    )
+    for each in group:
+        store.append([each], Head.of(each.tip).signed(WORLD_KEY), expected=follows)
+        follows = each.frame.hash
+
+
+def more_of(world: MemoryWorld, path: Path) -> None:
+    """What the world has become since ``folder_of``."""
+    with LmdbStore.open(path / "store") as store:
+        write_on(world, store)

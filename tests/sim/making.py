@@ -1,0 +1,213 @@
+"""Snapshots in the simulator: made as a host's child makes them, with everything that may come in
+between, and held against what a fold from the genesis gives.
+
+Layers are small here, so that a few cells are enough for all of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from aos.core import cells, snapshot, submissions
+from aos.core.fold import fold, fold_frame
+from aos.core.records import from_bytes
+from aos.core.snapshot import Taken, rebase, take
+from aos.core.snapshot_load import layers, load, references
+from aos.core.state import State
+from aos.host.restore import restore
+from aos.store.snapshots import empty_state
+from aos.store.store import Store
+from aos.values.digests import Hash, content_hash
+from tests.sim import model_follow
+from tests.sim.failure import SimFailure
+from tests.sim.model import Given, Told
+from tests.sim.view import view
+
+if TYPE_CHECKING:
+    from tests.sim.world import SimWorld
+
+KEPT: Final = (0, 0, 1, 3)
+"""Cells at rest in memory, of each workflow."""
+
+DELTA_BYTES: Final = (0, 0, 150, 1000)
+
+
+@contextmanager
+def small_layers(seed: int) -> Iterator[None]:
+    """What is otherwise too large to be reached is small: it is read where it is used."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "DELTA_BYTES_MAX", DELTA_BYTES[seed // 4 % 4])
+        patch.setattr(submissions, "CHUNK", 16)
+        patch.setattr(submissions, "CHUNKS_HELD", 1)
+        patch.setattr(snapshot, "PAGE_ITEMS", 2)
+        yield
+
+
+def fill(state: State, kept: int) -> None:
+    """As an engine holds a state, with hardly any cell at rest in memory."""
+    # ``keep`` leaves one at least.
+    state.cells._most = kept
+    state.cells.spills = True
+
+
+@dataclass
+class Making:
+    """A snapshot on its way: blobs that are not put yet, the input that will say that it is there,
+    and once it does, whether the core goes on from it."""
+
+    given: Given
+    blobs: list[tuple[Hash, bytes]] = field(default_factory=list)
+    told: Told | None = None
+    waits: bool = False
+    """Its record is durable, and the core will go on from it later."""
+
+
+def begin(world: SimWorld, chance: random.Random) -> Making:
+    """A child restores what is durable and takes it."""
+    state = restore(world.store, world.id)
+    if chance.random() < 0.7:
+        fill(state, chance.randint(0, 3))
+    blobs: dict[Hash, bytes] = {}
+    taken = take(state, putting(blobs))
+    world.values.update(blobs.items())
+    if world.checks:
+        world.model.blobs.update(blobs.items())
+    if world.checks:
+        check_taken(world, state, taken, blobs)
+    given = {
+        "at": taken.at, "frame": taken.frame, "document": taken.document, "size": taken.size,
+    }  # fmt: skip
+    return Making(given, list(blobs.items()))
+
+
+def go_on(world: SimWorld, making: Making, chance: random.Random) -> None:
+    """The next thing that a host does for it: a slice of its blobs, or its record, or the rebase.
+
+    It is over when there is nothing left to do.
+    """
+    if making.blobs:
+        count = chance.choice([1, 2, len(making.blobs), len(making.blobs)])
+        world.store.put_blobs(dict(making.blobs[:count]))
+        del making.blobs[:count]
+    elif making.told is None:
+        making.waits = chance.random() < 0.4
+        making.told = world.submit("snapshot", making.given)
+        if making.told is not None and making.told[0] != "admitted":
+            world.making = None
+    elif making.waits and is_durable(world, making):
+        go_on_from(world, making)
+
+
+def is_durable(world: SimWorld, making: Making) -> bool:
+    row = world.store.snapshot_before()
+    return row is not None and row.document == making.given["document"]
+
+
+def told(world: SimWorld, given: Given) -> None:
+    """Its record is durable."""
+    making = world.making
+    if making is not None and making.given == given and not making.waits:
+        go_on_from(world, making)
+
+
+def go_on_from(world: SimWorld, making: Making) -> None:
+    state = world.kernel.state
+    before = view(state, world.values) if world.checks else None
+    rebase(state, layers(Hash(making.given["document"]), world.store.blob))
+    world.making = None
+    if before is not None:
+        same("the state after a rebase", before, view(state, world.values))
+
+
+def putting(blobs: dict[Hash, bytes]) -> snapshot.Put:
+    def put(data: bytes) -> Hash:
+        hash = content_hash(data)
+        blobs[hash] = data
+        return hash
+
+    return put
+
+
+# What is checked
+
+
+def folded(store: Store, world: Hash, at: int | None = None) -> State:
+    """The state after record ``at``, or after the last one, from the genesis on: no snapshot."""
+    state = empty_state(store)
+    for frame in store.frames(1, at):
+        if at is None or frame.header.last <= at:
+            fold_frame(state, frame, store.blob)
+            continue
+        for data in frame.records[: at + 1 - frame.header.first]:
+            fold(state, from_bytes(data), store.blob)
+    return state
+
+
+def document_of(state: State) -> Hash:
+    return take(state, content_hash).document
+
+
+def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, bytes]) -> None:
+    """What a child takes is what a fold from the genesis gives, and is read back whole."""
+    whole = folded(world.store, world.id)
+    expected = view(whole, world.values)
+    same("what a snapshot is taken of", expected, view(state, world.values))
+    if document_of(whole) != taken.document:
+        raise SimFailure("snapshot", f"the document after record {taken.at} is another")
+    if taken.size != len(blobs[taken.document]):
+        raise SimFailure("snapshot", f"its size is {len(blobs[taken.document])}: {taken.size}")
+    touched: set[Hash] = set()
+
+    def read(hash: Hash) -> bytes:
+        touched.add(hash)
+        return blobs[hash] if hash in blobs else world.store.blob(hash)
+
+    def find(name: str) -> int | None:
+        row = world.store.submission(name)
+        return None if row is None else row.seq
+
+    loaded = load(taken.document, read, find=find)
+    same("what a snapshot holds", expected, view(loaded, world.values))
+    ids = dict(whole.submissions.items())
+    same("its submissions", ids, {name: loaded.submissions.get(name) for name in ids})
+    named = {hash for hash, _ in references(taken.document, read)}
+    missing = touched - named - {each.manifest for each in whole.intents.values()}
+    if missing:
+        raise SimFailure("snapshot", f"needs what it does not name: {[h.hex() for h in missing]}")
+
+
+def check_restart(world: SimWorld, state: State, when: str) -> None:
+    """A restart from a snapshot comes to the same as a fold from the genesis."""
+    whole = folded(world.store, world.id)
+    same(f"the state {when}", view(whole, world.values), view(state, world.values))
+    if document_of(whole) != document_of(state):
+        raise SimFailure("snapshot", f"the document {when} is another")
+
+
+def check_places(world: SimWorld, chance: random.Random) -> None:
+    """The state after any record is the one that a fold up to there gives, and the model."""
+    head = world.store.head()
+    assert head is not None
+    for at in sorted({chance.randint(1, head.seq) for _ in range(2)}):
+        found = view(restore(world.store, world.id, at=at), world.values)
+        same(
+            f"the state at record {at}",
+            view(folded(world.store, world.id, at), world.values),
+            found,
+        )
+        model = model_follow.follow(world.records()[:at], world.modules.outcome, dict(world.values))
+        model_follow.compare(f"state at record {at}", model_follow.view(model), found)
+
+
+def same(what: str, expected: Any, found: Any) -> None:
+    if expected != found:
+        try:
+            model_follow.compare(what, expected, found)
+        except SimFailure as failure:
+            raise SimFailure("snapshot", str(failure)) from None

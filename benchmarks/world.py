@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from aos.host.client import ask_running
-from aos.host.runner import run_world
+from aos.host.runner import Started, run_world
 from aos.host.snapshots import Every
 from benchmarks.memory import rss_anon_mib
 from benchmarks.watch import Watch, watching
@@ -31,6 +31,7 @@ class World:
         self._started = asyncio.Event()
         self._stack = contextlib.ExitStack()
         self._seconds = 0.0
+        self._before = 0
 
     async def __aenter__(self) -> Self:
         self._stack.enter_context(watching(self.watch))
@@ -41,7 +42,7 @@ class World:
                 executors=self._load.executors,
                 handle_signals=False,
                 snapshot_every=self._every,
-                on_started=lambda _: self._started.set(),
+                on_started=self._has_started,
             )
         )
         started = asyncio.create_task(self._started.wait())
@@ -54,7 +55,21 @@ class World:
         if not self._started.is_set():
             await self._end()
             raise RuntimeError("the world ended before it was started")
+        # The record of this start is none of what is measured.
+        await asyncio.to_thread(self._wait_for_start)
         return self
+
+    def _wait_for_start(self) -> None:
+        while self._last_seq() <= self._before and not self._run.done():
+            time.sleep(0.001)
+
+    def _has_started(self, started: Started) -> None:
+        self._before = started.seq
+        self._started.set()
+
+    def _last_seq(self) -> int:
+        head = self.watch.store.head()
+        return 0 if head is None else head.seq
 
     def start(self) -> Json:
         """How the start went: seconds, what there was to read, and the memory after it."""

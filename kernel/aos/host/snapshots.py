@@ -33,12 +33,12 @@ from aos.host.snapshot_child import BLOB, DONE, FAILED, LENGTH_BYTES
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
-SLICE_NS: Final = 1_500_000
-"""How long one transaction of a snapshot may take, or as long as a group of frames takes of late:
-a frame that comes meanwhile waits for it. Twelve milliseconds made p99 ten times what it was."""
+SLICE_NS: Final = 500_000
+"""So much longer than a group of frames takes of late may one transaction of a snapshot take: a
+frame that comes meanwhile waits for it. Twelve milliseconds made p99 ten times what it was."""
 
-SLICE_FIRST: Final = 256 * KIB
-SLICE_LEAST: Final = 96 * KIB
+SLICE_FIRST: Final = 128 * KIB
+SLICE_LEAST: Final = 48 * KIB
 SLICE_MOST: Final = 2 * MIB
 """What it writes: with each blob, the pages on the way to it are written anew."""
 
@@ -295,7 +295,7 @@ class _Written:
             return
         took_ns = self._wait(self._engine.keep(self._slice))
         self._most = slice_after(
-            self._most, took_ns=took_ns, aim_ns=max(SLICE_NS, self._engine.commit_ns)
+            self._most, took_ns=took_ns, aim_ns=self._engine.commit_ns + SLICE_NS
         )
         self.blobs += len(self._slice)
         self.bytes += self._size

@@ -285,17 +285,28 @@ class Engine:
 
     def forget(self, token: int, what: Forget) -> Future[int]:
         """Take away what a marking found that nobody needs, but for what came meanwhile; return how
-        many blobs went."""
+        many blobs went. Groups of frames go before each part."""
 
-        def act() -> int:
-            gone = 0
-            for part in parts(what):
-                with self._arrivals.taking(token, part.blobs) as blobs:
-                    self._store.forget(replace(part, blobs=blobs))
-                    gone += len(blobs)
-            return gone
+        def act(part: Forget) -> int:
+            with self._arrivals.taking(token, part.blobs) as blobs:
+                self._store.forget(replace(part, blobs=blobs))
+                return len(blobs)
 
-        return self._pipeline.between(act)
+        gone: Future[int] = Future()
+        gone.set_running_or_notify_cancel()
+        # At least one, so that a world that stops says so.
+        each_part = list(parts(what)) or [Forget()]
+        taken = [self._pipeline.between(partial(act, part)) for part in each_part]
+
+        def finish(_: Future[int]) -> None:
+            try:
+                gone.set_result(sum(each.result() for each in taken))
+            except BaseException as problem:  # noqa: BLE001  # whoever waits hears of it
+                gone.set_exception(problem)
+
+        # They are done in their order, so that the last one is done last.
+        taken[-1].add_done_callback(finish)
+        return gone
 
     def still_marking(self, token: int) -> None:
         """Raises: Unavailable: The marking was given up."""

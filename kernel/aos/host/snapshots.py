@@ -43,6 +43,7 @@ SLICE_MOST: Final = 2 * MIB
 """What it writes: with each blob, the pages on the way to it are written anew."""
 
 _BLOB_BYTES: Final = 4 * KIB
+_PIPE_BYTES: Final = 64 * KIB
 
 EVERY_RECORDS: Final = 50_000
 EVERY_S: Final = 600.0
@@ -201,6 +202,8 @@ class Snapshots:
             [sys.executable, "-m", "aos.host.snapshot_child", str(self._path), str(_NICE)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
+            # Beside a busy core every read waits for the interpreter: few and large ones.
+            bufsize=_PIPE_BYTES,
             env={**os.environ, "PYTHONPATH": paths},
         )
         self._child = child

@@ -16,10 +16,11 @@ import pytest
 
 from aos.audit.replay_store import replay_store
 from aos.audit.verify_world import verify_world
-from aos.core.answers import Admitted
+from aos.core.answers import Admitted, Refusal, Rule
 from aos.core.inputs import SnapshotInput
 from aos.core.records import Snapshot, from_bytes
 from aos.core.snapshot import take
+from aos.core.snapshot_load import parts
 from aos.core.state import Mark
 from aos.errors import Unavailable
 from aos.host.client import Item, open_writer
@@ -350,3 +351,27 @@ def test_the_records_of_snapshots_name_the_frame_that_they_were_taken_after(worl
     record = from_bytes(last.records[mark.seq - last.header.first])
     assert isinstance(record, Snapshot)
     assert (record.at, record.frame) == (frame.header.last, frame.hash)
+
+
+def test_no_part_of_a_snapshot_that_is_kept_is_erased(world: Path) -> None:
+    """H-47e. The core itself knows of the newest one only."""
+    snapshot(world)
+    with open_folder(world).open_store(readonly=True) as store:
+        [older] = store.snapshots()
+        parts_of_older = set(parts(older.document, store.blob))
+    add(world, 3, "third")
+    assert aos("run", "--until-idle", "--world", world).returncode == 0
+    snapshot(world)
+    with open_folder(world).open_store(readonly=True) as store:
+        newest = store.snapshot_before()
+        assert newest is not None
+        only_older = parts_of_older - set(parts(newest.document, store.blob))
+    assert older.document in only_older
+
+    with open_writer(world) as writer:
+        for value in sorted(only_older):
+            answer = writer.control("erase", value=value)
+            assert isinstance(answer, Refusal)
+            assert answer.rule is Rule.VALUE_IS_IN_USE
+            assert f"the snapshot after record {older.at}" in answer.message
+        assert writer.about().controls == 0

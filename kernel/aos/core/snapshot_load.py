@@ -60,8 +60,13 @@ def layers(document: Hash, read: BlobReader) -> Taken:
     return _whole(lambda: _Loader(document, read).taken())
 
 
-def parts(document: Hash, read: BlobReader) -> Iterator[Hash]:
+def parts(
+    document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+) -> Iterator[Hash]:
     """The blobs that make a snapshot up: its document, chunks, pages and nodes, and no value.
+
+    ``seen`` says of a node of an index whether it is known already; it is left out then with
+    everything below it.
 
     Raises:
         Damage: The document or a node above the leaves cannot be read.
@@ -73,7 +78,7 @@ def parts(document: Hash, read: BlobReader) -> Iterator[Hash]:
         for pages in loader.fields["work"].values():
             yield from map(_hash, pages)
         for index in loader.indexes().values():
-            yield from index.nodes()
+            yield from index.nodes(seen)
     except _FORGED as problem:
         raise _none_written(problem) from problem
 

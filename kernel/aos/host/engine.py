@@ -53,6 +53,7 @@ from aos.manifest.effective import Effective
 from aos.sandbox.stack import big_stacks
 from aos.store.errors import NoRoom
 from aos.store.forget import Forget
+from aos.store.snapshots import snapshot_with
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -555,7 +556,7 @@ class Engine:
         elif isinstance(given, ManifestInput):
             refused = self._lacks_module(given, blobs)
         elif isinstance(given, ControlInput):
-            refused = self._lacks_value(given)
+            refused = self._unerasable(given)
         elif isinstance(given, SnapshotInput):
             refused = self._lacks_part(given)
         answer = refused or self._decided(given, blobs)
@@ -645,15 +646,25 @@ class Engine:
             "erased meanwhile (make it again)",
         )
 
-    def _lacks_value(self, given: ControlInput) -> Refusal | None:
-        """Nothing is erased that is not there: a slip of the hand would look like success."""
+    def _unerasable(self, given: ControlInput) -> Refusal | None:
+        """Nothing is erased that is not there: a slip of the hand would look like success. And no
+        part of a snapshot that is kept, of which the core knows the newest only."""
         value = given.value
-        if value is None or self._has(value):
+        if value is None:
+            return None
+        if not self._has(value):
+            return Refusal(
+                rule=Rule.VALUE_IS_UNKNOWN,
+                message=f"value {hash_text(value)}: the world holds no such bytes (only values of "
+                "more than 1,024 bytes lie outside their records)",
+            )
+        row = snapshot_with(self._store, value)
+        if row is None:
             return None
         return Refusal(
-            rule=Rule.VALUE_IS_UNKNOWN,
-            message=f"value {hash_text(value)}: the world holds no such bytes (only values of more "
-            "than 1,024 bytes lie outside their records)",
+            rule=Rule.VALUE_IS_IN_USE,
+            message=f"value {hash_text(value)} is a part of the snapshot after record {row.at} "
+            "(it can be erased once a newer one is kept instead: aos snapshot, aos gc)",
         )
 
     # The committer's thread

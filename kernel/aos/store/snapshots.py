@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from aos.core.cells import Cells
 from aos.core.frame import Tip
 from aos.core.records import Snapshot, from_bytes
-from aos.core.snapshot_load import load
+from aos.core.snapshot_load import load, parts
 from aos.core.state import State
 from aos.core.submissions import Find, Submissions
-from aos.errors import Damage
+from aos.errors import Damage, Erased
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
+from aos.values.digests import Hash
 
 
 def empty_state(store: Store) -> State:
@@ -51,6 +54,26 @@ def state_of(store: Store, row: SnapshotRow) -> State:
     if state.tip.seq != row.at or state.tip.frame != record.frame:
         raise Damage(f"the snapshot of record {row.seq} is of another place in the journal")
     return state
+
+
+def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
+    """The first snapshot that ``store`` keeps and ``value`` is a part of.
+
+    Parts that snapshots share are looked at once: some 100 bytes each are held meanwhile.
+    """
+    walked: set[Hash] = set()
+
+    def seen(node: Hash) -> bool:
+        return node in walked
+
+    for row in store.snapshots():
+        # One that lost a part to an earlier release is of no use to anybody.
+        with contextlib.suppress(Erased):
+            for part in parts(row.document, store.blob, seen):
+                if part == value:
+                    return row
+                walked.add(part)
+    return None
 
 
 def _finding(store: Store) -> Find:

@@ -151,6 +151,7 @@ def air(
     routes: Sequence[Mapping[str, object]],
     *,
     version: int = 1,
+    abi: str | None = None,
     **manifest: Any,
 ) -> Loaded:
     """Load a manifest that lists all of ``nodes`` and a module for each workflow among them."""
@@ -190,7 +191,7 @@ def air(
     }
     files = {"air/all.air.json": json.dumps([*nodes, *modules, document]).encode()}
     files |= {f"air/{i}.wasm": wasm(name, version) for i, name in enumerate(workflows)}
-    return load(files)
+    return load(files, abi=abi)
 
 
 def _listed(node: Mapping[str, object]) -> Sequence[object]:

@@ -28,6 +28,7 @@ from aos.host.fates import (
 from aos.host.manifest_files import load_manifest_files
 from aos.manifest.difference import DefinitionChange, Difference
 from aos.manifest.effective import Effective
+from aos.manifest.forms import ABIS
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
 from aos_cli.cells import cell_document, cell_text
@@ -75,14 +76,24 @@ def apply(
             "--leave-cells", help="Workflows may go that have cells: these stay, unreachable."
         ),
     ] = False,
+    abi: Annotated[
+        str | None,
+        typer.Option(
+            "--abi",
+            metavar="ABI",
+            help="What modules speak that do not say: aos/1, or agentos for an AgentOS folder.",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     """Put a manifest in force, and show what that changes."""
     if mode not in MODES:
         raise BadUsage(sentence("--mode", expected=" or ".join(MODES), found=repr(mode)))
+    if abi is not None and abi not in ABIS:
+        raise BadUsage(sentence("--abi", expected=" or ".join(ABIS), found=repr(abi)))
     try:
-        loaded = load_manifest_files(path)
+        loaded = load_manifest_files(path, abi=abi)
     except ManifestProblems as found:
         problems = f"{len(found.problems)} problems" if len(found.problems) > 1 else "1 problem"
         note(f"aos: the manifest at {path} has {problems}; nothing was applied", style="red")
@@ -147,7 +158,7 @@ def _changes(found: Difference) -> dict[str, object]:
 
 
 def _show(applied: Applied, manifest: Effective) -> None:
-    _show_changes(applied.difference)
+    show_changes(applied.difference)
     match applied.answer:
         case Admitted(seq=seq):
             line(f"applied as record {seq}", style="bold")
@@ -157,12 +168,13 @@ def _show(applied: Applied, manifest: Effective) -> None:
             line(f"  {hash_text(applied.manifest)}")
         case Refusal(message=message):
             note(f"aos: refused: {message}", style="red")
-            _show_blockers(applied.blockers, manifest)
+            show_blockers(applied.blockers, manifest)
         case _ if applied.blockers:
-            count = len(applied.blockers)
             _show_fates(applied.fates)
-            note(f"aos: it could not be applied now: {count} things stand in the way", style="red")
-            _show_blockers(applied.blockers, manifest)
+            many = len(applied.blockers)
+            standing = "1 thing stands" if many == 1 else f"{many} things stand"
+            note(f"aos: it could not be applied now: {standing} in the way", style="red")
+            show_blockers(applied.blockers, manifest)
         case _:
             _show_fates(applied.fates)
             line("it could be applied now (this was a dry run: nothing has changed)")
@@ -178,7 +190,7 @@ def _show_fates(fates: Fates | None) -> None:
         line(f"  {name}: {', '.join(said)}")
 
 
-def _show_changes(found: Difference) -> None:
+def show_changes(found: Difference) -> None:
     sections: Sequence[tuple[str, Sequence[str]]] = [
         ("definitions", _definitions(found.definitions)),
         ("routes", [str(each) for each in found.routes]),
@@ -209,7 +221,7 @@ def _definitions(found: Sequence[DefinitionChange]) -> list[str]:
     return lines
 
 
-def _show_blockers(blockers: Sequence[Blocker], manifest: Effective) -> None:
+def show_blockers(blockers: Sequence[Blocker], manifest: Effective | None) -> None:
     for each in blockers[:BLOCKERS_SHOWN]:
         note(f"  {cell_text(each.cell, manifest)}: {each.kind}, {each.detail}")
     if len(blockers) > BLOCKERS_SHOWN:

@@ -102,7 +102,7 @@ def shop(version: int = 1) -> Loaded:
     return shop_with(version)
 
 
-def shop_with(version: int = 1, **manifest: object) -> Loaded:
+def shop_with(version: int = 1, **manifest: Any) -> Loaded:
     """The shop's manifest, with more fields of the manifest node."""
     integer: dict[str, object] = {"int": {}}
     text: dict[str, object] = {"text": {}}

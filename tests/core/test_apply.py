@@ -60,6 +60,12 @@ class Counting:
         return self._world.read(hash)
 
 
+def test_one_thing_in_the_way_is_one_thing() -> None:
+    answer = refused(apply(world_of("a"), 2, STRICT, code="v2c", state=COUNTED))
+
+    assert ": 1 thing stands in the way, first " in answer.message
+
+
 def test_states_that_do_not_fit_the_new_schema_refuse_the_manifest_and_are_named() -> None:
     """K-71."""
     world = world_of("a", "b")

@@ -67,9 +67,10 @@ def test_an_edge_is_over_the_blob_and_its_refs_each_once_and_sorted() -> None:
 
 def test_the_hash_that_a_workflow_expects_is_checked() -> None:
     """X-30."""
-    right, wrong, strange = (
+    right, wrong, strange, unnamed = (
         hash_text(BLOB),
         hash_text(content_hash(b"other")),
+        "sha512:" + "0" * 128,
         "sha256:" + "0" * 64,
     )
     outcomes = done(
@@ -77,7 +78,8 @@ def test_the_hash_that_a_workflow_expects_is_checked() -> None:
             blob_task(n, "put", bytes=DATA, blob_ref=ref)
             for n, ref in enumerate((right, wrong, strange))
         ),
-        blob_task(3, "put", bytes=DATA, refs=[strange]),
+        blob_task(3, "put", bytes=DATA, refs=[unnamed]),
+        blob_task(4, "put", bytes=DATA, blob_ref=unnamed),
     )
 
     assert outcomes[0].status == "ok"
@@ -87,6 +89,7 @@ def test_the_hash_that_a_workflow_expects_is_checked() -> None:
         "retryable": False,
     }
     assert [error_code(outcomes[n]) for n in (2, 3)] == ["blob_ref_unknown"] * 2
+    assert error_code(outcomes[4]) == "blob_ref_mismatch"
     assert outcomes[1].blobs == {}
 
 

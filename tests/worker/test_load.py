@@ -42,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "loadpackage" / "inner.py").write_text("from loadshop import *\n")
     (tmp_path / "loadbroken.py").write_text("x = 1\nimport no_such_thing\n")
     (tmp_path / "loadraises.py").write_text("x = 1\n\nx / 0\n")
+    (tmp_path / "loadsyntax.py").write_text("x = 1\ny = = 2\n")
     (tmp_path / "loadbad.py").write_text(
         "from aos.worker import effect\n@effect('acme/x@1')\ndef x(): ...\n"
     )
@@ -83,6 +84,7 @@ def test_executors_a_list_and_one_effect_are_loaded(
         ("loadshop:number", "expected an Executors, a list of effects or one effect, found int"),
         ("loadbroken:x", "loadbroken.py:2: ModuleNotFoundError: No module named 'no_such_thing'"),
         ("loadraises.py:x", "loadraises.py:3: ZeroDivisionError: division by zero"),
+        ("loadsyntax.py:x", "loadsyntax.py:2: SyntaxError: invalid syntax (loadsyntax.py, line 2)"),
         ("loadbad:x", "effect 'acme/x@1': x cannot be called with (params, ctx)"),
     ],
 )

@@ -15,7 +15,7 @@ from aos.audit.words import compact
 from aos.core.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.faults import Fault
 from aos.core.records import CellId
-from aos.core.version import workflow_of
+from aos.core.version import manifest_under, runs_under, workflow_of
 from aos.errors import BadUsage, sentence
 from aos.values.digests import Hash, hash_text
 
@@ -105,11 +105,11 @@ def cell(view: View, workflow: str, key: str | None = None) -> Document:
 def _state(view: View, cell: Cell) -> object:
     if cell.state is None:
         return None
-    workflow = workflow_of(view.state, cell)
-    if workflow is None:
+    if workflow_of(view.state, cell) is None:
         manifest = view.manifests.with_workflow(cell.id[0], cell.workflow_hash)
-        workflow = manifest.workflows[cell.id[0]] if manifest else None
-    return view.whole.value(workflow.state if workflow else None, cell.state)
+    else:
+        manifest = manifest_under(view.state, runs_under(view.state, cell))
+    return view.whole.state_of(cell.id[0], manifest, cell.state)
 
 
 def _mail(view: View, mail: Mail) -> Document:

@@ -11,6 +11,8 @@ that it is asked about. Such a place is a map whose first key begins with ``$``:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from aos.audit.manifests import Manifests
@@ -21,6 +23,7 @@ from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import INGRESS_BYTES_MAX, decode_record
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
+from aos.values.foreign import decode_foreign, from_foreign
 from aos.values.schema import Schema, untyped_to_json
 
 LISTED_BYTES: Final = 4096
@@ -58,8 +61,15 @@ class Lens:
 
     def state(self, step: Step, value: Slot) -> object:
         """The state that a step left its cell with."""
-        workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
-        return self.value(workflow.state if workflow else None, value)
+        return self.state_of(step.cell[0], self.manifests.at(ran_under(step)), value)
+
+    def state_of(self, workflow: str, manifest: Effective | None, value: Slot) -> object:
+        """A state of the workflow as ``manifest`` has it. An opaque one (AG-10) is read as other
+        CBOR libraries write it: by the schema where that fits, else by its own shape."""
+        known = self._workflow(workflow, manifest)
+        if known is None or manifest is None or not known.is_agentos:
+            return self.value(known.state if known else None, value)
+        return self._shown(value, partial(shown_opaque, known.state, manifest.schemas))
 
     def annotations(self, step: Step, value: Slot) -> object:
         workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
@@ -82,6 +92,9 @@ class Lens:
 
     def value(self, schema: Schema | None, value: Slot, *, is_ingress: bool = False) -> object:
         """Any value. ``is_ingress``: it was kept as it came in, and need not be in normal form."""
+        return self._shown(value, partial(shown, schema, is_ingress=is_ingress))
+
+    def _shown(self, value: Slot, show: Callable[[bytes], object]) -> object:
         if isinstance(value, Ref) and value.size > self._most:
             return {"$large": hash_text(value.hash), "size": value.size}
         try:
@@ -91,7 +104,7 @@ class Lens:
             if isinstance(problem, Erased):
                 return {"$erased": hash_text(value.hash), "why": str(problem)}
             return {"$unreadable": hash_text(value.hash), "why": str(problem)}
-        return shown(schema, data, is_ingress=is_ingress)
+        return show(data)
 
     @staticmethod
     def _workflow(name: str, manifest: Effective | None) -> Workflow | None:
@@ -114,4 +127,18 @@ def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> ob
     except ValueProblem:
         if schema is not None:
             return shown(None, data)
+        return untyped_to_json(data)
+
+
+def shown_opaque(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> object:
+    """A state that nothing was checked of, as JSON: by the schema as far as it can be meant, else
+    by its own shape, else as bytes."""
+    most = max(len(data), INGRESS_BYTES_MAX)
+    try:
+        return schema.to_json(from_foreign(schema, schemas, data, max_bytes=most)[1])
+    except ValueProblem:
+        pass
+    try:
+        return untyped_to_json(decode_foreign(data, max_bytes=most, shows_floats=True))
+    except ValueProblem:
         return untyped_to_json(data)

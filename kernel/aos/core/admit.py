@@ -195,7 +195,8 @@ def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
 def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
     """The refusal of a manifest that cannot come into force now."""
     first = standing[0]
-    what = f"{len(standing)} things stand in the way, first {first.cell[0]}: {first.kind}, "
+    many = "1 thing stands" if len(standing) == 1 else f"{len(standing)} things stand"
+    what = f"{many} in the way, first {first.cell[0]}: {first.kind}, "
     if first.kind in IN_FLIGHT:
         return Refusal(
             rule=Rule.WORLD_IS_NOT_QUIESCENT,

@@ -87,18 +87,28 @@ def continuation(
 ) -> Value:
     """Build what the workflow is called with, wrapped in its arm. The receipt was admitted as
     ``delivered`` or ``rejected``, so that its arm exists."""
+    return _wrapped(workflow, *unwrapped(workflow, intent, receipt, read))
+
+
+def unwrapped(
+    workflow: Workflow,
+    intent: OpenIntent,
+    receipt: _Settled,
+    read: BlobReader,
+) -> tuple[str, dict[str | int, Value]]:
+    """(schema, value) of a continuation, before it is wrapped."""
     payload = slot_bytes(receipt.payload, read)
     if receipt.outcome == "rejected":
-        schema, value = REJECTED, _rejected(intent, receipt, payload)
-    else:
-        arm = settled_arm(workflow, intent, receipt.status)
-        assert arm is not None
-        settled = _settled_payload(intent, receipt, payload)
-        schema = arm
-        if arm == ENVELOPE:
-            value = _envelope(intent, receipt, settled)
-        else:
-            value = _legacy(intent, receipt, settled, read)
+        return REJECTED, _rejected(intent, receipt, payload)
+    arm = settled_arm(workflow, intent, receipt.status)
+    assert arm is not None
+    settled = _settled_payload(intent, receipt, payload)
+    if arm == ENVELOPE:
+        return arm, _envelope(intent, receipt, settled)
+    return arm, _legacy(intent, receipt, settled, read)
+
+
+def _wrapped(workflow: Workflow, schema: str, value: Value) -> Value:
     wrapped = workflow.wrap(schema, value)
     assert wrapped is not None
     return wrapped
@@ -106,7 +116,11 @@ def continuation(
 
 def stream_frame(workflow: Workflow, intent: OpenIntent, frame: Stream, read: BlobReader) -> Value:
     """Build what the workflow is called with for a stream frame, wrapped in its arm."""
-    value: dict[str | int, Value] = {
+    return _wrapped(workflow, STREAM, unwrapped_frame(intent, frame, read))
+
+
+def unwrapped_frame(intent: OpenIntent, frame: Stream, read: BlobReader) -> dict[str | int, Value]:
+    return {
         **_identity(intent),
         "emitted_at_seq": intent.seq,
         "seq": frame.frame_seq,
@@ -115,9 +129,6 @@ def stream_frame(workflow: Workflow, intent: OpenIntent, frame: Stream, read: Bl
         "payload_ref": None if frame.payload_ref is None else hash_text(frame.payload_ref),
         "signature": frame.signature,
     }
-    wrapped = workflow.wrap(STREAM, value)
-    assert wrapped is not None
-    return wrapped
 
 
 def _identity(intent: OpenIntent) -> dict[str | int, Value]:

@@ -10,7 +10,7 @@ from itertools import chain
 
 from aos.core.admit import refusal
 from aos.core.answers import Refusal, Rule
-from aos.core.cell import Cell, EventMail, Mail, ReceiptMail
+from aos.core.cell import Cell, EventMail, Mail, ReceiptMail, StreamMail
 from aos.core.fits import cell_problems, open_problems
 from aos.core.frame import is_signed
 from aos.core.inputs import ACTIONS, CANCEL, ERASE, SKIP, UNPIN, ControlInput
@@ -18,7 +18,7 @@ from aos.core.ports import BlobReader
 from aos.core.records import CellId, Control, Ref, Slot, Stamp, slot_hash
 from aos.core.snapshot_load import parts
 from aos.core.state import State
-from aos.core.version import is_pinned
+from aos.core.version import is_pinned, workflow_of
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.errors import quoted
@@ -210,7 +210,7 @@ def needed(state: State, value: Hash) -> Iterator[str]:
         yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
     for cell in state.cells.active.values():
         for mail in cell.mailbox:
-            if any(_is(each, value) for each in _slots(mail)):
+            if any(_is(each, value) for each in (*_slots(mail), *_hashed(state, cell, mail))):
                 yield f"mail of a cell of {cell.id[0]}"
     for intent in (*state.intents.values(), *state.abandoned.values()):
         if _is(intent.params, value):
@@ -223,6 +223,14 @@ def _slots(mail: Mail) -> tuple[Slot, ...]:
     if isinstance(mail, ReceiptMail):
         return (mail.receipt.payload, mail.intent.params)
     return (mail.frame.payload,)
+
+
+def _hashed(state: State, cell: Cell, mail: Mail) -> tuple[Slot, ...]:
+    """The params that a stream frame is told with: their hash, to a module of the AgentOS SDK."""
+    if not isinstance(mail, StreamMail):
+        return ()
+    workflow = workflow_of(state, cell)
+    return () if workflow is None or not workflow.is_agentos else (mail.intent.params,)
 
 
 def _is(held: Slot | None, value: Hash) -> bool:

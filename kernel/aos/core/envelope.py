@@ -80,8 +80,9 @@ class Misfit(Exception):  # internal to a step: becomes a recorded fault, never 
         self.fault = Fault(kind=kind, message=clipped(message), detail=detail)
 
 
-def read_output(data: bytes, *, max_bytes: int) -> Output:
-    """Read what a module returned.
+def read_output(data: bytes, *, max_bytes: int, is_agentos: bool = False) -> Output:
+    """Read what a module returned. Under ``abi: "agentos"`` an effect may say a ``cap_slot``, which
+    older SDKs do and nothing here asks for (AG-4).
 
     Raises:
         Misfit: It is not an output envelope, or it is the module's own fault.
@@ -107,7 +108,10 @@ def read_output(data: bytes, *, max_bytes: int) -> Output:
             ]
         ),
         effects=tuple(
-            [_effect(item, f"$.effects[{i}]") for i, item in enumerate(_list(fields, "effects"))]
+            [
+                _effect(item, f"$.effects[{i}]", _AGENTOS_EFFECT if is_agentos else _EFFECT)
+                for i, item in enumerate(_list(fields, "effects"))
+            ]
         ),
         ann=_optional(fields, "ann", bytes, "$"),
         status=status,
@@ -121,6 +125,7 @@ _EVENT: Final = frozenset({"schema", "value", "key"})
 _EFFECT: Final = frozenset(
     {"effect", "kind", "params", "params_cbor", "idempotency_key", "issuer_ref"}
 )
+_AGENTOS_EFFECT: Final = _EFFECT | {"cap_slot"}
 _FAULT: Final = frozenset({"kind", "message", "detail"})
 
 
@@ -133,8 +138,8 @@ def _event(value: Value, path: str) -> DomainEvent:
     )
 
 
-def _effect(value: Value, path: str) -> EffectRequest:
-    fields = _record(value, path, _EFFECT)
+def _effect(value: Value, path: str, names: frozenset[str]) -> EffectRequest:
+    fields = _record(value, path, names)
     for name, alias in (("effect", "kind"), ("params", "params_cbor")):
         if name in fields and alias in fields:
             _malformed(path, f"{name} or its alias {alias}", "both")

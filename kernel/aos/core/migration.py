@@ -232,6 +232,8 @@ class _Run:
                 FaultKind.STATE_INVALID,
                 f"state: expected at most {most} bytes, found {len(output.state)}",
             )
+        if self.workflow.is_agentos:
+            return output.state
         try:
             self.workflow.state.from_record(output.state)
         except ValueProblem as problem:

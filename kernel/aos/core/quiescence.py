@@ -301,6 +301,8 @@ def _differs(
         shapes = Shapes(old, change.effective)
         key_differs |= not shapes.same(before.key, workflow.key)
         state_differs |= not shapes.same(before.state, workflow.state)
+        # What an opaque state holds, nobody has looked at.
+        state_differs |= before.is_agentos != workflow.is_agentos
     return key_differs, state_differs
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from aos.core import agentos
 from aos.core.admit import DELIVERIES_MAX, pinned_problem, place, route
 from aos.core.cell import Cell, EventMail, Mail, StreamMail
-from aos.core.continuation import continuation, stream_frame
+from aos.core.continuation import continuation, stream_frame, unwrapped, unwrapped_frame
 from aos.core.envelope import (
     DomainEvent,
     EffectRequest,
@@ -28,11 +29,13 @@ from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import CellId, Emitted, Faulted, Intent, Step, slot, slot_bytes, slot_hash
 from aos.core.state import State
 from aos.core.version import manifest_under, runs_under
+from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.secret_use import problem as secret_problem
-from aos.values.cbor import encode
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
+from aos.values.schema import Schema
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +97,11 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
         return _faulted(run, ran.fault, ran)
     assert ran.output is not None
     try:
-        output = read_output(ran.output, max_bytes=run.workflow.limits.output_bytes)
+        output = read_output(
+            ran.output,
+            max_bytes=run.workflow.limits.output_bytes,
+            is_agentos=run.workflow.is_agentos,
+        )
         record = _take(run, output, ran)
     except Misfit as misfit:
         return _faulted(run, misfit.fault, ran)
@@ -137,20 +144,19 @@ def _call(run: _Run) -> Call:
     value = _delivered(run)
     ctx = None
     if workflow.context:
-        ctx = encode(
-            {
-                "now_ns": run.mail.root.stamp.ns,
-                "logical_now_ns": state.clock_ns,
-                "journal_height": run.seq,
-                "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
-                "event_hash": hash_text(event_hash(schema.name, value)),
-                "manifest_hash": hash_text(manifest_under(state, run.under).manifest_hash),
-                "workflow": workflow.name,
-                "workflow_hash": hash_text(workflow.hash),
-                "key": key or None,
-                "cell_mode": workflow.key is not None,
-            }
-        )
+        context: dict[str | int, Value] = {
+            "now_ns": run.mail.root.stamp.ns,
+            "logical_now_ns": state.clock_ns,
+            "journal_height": run.seq,
+            "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
+            "event_hash": hash_text(event_hash(schema.name, value)),
+            "manifest_hash": hash_text(manifest_under(state, run.under).manifest_hash),
+            "workflow": workflow.name,
+            "workflow_hash": hash_text(workflow.hash),
+            "key": key or None,
+            "cell_mode": workflow.key is not None,
+        }
+        ctx = encode(agentos.context(context) if workflow.is_agentos else context)
     held = run.cell.state
     limits = workflow.limits
     return Call(
@@ -160,7 +166,7 @@ def _call(run: _Run) -> Call:
             state=None if held is None else slot_bytes(held, run.read),
             schema=schema.name,
             value=value,
-            key=key,
+            key=agentos.shown_key(key) if workflow.is_agentos else key,
             ctx=ctx,
         ),
         fuel=limits.fuel,
@@ -170,6 +176,8 @@ def _call(run: _Run) -> Call:
 
 
 def _delivered(run: _Run) -> bytes:
+    if run.workflow.is_agentos:
+        return _shown(run)
     mail = run.mail
     if isinstance(mail, EventMail):
         return wrapped(run.workflow, mail.schema, slot_bytes(mail.value, run.read))
@@ -180,11 +188,31 @@ def _delivered(run: _Run) -> bytes:
     return run.workflow.event.encode(value)
 
 
+def _shown(run: _Run) -> bytes:
+    """What is delivered to a module with ``abi: "agentos"``; the names that it is told go with the
+    step."""
+    mail, shown = run.mail, agentos.Shown(manifest_under(run.state, run.under))
+    if isinstance(mail, EventMail):
+        value = shown.event(mail.schema, slot_bytes(mail.value, run.read))
+        delivered = wrapped(run.workflow, mail.schema, value)
+    else:
+        if isinstance(mail, StreamMail):
+            schema, ours = STREAM, unwrapped_frame(mail.intent, mail.frame, run.read)
+        else:
+            schema, ours = unwrapped(run.workflow, mail.intent, mail.receipt, run.read)
+        params = slot_bytes(mail.intent.params, run.read)
+        theirs = shown.continuation(schema, ours, mail.intent, params)
+        delivered = encode(run.workflow.wrap(schema, theirs))
+    run.blobs.update(shown.names)
+    return delivered
+
+
 def _take(run: _Run, output: Output, ran: Ran) -> Step:
     """Check the output in the order in which a reader would: state, ann, events, effects."""
     assert ran.output is not None
     held = None if output.state is None else slot(_state(run, output.state), run.blobs)
-    ann = None if output.ann is None else slot(_annotation(run, output.ann), run.blobs)
+    said = None if output.ann is None else _annotation(run, output.ann)
+    ann = None if said is None else slot(said, run.blobs)
     limits = run.workflow.limits
     if len(output.events) > limits.events:
         _too_many(FaultKind.TOO_MANY_EVENTS, "domain events", limits.events, len(output.events))
@@ -224,6 +252,8 @@ def _state(run: _Run, data: bytes) -> bytes:
         raise Misfit(
             FaultKind.STATE_INVALID, f"state: expected at most {most} bytes, found {len(data)}"
         )
+    if run.workflow.is_agentos:
+        return data
     try:
         run.workflow.state.from_record(data)
     except ValueProblem as error:
@@ -231,14 +261,28 @@ def _state(run: _Run, data: bytes) -> bytes:
     return data
 
 
-def _annotation(run: _Run, data: bytes) -> bytes:
+def _read(run: _Run, manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
+    """What the module emitted, in the normal form of a schema of ``manifest``.
+
+    Raises:
+        ValueProblem: It does not fit.
+    """
+    if run.workflow.is_agentos:
+        return agentos.read_foreign(manifest, schema, data, most)
+    return schema.from_ingress(data, max_bytes=most)
+
+
+def _annotation(run: _Run, data: bytes) -> bytes | None:
     schema = run.workflow.annotations
+    if schema is None and run.workflow.is_agentos:
+        return None  # nobody looks at one there
     if schema is None:
         raise Misfit(
             FaultKind.ANNOTATION_INVALID, f"{run.workflow.name} declares no annotations schema"
         )
     try:
-        return schema.from_ingress(data, max_bytes=run.workflow.limits.output_bytes)
+        manifest = manifest_under(run.state, run.under)
+        return _read(run, manifest, schema, data, run.workflow.limits.output_bytes)
     except ValueProblem as error:
         raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
 
@@ -252,20 +296,24 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
             f"{where}: schema {quoted(event.schema)} is not in the manifest",
         )
     try:
-        data = schema.from_ingress(event.value, max_bytes=run.effective.limits.event_bytes)
+        most = run.effective.limits.event_bytes
+        data = _read(run, run.effective, schema, event.value, most)
     except ValueProblem as error:
         raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
     try:
         targets = route(run.effective, schema, data)
     except ValueProblem as error:
         raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
+    said = event.key
+    if said is not None and run.workflow.is_agentos:
+        said = agentos.own_key(said)
     for workflow, key in targets:
         # A receiver without keys is not routed by one.
-        if event.key is not None and key and event.key != key:
+        if said is not None and key and said != key:
             raise Misfit(
                 FaultKind.KEY_INVALID,
                 f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
-                f"{_hex(event.key)}",
+                f"{_hex(said)}",
             )
     problem = pinned_problem(run.state, targets, event.schema, data)
     if problem is not None:
@@ -320,9 +368,10 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
             f"{where}: {quoted(request.effect)} is not in the manifest in force",
         )
     try:
-        params = effect.params.from_ingress(
-            request.params, max_bytes=run.effective.limits.event_bytes
-        )
+        most = run.effective.limits.event_bytes
+        params = _read(run, run.effective, effect.params, request.params, most)
+        if run.workflow.is_agentos:
+            params = agentos.completed(effect, params, most)
     except ValueProblem as error:
         raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
     if effect.takes_secrets:

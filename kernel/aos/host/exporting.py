@@ -28,9 +28,13 @@ from aos.store.bundle.writer import BundleWriter
 from aos.store.identity import identity_at
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
+from aos.values.sha256 import Name, parse_sha256
 
 _NAMED: Final = re.compile(rb"blake3:([0-9a-f]{64})")
 """How a value says the hash of another (spec/values.md)."""
+
+_NAMED_SO: Final = re.compile(r"sha256:[0-9a-f]{64}")
+"""And its SHA-256 name (spec/agentos.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +207,7 @@ class Export:
         """Write the values that these records need, and those that they name."""
         for data in found:
             record = from_bytes(data)
-            named = list(named_in(data))
+            named = self._named(data)
             if isinstance(record, Stream) and record.payload_ref is not None:
                 named.append(record.payload_ref)
             self._values(self._needed(record), named)
@@ -268,12 +272,21 @@ class Export:
         """Write values that were not written yet, and whatever of this world they name."""
         waiting = list(named)
         for value in needed:
-            waiting.extend(named_in(self._value(value)))
+            waiting.extend(self._named(self._value(value)))
         while waiting:
             value = waiting.pop()
             # A hash that is named may be a value of this world, or anything else.
             if not self._writer.has(value) and self._store.has_blob(value):
-                waiting.extend(named_in(self._value(value)))
+                waiting.extend(self._named(self._value(value)))
+
+    def _named(self, data: bytes) -> list[Hash]:
+        """What ``data`` names, the last first: of a SHA-256 name the document behind the blob."""
+        found = list(named_in(data))
+        for sha256 in map(parse_sha256, _NAMED_SO.findall(data.decode("latin-1"))):
+            blob = None if sha256 is None else self._store.named(sha256)
+            if sha256 is not None and blob is not None:
+                found += [Name(sha256, blob).hash, blob]
+        return found
 
     def _value(self, value: Hash) -> bytes:
         """Write a value, or that it was erased; return its bytes, none of one that is there."""

@@ -23,8 +23,9 @@ FOLDERS_MAX: Final = 10_000
 MODULES_MAX: Final = 64
 
 
-def load_manifest_files(path: Path) -> Loaded:
-    """Read and check the manifest at ``path``: one file, or a folder (H-60).
+def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
+    """Read and check the manifest at ``path``: one file, or a folder (H-60). ``abi`` is that of the
+    modules that do not say.
 
     Raises:
         BadUsage: There is nothing at ``path``.
@@ -32,7 +33,7 @@ def load_manifest_files(path: Path) -> Loaded:
     """
     files, problems = read_manifest_files(path)
     try:
-        loaded = load(files, check=check_module)
+        loaded = load(files, check=check_module, abi=abi)
     except ManifestProblems as found:
         problems.extend(found.problems)
     else:

@@ -90,7 +90,7 @@ def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last:
     cut = store.cut()
     marks = Marks(seq=head.seq)
     marks.kept, marks.gone = _snapshots(list(store.snapshots()), keep, base, cut)
-    marking = _Marking(store, named_of(state, store.blob), marks)
+    marking = _Marking(store, named_of(state, store), marks)
     for hash in state.pinned:
         marks.live[hash] = MANIFEST
     for document in {row.document: None for row in marks.kept} | _document(cut):
@@ -103,6 +103,7 @@ def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last:
             marks.over.append(row)
         else:
             marking.name(row.blob, PUT)
+    marking.names()
     return marks
 
 
@@ -269,6 +270,13 @@ class _Marking:
                 self._edges.add(each)
                 self._needs(each, why)
                 waiting.extend(self._behind(each))
+
+    def names(self) -> None:
+        """What says the name of a blob stays as long as the blob (AG-34)."""
+        for name in self._store.names():
+            why = self._live.get(name.blob)
+            if why is not None:
+                self._needs(name.hash, why)
 
     def _behind(self, hash: Hash) -> Iterator[Hash]:
         """What an edge leads to; nothing for other blobs."""

@@ -8,16 +8,17 @@ from aos.core.ports import BlobReader
 from aos.core.state import State
 from aos.manifest.effective import Effective
 from aos.manifest.named import Named, is_document
+from aos.store.store import Store
 
 
-def named_of(state: State, read: BlobReader) -> Named:
+def named_of(state: State, store: Store) -> Named:
     """What values name by any manifest that the world ever had.
 
     Raises:
         Damage: A manifest cannot be read.
     """
-    named = Named()
-    for each in manifests_of(state, read):
+    named = Named(store.named)
+    for each in manifests_of(state, store.blob):
         named.add(each)
     return named
 

@@ -243,7 +243,7 @@ class _Prune:
 
     def _keep_puts(self, state: State, first: int, last: int) -> None:
         """Remember what records told instances of that are not terminal: blobs that stay."""
-        named = named_of(state, self._store.blob)
+        named = named_of(state, self._store)
         terminal = _Terminal(state)
         rows = (
             PutRow(blob=blob, seq=record.seq, cell=record.cell)

@@ -27,6 +27,7 @@ from aos.host.again import Again, left_open, telling_losses
 from aos.host.blobs import Overlay
 from aos.host.engine import Engine, Published, Stats
 from aos.host.errors import Stopping
+from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Pool
 from aos.host.executors.task import Executor, Report, Task, report_to_stderr
 from aos.host.executors.task import Stats as ExecutorStats
@@ -35,6 +36,7 @@ from aos.host.receipts import Receipts
 from aos.host.restore import Progress, check_key, restore
 from aos.host.server import Server
 from aos.host.snapshots import Every, Snapshots
+from aos.host.spoken import Spoken
 from aos.host.stamps import Sources
 from aos.manifest.effective import Effective
 from aos.sandbox.cache import standard_cache
@@ -149,7 +151,7 @@ async def run_world(
         run.engine = engine
         run.receipts = Receipts(engine, world=state.world, key=key, is_open=run.is_open)
         run.pool = Pool(
-            executors(store.blob, state.world),
+            executors(StoredBlobs(store.blob, store.named), state.world),
             report=report,
             on_waiting=run.quiet,
             failed=run.failed,
@@ -190,6 +192,7 @@ class _Run:
         self._until_idle = until_idle
         self._loop = asyncio.get_running_loop()
         self._manifest: Effective | None = None
+        self._spoken = Spoken(store)
         self.problem: Exception | None = None
         self._open: set[Hash] = set()
         self._is_idle = False
@@ -260,6 +263,7 @@ class _Run:
             stack.push_async_callback(self.pool.stop)
             stack.callback(self._take_no_tasks)
             self._manifest = manifest
+            self._spoken.start(state)
             if manifest is not None:
                 self.pool.use(manifest)
             lost = await self._publish_again(state)
@@ -323,6 +327,7 @@ class _Run:
         if manifest is self._manifest or manifest is None:
             return
         self._manifest = manifest
+        self._spoken.add(manifest)
         try:
             self.pool.use(manifest)
         except BadUsage as problem:
@@ -340,6 +345,7 @@ class _Run:
             issuer_ref=intent.issuer_ref,
             opened_seq=intent.seq,
             opened_ns=intent.opened_ns,
+            abi=self._spoken.of(intent),
         )
 
     def _check_idle(self) -> None:

@@ -49,7 +49,9 @@ def need_a_look(in_force: Effective | None, new: Effective) -> bool:
     for name, workflow in new.workflows.items():
         old = in_force.workflows.get(name)
         if old is None or not (
-            shapes.same(old.state, workflow.state) and shapes.same(old.key, workflow.key)
+            shapes.same(old.state, workflow.state)
+            and shapes.same(old.key, workflow.key)
+            and old.is_agentos == workflow.is_agentos
         ):
             return True
     return False

@@ -112,6 +112,21 @@ _TYPES: Final[Mapping[str, Type]] = {
     "TimerFired": _legacy("TimerSetParams", "TimerSetReceipt"),
     "BlobPutResult": _legacy("BlobPutParams", "BlobPutReceipt"),
     "BlobGetResult": _legacy("BlobGetParams", "BlobGetReceipt"),
+    # What AIR 2 has for states of the AgentOS SDK; nothing of ours is of these.
+    "PendingEffect": _record(
+        effect=TEXT,
+        params_hash=HASH,
+        intent_id=_option(HASH),
+        issuer_ref=_option(TEXT),
+        emitted_at_ns={"time": {}},
+        last_stream_seq=NAT,
+    ),
+    "PendingEffectSetText": _map(_ref("PendingEffect")),
+    "PendingBatchGroupText": _record(keys={"list": TEXT}, terminal_keys={"list": TEXT}),
+    "PendingBatchText": _record(
+        groups={"list": _ref("PendingBatchGroupText")}, next_group_index=NAT
+    ),
+    "BytesOrSecretRef": {"variant": {"literal": BYTES, "secret": _ref("SecretRef")}},
     # Effects.
     "EffectError": _record(code=TEXT, message=TEXT, retryable=BOOL),
     "SecretRef": _record(alias=TEXT, version=NAT),
@@ -203,6 +218,9 @@ UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 """Known by name and refused as not supported by this version."""
 
 TIMER: Final = "sys/timer.set@1"
+HTTP: Final = "sys/http.request@1"
+BLOB_PUT: Final = "sys/blob.put@1"
+BLOB_GET: Final = "sys/blob.get@1"
 TIMER_CANCEL: Final = "sys/timer.cancel@1"
 EFFECT_CANCEL: Final = "sys/effect.cancel@1"
 INTROSPECT_MANIFEST: Final = "sys/introspect.manifest@1"

@@ -19,6 +19,7 @@ from aos.manifest.expressions import (
     without_comments,
 )
 from aos.manifest.limits import Range
+from aos.manifest.names import is_system
 from aos.values.errors import SchemaProblem, SchemaProblems
 from aos.values.schema import compile_schemas
 
@@ -115,7 +116,7 @@ class Catalog:
                 article = "an" if word == "effect" else "a"
                 return f"that is the name of {article} {word}"
         names = {n for k, n in (*self.definitions, *self.broken) if k == kind}
-        return did_you_mean(name, names | set(_BUILTINS.get(kind, {})))
+        return did_you_mean(name, names | set(_BUILTINS.get(kind, {}))) or _not_here(kind, name)
 
     def _schema_findings(self) -> Iterator[Finding]:
         # Each for itself, then all together, each time without those that are known to be wrong:
@@ -195,3 +196,14 @@ def within(pointer: str, asked: Mapping[str, int], ranges: Mapping[str, Range]) 
                 f"{name}: expected {allowed.low} to {allowed.high}, found {number}",
                 None,
             )
+
+
+def _not_here(kind: str, name: str) -> str | None:
+    """What to do about a built-in name of another kernel."""
+    if not is_system(name):
+        return None
+    if kind == "defeffect":
+        return "this kernel has no such effect: define one of your own and an executor that runs it"
+    if kind == "defmodule":
+        return "built-in effects have no module here: leave it out"
+    return None

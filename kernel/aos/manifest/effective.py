@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, cast
 
@@ -16,6 +17,8 @@ from aos.errors import Damage, sentence
 from aos.manifest import builtins, meaning
 from aos.manifest.expressions import Expression, closure, form_of, resolved
 from aos.manifest.forms import (
+    ABI_DEFAULT,
+    AGENTOS,
     ATTEMPTS_DEFAULT,
     BASE_MS_DEFAULT,
     CAP_MS_DEFAULT,
@@ -35,6 +38,10 @@ from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, compile_schemas, value_at
 
 SEMANTICS: Final = 1
+
+DOCUMENTS_KEPT: Final = 8
+"""Documents that were read and are remembered: a manifest is admitted, folded and replayed, and its
+typed view, which nothing can change, is the same each time."""
 
 Definitions = Mapping[tuple[str, str], Node]
 """(kind, name) -> canonical node. The built-in ones need not be among them."""
@@ -81,6 +88,11 @@ class Workflow:
     upgrade: Literal["quiesce", "in_place"]
     migrate: Migration | None
     arms: Mapping[str, str]
+
+    @property
+    def is_agentos(self) -> bool:
+        """Whether its module speaks the AgentOS SDK's form: then its state is opaque (AG-10)."""
+        return self.module.abi == AGENTOS
 
     def wrap(self, schema: str, value: Value) -> Value | None:
         """A value of ``schema`` as this workflow's event; None when it takes no such event.
@@ -245,6 +257,7 @@ def make(manifest: Node, definitions: Definitions) -> Effective:
     return _Maker(manifest, definitions, limits).effective()
 
 
+@lru_cache(DOCUMENTS_KEPT)
 def _read(document: bytes) -> Effective:
     value = _object(decode_record(document), "the document")
     _expect_text_keys(value)
@@ -475,7 +488,7 @@ def _module(node: Node) -> Module:
     return Module(
         name=node["name"],
         hash=parse_hash(node["runtime"]["artifact"]["hash"]),
-        abi=node.get("abi", "aos/1"),
+        abi=node.get("abi", ABI_DEFAULT),
     )
 
 

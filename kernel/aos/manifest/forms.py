@@ -19,6 +19,9 @@ Node = dict[str, Any]
 
 KINDS: Final = ("defschema", "defmodule", "defworkflow", "defeffect", "defsecret")
 
+ABI_DEFAULT: Final = "aos/1"
+AGENTOS: Final = "agentos"
+ABIS: Final = (ABI_DEFAULT, AGENTOS)
 ATTEMPTS_DEFAULT: Final = 1
 BASE_MS_DEFAULT: Final = 1_000
 CAP_MS_DEFAULT: Final = 60_000
@@ -57,7 +60,7 @@ def _defmodule(node: Mapping[str, Any]) -> Node:
         }
         | _optional(runtime, "build", _object),
     }
-    return made | _unless(_optional(node, "abi", _choice("aos/1")), abi="aos/1")
+    return made | _unless(_optional(node, "abi", _choice(*ABIS)), abi=ABI_DEFAULT)
 
 
 def _defworkflow(node: Mapping[str, Any]) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -80,16 +80,19 @@ class Loaded:
     modules: Mapping[Hash, bytes]
 
 
-def load(files: Mapping[str, bytes], *, check: Check | None = None) -> Loaded:
+def load(
+    files: Mapping[str, bytes], *, check: Check | None = None, abi: str | None = None
+) -> Loaded:
     """Read a manifest from files given as relative path -> bytes.
 
     Paths have ``/`` between their parts and are normal (``air/x.air.json``, ``../build/x.wasm``).
     Those that end in ``.json`` are AIR; the others are artifacts, of which more than needed may be
-    given: ``needed_files`` tells which. ``check`` is asked about every module's bytes.
+    given: ``needed_files`` tells which. ``check`` is asked about every module's bytes. ``abi`` is
+    that of the modules that do not say.
 
     Raises ManifestProblems with every problem in every file.
     """
-    source = _Source(files)
+    source = _Source(files, abi)
     source.find_problems(check)
     if source.problems:
         raise ManifestProblems(sorted(source.problems, key=_place))
@@ -133,8 +136,9 @@ class _Located:
 class _Source:
     """The nodes of some files. Making one collects the problems of reading and of structure."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], abi: str | None = None) -> None:
         self.files = files
+        self.abi = abi
         self.problems: list[Problem] = []
         self.manifest: _Located | None = None
         self.manifest_is_sound = False
@@ -212,6 +216,8 @@ class _Source:
             located = _Located(file=file, pointer=pointer, node=node)
             if found:
                 self._note_broken(located)
+            elif self.abi is not None and node["$kind"] == "defmodule":
+                yield replace(located, node={"abi": self.abi, **node})
             else:
                 yield located
 

@@ -24,7 +24,8 @@ from aos.values.expressions import (
     Type,
     Variant,
 )
-from aos.values.hash_fields import HashFields
+from aos.values.hash_fields import HashFields, blobs_of, spelled_in
+from aos.values.hash_fields import Named as ByName
 from aos.values.schema import Schema
 
 _Versions: TypeAlias = dict[Hash, tuple[HashFields, Schema]]
@@ -35,9 +36,11 @@ _MAP: Final = 0xA0
 
 
 class Named:
-    """Add every manifest, then ask."""
+    """Add every manifest, then ask. ``named`` finds the blob with a SHA-256 name."""
 
-    def __init__(self) -> None:
+    def __init__(self, named: ByName = lambda _: None) -> None:
+        self._by_name = named
+        self._opaque: set[str] = set()
         self._events: dict[str, _Versions] = {}
         self._states: dict[str, _Versions] = {}
         self._annotations: dict[str, _Versions] = {}
@@ -46,7 +49,7 @@ class Named:
 
     def add(self, manifest: Effective) -> None:
         """Take one more manifest of the world."""
-        fields = HashFields(manifest.schemas)
+        fields = HashFields(manifest.schemas, self._by_name)
         shapes = _Shapes(manifest.schemas)
 
         def take(into: dict[str, _Versions], name: str, schema: Schema | None) -> None:
@@ -57,6 +60,8 @@ class Named:
             take(self._events, name, schema)
         for name, workflow in manifest.workflows.items():
             take(self._states, name, workflow.state)
+            if workflow.is_agentos:
+                self._opaque.add(name)
             take(self._annotations, name, workflow.annotations)
             take(self._keys, name, workflow.key)
         for name, effect in manifest.effects.items():
@@ -67,6 +72,9 @@ class Named:
         return _in(self._events, schema, data)
 
     def state(self, workflow: str, data: bytes) -> Iterator[Hash]:
+        """What a state of this workflow names. An opaque one names every hash that it spells."""
+        if workflow in self._opaque:
+            return blobs_of(spelled_in(data), self._by_name)
         return _in(self._states, workflow, data)
 
     def annotations(self, workflow: str, data: bytes) -> Iterator[Hash]:
@@ -80,7 +88,7 @@ class Named:
 
     def has_states(self, workflow: str) -> bool:
         """Whether a state of this workflow can name anything: else it need not be read."""
-        return workflow in self._states
+        return workflow in self._states or workflow in self._opaque
 
     def has_values(self, schema: str) -> bool:
         return schema in self._events

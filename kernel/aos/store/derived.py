@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import Final
 
 from aos.core.frame import Frame
 from aos.core.identity import submission_hash
@@ -30,6 +32,10 @@ from aos.errors import Damage
 from aos.store.rows import IntentRow, SnapshotRow, SubmissionRow
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
+from aos.values.sha256 import NAME_BYTES, Name, read_name, true_sha256
+
+TRUE_KEPT: Final = 65_536
+"""True names that are remembered: many documents may speak of one large blob."""
 
 
 @dataclass(slots=True)
@@ -162,6 +168,7 @@ def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
     yield from _submission_differences(store, rows)
     yield from _erased_differences(store, rows)
     yield from _snapshot_differences(store, rows)
+    yield from _name_differences(store)
 
 
 def _is_newer(store: Store, found: IntentRow, expected: IntentRow, seq: int) -> bool:
@@ -259,3 +266,43 @@ def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
             )
     if newest is not None:
         yield f"the snapshot after record {newest} has no row, and it is the newest"
+
+
+def _name_differences(store: Store) -> Iterator[str]:
+    """Each name has its document, and is that of its blob; each document that is right is known.
+    What is wrong with a blob itself is told elsewhere."""
+    true_of = lru_cache(TRUE_KEPT)(partial(_true_of, store))
+    seen = set()
+    for name in store.names():
+        seen.add(name.hash)
+        shown = f"sha256:{name.sha256.hex()}"
+        if not (store.has_blob(name.hash) or store.named(name.sha256) != name.blob):
+            yield f"{shown} has a row, and no document says so"
+        elif not (name.is_given or true_of(name.blob) in (None, name.sha256)):
+            yield f"{shown} has a row, and is not the name of {hash_text(name.blob)}"
+    for hash, size in store.blob_sizes():
+        if size == NAME_BYTES and hash not in seen:
+            said = _document(store, hash)
+            is_right = said is not None and (said.is_given or true_of(said.blob) == said.sha256)
+            if (
+                said is not None
+                and is_right
+                and store.named(said.sha256) is None
+                and store.has_blob(hash)
+            ):
+                yield f"sha256:{said.sha256.hex()} has a document, and no row"
+
+
+def _true_of(store: Store, blob: Hash) -> bytes | None:
+    """The true name of a blob; None where it was erased, or is missing, or altered."""
+    try:
+        return true_sha256(store.blob(blob))
+    except Damage:
+        return None
+
+
+def _document(store: Store, hash: Hash) -> Name | None:
+    try:
+        return read_name(store.blob(hash))
+    except Damage:
+        return None

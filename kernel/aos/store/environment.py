@@ -49,7 +49,7 @@ MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
 READERS_MAX: Final = 512
 
 TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
-LATER_TABLES: Final = ("notes", "erased", "snapshots", "packed", "puts")
+LATER_TABLES: Final = ("notes", "erased", "snapshots", "packed", "puts", "names")
 """Tables that the store of an earlier release may lack. A writer makes them when it opens one; for
 a reader, one that is not there is empty."""
 

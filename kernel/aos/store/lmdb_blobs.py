@@ -7,6 +7,8 @@ import contextlib
 import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
 from aos.errors import Damage
 from aos.store.environment import Environment, Table, Txn
@@ -14,8 +16,9 @@ from aos.store.errors import CommitFailed
 from aos.store.lmdb_rows import LmdbRows
 from aos.store.packs import PACKED_BYTES
 from aos.store.rows import ErasedRow, PackedRow
-from aos.store.store import checked_blob
-from aos.values.digests import Hash, hash_text
+from aos.store.store import checked_blob, names_in
+from aos.values.digests import HASH_BYTES, Hash, hash_text
+from aos.values.sha256 import Name, read_name, true_sha256
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class LmdbBlobs:
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
         self._rows = rows
+        self._true: dict[Hash, bytes] = {}
 
     # Reading
 
@@ -116,6 +120,17 @@ class LmdbBlobs:
         for key, data in self._rows.scan("erased"):
             yield Hash(key), self._erased_row(Hash(key), data)
 
+    def named(self, sha256: bytes) -> Hash | None:
+        if len(sha256) != HASH_BYTES or not self._rows.has("names"):
+            return None
+        found = self._rows.get("names", sha256)
+        return None if found is None else Hash(found)
+
+    def names(self) -> Iterator[Name]:
+        for key, data in self._rows.scan("names"):
+            if len(key) != _WAITING_BYTES:
+                yield Name(key, Hash(data))
+
     # Writing
 
     def unpacked(self, blobs: Mapping[Hash, bytes]) -> dict[Hash, bytes]:
@@ -146,6 +161,7 @@ class LmdbBlobs:
     def keep(self, txn: Txn, blobs: Mapping[Hash, bytes], changes: PackChanges) -> None:
         """Store what is not there yet. What was erased and comes again is there again."""
         tables = self._environment.tables
+        fresh: list[Hash] = []
         for key, data in blobs.items():
             if len(data) < PACKED_BYTES:
                 is_new = txn.put(key, data, overwrite=False, db=tables["blobs"])
@@ -157,6 +173,58 @@ class LmdbBlobs:
                 changes.name(key)
             if is_new:
                 txn.delete(key, db=tables["erased"])
+                fresh.append(key)
+        for name, is_right in names_in(blobs, partial(self._true_of, txn)):
+            if is_right:
+                txn.put(name.sha256, name.blob, overwrite=False, db=tables["names"])
+            else:
+                txn.put(_waiting(name), b"", db=tables["names"])
+        if txn.stat(tables["names"])["entries"]:
+            for key in fresh:
+                self._name_at_last(txn, key, blobs[key])
+
+    def _name_at_last(self, txn: Txn, blob: Hash, data: bytes) -> None:
+        """A blob is there for which name documents waited."""
+        table, names = self._environment.tables["names"], []
+        with txn.cursor(db=table) as cursor:
+            is_there = cursor.set_range(blob)
+            while is_there and bytes(cursor.key()).startswith(blob):
+                key = bytes(cursor.key())
+                if len(key) == _WAITING_BYTES:
+                    names.append(Name(key[HASH_BYTES:], blob))
+                is_there = cursor.next()
+        for name in names:
+            txn.delete(_waiting(name), db=table)
+            if name.is_of(data):
+                txn.put(name.sha256, blob, overwrite=False, db=table)
+
+    def _true_of(self, txn: Txn, hash: Hash) -> bytes | None:
+        """The true name of a blob that was there before. It is remembered: a guest may put one
+        document after the other that names the same large blob, and all wrong."""
+        found = self._true.get(hash)
+        if found is not None and (
+            _has(txn, hash, self._environment.tables["blobs"])
+            or self._packed(txn, hash) is not None
+        ):
+            return found
+        data = self._kept(txn, hash)
+        if data is None:
+            return None
+        if len(self._true) >= _TRUE_MAX:
+            self._true.clear()
+        self._true[hash] = found = true_sha256(data)
+        return found
+
+    def _kept(self, txn: Txn, hash: Hash) -> bytes | None:
+        """The bytes of a blob that was there before, as they are stored."""
+        data = txn.get(hash, db=self._environment.tables["blobs"])
+        packed = self._packed(txn, hash)
+        if data is not None or packed is None:
+            return data
+        try:
+            return self._environment.packs.read(hash, packed.size)
+        except Damage:
+            return None  # who reads that blob is told
 
     def erase(self, txn: Txn, value: Hash, seq: int, changes: PackChanges) -> None:
         """Record ``seq`` erases a value: its bytes go, and its row comes."""
@@ -174,6 +242,12 @@ class LmdbBlobs:
     def drop(self, txn: Txn, hash: Hash, changes: PackChanges) -> None:
         """Take a blob away without a trace."""
         tables = self._environment.tables
+        data = txn.get(hash, db=tables["blobs"])
+        name = None if data is None else read_name(data)
+        if name is not None:
+            txn.delete(_waiting(name), db=tables["names"])
+            if txn.get(name.sha256, db=tables["names"]) == name.blob:
+                txn.delete(name.sha256, db=tables["names"])
         txn.delete(hash, db=tables["blobs"])
         if txn.delete(hash, db=tables["packed"]):
             changes.drop(hash)
@@ -198,8 +272,17 @@ class LmdbBlobs:
 
     def _know_later_tables(self) -> None:
         """A writer may have made them since this reader opened the store."""
-        for name in ("packed", "erased"):
+        for name in ("packed", "erased", "names"):
             self._rows.has(name)
+
+
+_TRUE_MAX: Final = 4096
+_WAITING_BYTES: Final = 2 * HASH_BYTES
+
+
+def _waiting(name: Name) -> bytes:
+    """The key of the row for a name document whose blob is not there."""
+    return name.blob + name.sha256
 
 
 def _has(txn: Txn, key: bytes, table: Table) -> bool:

@@ -12,6 +12,8 @@ Its tables:
     erased       content hash                         ErasedRow
     snapshots    the record it is of (u64, big end)   SnapshotRow
     puts         content hash, record (u64)           PutRow
+    names        SHA-256 name of a blob               its content hash
+                 hash of one not there, its name      nothing: its document waits for it
     notes        a record's sequence (u64, big end)   words about it, UTF-8
     meta         name                                 what the host put there
 """
@@ -55,6 +57,7 @@ from aos.store.store import (
     submission_changes,
 )
 from aos.values.digests import Hash, hash_text
+from aos.values.sha256 import Name
 
 SEQ_MAX: Final = 2**64 - 1
 SLICE_FRAMES: Final = 64
@@ -321,6 +324,12 @@ class LmdbStore:
             self._environment.write(small + len(blobs) * _ROW_ROOM) as txn,
         ):
             self._blobs.keep(txn, blobs, changes)
+
+    def named(self, sha256: bytes) -> Hash | None:
+        return self._blobs.named(sha256)
+
+    def names(self) -> Iterator[Name]:
+        return self._blobs.names()
 
     def erased(self, hash: Hash) -> ErasedRow | None:
         return self._blobs.erased(hash)

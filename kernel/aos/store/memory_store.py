@@ -23,10 +23,12 @@ from aos.store.store import (
     intent_changes,
     is_pruned,
     missing_frame,
+    names_in,
     snapshot_changes,
     submission_changes,
 )
 from aos.values.digests import Hash
+from aos.values.sha256 import Name, read_name, true_sha256
 
 WHERE = "memory"
 
@@ -45,6 +47,8 @@ class MemoryStore:
         self._erased: dict[Hash, ErasedRow] = {}
         self._snapshots: dict[int, SnapshotRow] = {}
         self._puts: dict[bytes, PutRow] = {}
+        self._names: dict[bytes, Hash] = {}
+        self._waiting: dict[Hash, dict[Name, None]] = {}  # blob that is not there -> its names
         self._notes: dict[int, str] = {}
         self._cut: Cut | None = None
         self._meta: dict[str, bytes] = {}
@@ -82,6 +86,7 @@ class MemoryStore:
             self._head = head
 
     def _erase(self, value: Hash, seq: int) -> None:
+        self._unname(value)
         before, data = self._erased.get(value), self._blobs.pop(value, None)
         size = len(data) if data is not None else before.size if before else 0
         self._erased[value] = ErasedRow(seq=seq, size=size)
@@ -90,6 +95,27 @@ class MemoryStore:
         self._blobs.update(blobs)
         for key in blobs:
             self._erased.pop(key, None)
+            for waiting in self._waiting.pop(key, ()):
+                if waiting.is_of(blobs[key]):
+                    self._names.setdefault(waiting.sha256, key)
+        for name, is_right in names_in(blobs, self._true_of):
+            if is_right:
+                self._names.setdefault(name.sha256, name.blob)
+            else:
+                self._waiting.setdefault(name.blob, {})[name] = None
+
+    def _true_of(self, hash: Hash) -> bytes | None:
+        data = self._blobs.get(hash)
+        return None if data is None else true_sha256(data)
+
+    def _unname(self, hash: Hash) -> None:
+        """A blob goes: what it says of another's name goes with it."""
+        name = read_name(self._blobs.get(hash, b""))
+        if name is None:
+            return
+        self._waiting.get(name.blob, {}).pop(name, None)
+        if self._names.get(name.sha256) == name.blob:
+            del self._names[name.sha256]
 
     def note(self, seq: int) -> str | None:
         return self._notes.get(seq)
@@ -151,6 +177,8 @@ class MemoryStore:
             (self._puts, what.puts),
         )
         with self._lock:
+            for blob in what.blobs:
+                self._unname(blob)
             for table, keys in rows:
                 for key in keys:
                     table.pop(key, None)
@@ -198,6 +226,16 @@ class MemoryStore:
         check_blobs(blobs)
         with self._lock:
             self._keep(blobs)
+
+    def named(self, sha256: bytes) -> Hash | None:
+        self._check_open()
+        return self._names.get(sha256)
+
+    def names(self) -> Iterator[Name]:
+        self._check_open()
+        with self._lock:
+            rows = sorted(self._names.items())
+        yield from (Name(sha256, blob) for sha256, blob in rows)
 
     def intent(self, hash: Hash) -> IntentRow | None:
         self._check_open()

@@ -20,6 +20,7 @@ from aos.store.cut import Cut, pruned
 from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.sha256 import Name, read_name, true_sha256
 
 
 class Opened(Protocol):
@@ -169,6 +170,15 @@ class Store(Protocol):
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
         """Make blobs durable outside a group. Raises as ``append``."""
+        ...
+
+    def named(self, sha256: bytes) -> Hash | None:
+        """Return the content hash of the blob with this SHA-256 name, if a name document says so
+        (spec/agentos.md, AG-30). Whether the blob is there still, ``blob`` tells."""
+        ...
+
+    def names(self) -> Iterator[Name]:
+        """Yield all names, ascending."""
         ...
 
     def intent(self, hash: Hash) -> IntentRow | None: ...
@@ -413,6 +423,29 @@ def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
     """A blob under a wrong hash would make its world unreadable: a bug, found before it is kept."""
     for key, data in blobs.items():
         assert content_hash(data) == key, f"blob {key.hex()}: {len(data)} bytes of another hash"
+
+
+def names_in(
+    blobs: Mapping[Hash, bytes], true_of: Callable[[Hash], bytes | None]
+) -> Iterator[tuple[Name, bool]]:
+    """The names that blobs which are kept now say, each with whether it is right already;
+    ``true_of`` has the true names of blobs that were kept before (``true_sha256``), None for those
+    that are not there. A name whose blob is not there waits for it (AG-35). What looks like a name
+    document and is wrong says none."""
+    known: dict[Hash, bytes | None] = {}
+    for data in blobs.values():
+        name = read_name(data)
+        if name is None:
+            continue
+        if name.is_given:
+            yield name, True
+            continue
+        if name.blob not in known:
+            named = blobs.get(name.blob)
+            known[name.blob] = true_of(name.blob) if named is None else true_sha256(named)
+        true = known[name.blob]
+        if true is None or true == name.sha256:
+            yield name, true is not None
 
 
 def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where: str) -> bytes:

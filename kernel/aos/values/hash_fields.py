@@ -8,7 +8,8 @@ Rule 2: a schema that has no such field answers without decoding anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.values.cbor import INGRESS_BYTES_MAX, Value
@@ -26,18 +27,24 @@ from aos.values.expressions import (
     Variant,
 )
 from aos.values.schema import Schema
+from aos.values.sha256 import parse_sha256
 
-_Walk: TypeAlias = Callable[[Any], Iterator[Hash]]
-"""Takes a value in normal form."""
+_Walk: TypeAlias = Callable[[Any], Iterator[str]]
+"""Takes a value in normal form, and yields the hashes in it as they are spelt."""
+
+Named: TypeAlias = Callable[[bytes], Hash | None]
+"""The blob with a SHA-256 name, if there is one (V-71)."""
 
 _HASH: Final = Scalar("hash")
 _BLAKE3: Final = "blake3:"
+_SPELLED: Final = re.compile(rb"(?:blake3|sha256):[0-9a-f]{64}")
 
 
 class HashFields:
     """Where the values of some schemas name blobs. ``schemas`` has all that they refer to."""
 
-    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, schemas: Mapping[str, Schema], named: Named = lambda _: None) -> None:
+        self._named_so = named
         self._types = {name: schema.type for name, schema in schemas.items()}
         self._walks: dict[str, _Walk | None] = {}
 
@@ -57,7 +64,7 @@ class HashFields:
                 value = _value(schema, data)
             except ValueProblem:
                 return
-            yield from walk(value)
+            yield from blobs_of(walk(value), self._named_so)
 
     def _named(self, name: str) -> _Walk | None:
         if name not in self._walks:
@@ -96,17 +103,31 @@ def _value(schema: Schema, data: bytes) -> Value:
         return schema.from_ingress_value(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))[1]
 
 
-def _spelled(value: Any) -> Iterator[Hash]:
-    # The type takes other algorithms too; nothing here is kept under one of those.
-    if value.startswith(_BLAKE3):
-        yield parse_hash(value)
+def blobs_of(spelled: Iterable[str], named: Named) -> Iterator[Hash]:
+    """The blobs that hashes stand for; nothing is kept under another algorithm's."""
+    for text in spelled:
+        name = parse_sha256(text)
+        if text.startswith(_BLAKE3):
+            yield parse_hash(text)
+        elif name is not None and (blob := named(name)) is not None:
+            yield blob
+
+
+def spelled_in(data: bytes) -> Iterator[str]:
+    """Every hash that stands in ``data`` as text, whatever else the bytes are (V-74)."""
+    for found in _SPELLED.finditer(data):
+        yield found[0].decode()
+
+
+def _spelled(value: Any) -> Iterator[str]:
+    yield value
 
 
 def _in_option(item: _Walk | None) -> _Walk | None:
     if item is None:
         return None
 
-    def walk(value: Any) -> Iterator[Hash]:
+    def walk(value: Any) -> Iterator[str]:
         if value is not None:
             yield from item(value)
 
@@ -117,7 +138,7 @@ def _in_list(item: _Walk | None) -> _Walk | None:
     if item is None:
         return None
 
-    def walk(value: Any) -> Iterator[Hash]:
+    def walk(value: Any) -> Iterator[str]:
         for each in value:
             yield from item(each)
 
@@ -128,7 +149,7 @@ def _in_map(key: _Walk | None, item: _Walk | None) -> _Walk | None:
     if key is None and item is None:
         return None
 
-    def walk(value: Any) -> Iterator[Hash]:
+    def walk(value: Any) -> Iterator[str]:
         for name, each in value.items():
             if key is not None:
                 yield from key(name)
@@ -142,7 +163,7 @@ def _in_record(fields: Mapping[str, _Walk]) -> _Walk | None:
     if not fields:
         return None
 
-    def walk(value: Any) -> Iterator[Hash]:
+    def walk(value: Any) -> Iterator[str]:
         for name, field in fields.items():
             yield from field(value[name])
 
@@ -153,7 +174,7 @@ def _in_variant(arms: Mapping[str, _Walk]) -> _Walk | None:
     if not arms:
         return None
 
-    def walk(value: Any) -> Iterator[Hash]:
+    def walk(value: Any) -> Iterator[str]:
         arm = arms.get(value["$tag"])
         if arm is not None:
             yield from arm(value["$value"])

@@ -10,13 +10,15 @@ from typing import Any, Final
 
 from aos.core.ports import BlobReader
 from aos.errors import Damage
+from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import Value, decode_record, encode
-from aos.values.digests import Hash, content_hash, hash_text, parse_hash
+from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
+from aos.values.sha256 import sha256_text
 from aos.worker.failure import CANCELED, Failure
 
 PUT: Final = "sys/blob.put@1"
@@ -48,7 +50,9 @@ class BlobExecutor:
         clock: Callable[[], int] = time.time_ns,
         report: Report = report_to_stderr,
     ) -> None:
-        self._read = read
+        self._below = read
+        self._read = StoredBlobs(read, self._named)
+        self._fresh: dict[Hash, dict[bytes, Hash]] = {}  # intent -> names of what it puts
         self._clock = clock
         self._report = report
         self._payload_bytes_max = WorldLimits().event_bytes
@@ -104,11 +108,10 @@ class BlobExecutor:
         if self._here[task.intent]:
             status, payload = CANCELED, _canceled().payload()
         else:
-            try:
-                value, blobs = self._done(task)
-                status, payload = "ok", self._payload(value)
-            except _Failed as failed:
-                status, payload = "error", failed.failure.payload()
+            status, payload, blobs = carry_out(
+                task.effect.name, task.params, self._read, bytes_max=self._payload_bytes_max
+            )
+            self._fresh[task.intent] = names_among(blobs)
         outcome = Outcome(
             intent=task.intent,
             effect=task.effect.name,
@@ -123,49 +126,80 @@ class BlobExecutor:
 
     def _ended(self, outcome: Outcome, answer: str | None) -> None:
         is_canceled = self._here.pop(outcome.intent)
+        self._fresh.pop(outcome.intent, None)
         if answer is not None and not is_canceled and self._settling is not None:
             self._settling.tell(outcome, answer)
 
-    def _done(self, task: Task) -> tuple[Value, Mapping[Hash, bytes]]:
-        params: Any = decode_record(task.params)
-        if task.effect.name == PUT:
-            return put(params["bytes"], params["blob_ref"], params["refs"] or [])
-        return self._get(params["blob_ref"]), {}
-
-    def _get(self, ref: str) -> Value:
-        try:
-            data = self._read(_known(ref))
-        except Damage as error:
-            raise _Failed(BLOB_MISSING, str(error)) from error
-        return {"blob_ref": ref, "size": len(data), "bytes": data}
-
-    def _payload(self, value: Value) -> bytes:
-        payload = encode(value)
-        if len(payload) > self._payload_bytes_max:
-            raise _Failed(
-                BLOB_TOO_LARGE,
-                f"the blob makes a receipt of {len(payload)} bytes: expected at most "
-                f"{self._payload_bytes_max} (limits.world.event_bytes in the manifest)",
-            )
-        return payload
+    def _named(self, sha256: bytes) -> Hash | None:
+        """A name in the store, or of what is on its way there."""
+        for names in self._fresh.values():
+            if sha256 in names:
+                return names[sha256]
+        return self._below.named(sha256) if isinstance(self._below, StoredBlobs) else None
 
 
-def put(data: bytes, ref: str | None, refs: Sequence[str]) -> tuple[Value, Mapping[Hash, bytes]]:
-    """(receipt, what to store): the blob, and the edge from it to what it refers to."""
+def carry_out(
+    effect: str, params: bytes, read: BlobReader, *, bytes_max: int
+) -> tuple[str, bytes, Mapping[Hash, bytes]]:
+    """(status, payload, what to store) of ``blob.put`` or ``blob.get``. ``bytes_max`` bounds the
+    payload."""
+    asked: Any = decode_record(params)
+    blobs: Mapping[Hash, bytes] = {}
+    try:
+        if effect == PUT:
+            value, blobs = put(asked["bytes"], asked["blob_ref"], asked["refs"] or [], read)
+        else:
+            value = _get(asked["blob_ref"], read)
+        return "ok", _payload(value, bytes_max), blobs
+    except _Failed as failed:
+        return "error", failed.failure.payload(), {}
+
+
+def _get(ref: str, read: BlobReader) -> Value:
+    try:
+        data = read(_known(ref, read, BLOB_MISSING if is_sha256(ref) else BLOB_REF_UNKNOWN))
+    except Damage as error:
+        raise _Failed(BLOB_MISSING, str(error)) from error
+    return {"blob_ref": ref, "size": len(data), "bytes": data}
+
+
+def _payload(value: Value, bytes_max: int) -> bytes:
+    payload = encode(value)
+    if len(payload) > bytes_max:
+        raise _Failed(
+            BLOB_TOO_LARGE,
+            f"the blob makes a receipt of {len(payload)} bytes: expected at most {bytes_max} "
+            "(limits.world.event_bytes in the manifest)",
+        )
+    return payload
+
+
+def _no_names(hash: Hash, /) -> bytes:
+    raise Damage(f"blob {hash_text(hash)} is not here")
+
+
+def put(
+    data: bytes, ref: str | None, refs: Sequence[str], read: BlobReader = _no_names
+) -> tuple[Value, Mapping[Hash, bytes]]:
+    """(receipt, what to store): the blob, and the edge from it to what it refers to. Who names the
+    blob by its SHA-256 is answered so (AG-31); ``read`` resolves such refs."""
     blob = content_hash(data)
-    if ref is not None and _known(ref) != blob:
+    spell = sha256_text if ref is not None and is_sha256(ref) else _content_text
+    if ref is not None and spell is _content_text:
+        _known(ref, read, BLOB_REF_UNKNOWN)
+    if ref not in (None, spell(data)):
         raise _Failed(
             BLOB_REF_MISMATCH,
-            f"blob_ref: expected {hash_text(blob)}, the content hash of bytes, found {ref}",
+            f"blob_ref: expected {spell(data)}, the content hash of bytes, found {ref}",
         )
-    document = edge(blob, [_known(each) for each in refs])
-    at = content_hash(document)
-    receipt: Value = {
-        "blob_ref": hash_text(blob),
-        "edge_ref": hash_text(at),
-        "size": len(data),
-    }
-    return receipt, {blob: data, at: document}
+    document = edge(blob, [_known(each, read, BLOB_REF_UNKNOWN) for each in refs])
+    receipt: Value = {"blob_ref": spell(data), "edge_ref": spell(document), "size": len(data)}
+    blobs = {blob: data, content_hash(document): document}
+    return receipt, blobs | documents(data, document) if spell is sha256_text else blobs
+
+
+def _content_text(data: bytes) -> str:
+    return hash_text(content_hash(data))
 
 
 def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
@@ -176,11 +210,11 @@ def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
     return encode([EDGE.decode(), blob, *sorted(set(refs))])
 
 
-def _known(ref: str) -> Hash:
+def _known(ref: str, read: BlobReader, code: str) -> Hash:
     try:
-        return parse_hash(ref)
+        return blob_of(ref, read)
     except ValueProblem as error:
-        raise _Failed(BLOB_REF_UNKNOWN, error.message) from error
+        raise _Failed(code, error.message) from error
 
 
 def _canceled() -> Failure:

@@ -346,6 +346,10 @@ class ChildExecutor:
         """The blobs that go with a task, or why it cannot run. For executors that do not sign."""
         return ()
 
+    def finish(self, task: Task, outcome: Outcome) -> Outcome:  # noqa: ARG002  # others use it
+        """What becomes of an outcome before it is settled. For executors that do not sign."""
+        return outcome
+
     def _end_unsent(self, work: Work, failure: Failure) -> None:
         now = max(work.task.opened_ns, time.time_ns())
         self._end(
@@ -368,6 +372,7 @@ class ChildExecutor:
             work = self._backlog.at_work(messages.intent(message))
         if op == "done" and work is not None:  # else it is settled already, or was never sent
             outcome = messages.outcome(work.task, message, name=self._name, key=self._key)
+            outcome = self.finish(work.task, outcome)
             self._count_dropped(work.task, messages.whole(message, "dropped"))
             self._end(outcome)
         elif op == "progress" and work is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import cbor2
@@ -13,12 +14,16 @@ from aos.core.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
-from aos.host.executors.task import Report, Task, report_to_stderr
+from aos.host.executors.naming import blob_of, documents
+from aos.host.executors.task import Outcome, Report, Task, report_to_stderr
 from aos.host.secrets import SecretProblem, Secrets
 from aos.manifest.effective import Effective
+from aos.manifest.forms import AGENTOS
 from aos.manifest.secrets import Secret, secret_name
-from aos.values.digests import parse_hash
+from aos.values.cbor import encode
+from aos.values.digests import content_hash
 from aos.values.errors import ValueProblem
+from aos.values.sha256 import sha256_text
 from aos.worker.allow import AllowList
 from aos.worker.failure import Failure
 from aos.worker.limits import CONCURRENCY, HTTP, REQUEST_BYTES_MAX, Limits
@@ -115,9 +120,23 @@ class HttpExecutor(ChildExecutor):
                 return Failure(code=problem.code, message=str(problem), retryable=False)
         return sent
 
+    def finish(self, task: Task, outcome: Outcome) -> Outcome:
+        """A module of the AgentOS SDK reads a body by its SHA-256 name, never in the receipt."""
+        if task.abi != AGENTOS or outcome.status != "ok":
+            return outcome
+        receipt: Any = cbor2.loads(outcome.payload)
+        body = receipt["body"]
+        if body is None:
+            body = next(iter(outcome.blobs.values()), None)
+        if body is None:
+            return outcome
+        receipt |= {"body": None, "body_ref": sha256_text(body)}
+        blobs = {content_hash(body): body} | documents(body)
+        return replace(outcome, payload=encode(receipt), blobs=blobs)
+
     def _body(self, ref: str) -> bytes | Failure:
         try:
-            data = self._read(parse_hash(ref))
+            data = self._read(blob_of(ref, self._read))
         except (Damage, ValueProblem) as error:
             return Failure(code=BLOB_MISSING, message=f"body_ref: {error}", retryable=False)
         if len(data) > REQUEST_BYTES_MAX:

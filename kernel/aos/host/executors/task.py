@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from aos.core.records import Batch
 from aos.manifest.effective import Effect, Effective
+from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import NODE
 from aos.values.digests import Hash
 
@@ -19,8 +20,9 @@ class Task:
     """One open intent, as it is published once it is durable.
 
     ``params`` is canonical CBOR in normal form, ``cell_key`` that of the cell's key (empty for an
-    unkeyed workflow). ``attempt`` is the number that the first run here gets: the journal has it,
-    unless it ``is_once``. ``next_frame`` is the lowest number that a stream frame may have.
+    unkeyed workflow), ``abi`` what the workflow's module speaks. ``attempt`` is the number that the
+    first run here gets: the journal has it, unless it ``is_once``. ``next_frame`` is the lowest
+    number that a stream frame may have.
     """
 
     intent: Hash
@@ -34,6 +36,7 @@ class Task:
     opened_ns: int
     attempt: int = 1
     next_frame: int = 0
+    abi: str = ABI_DEFAULT
 
     @property
     def is_once(self) -> bool:

@@ -1,0 +1,57 @@
+"""``blake3:…`` or ``sha256:…`` -> the content hash of a blob of this world (AG-31, AG-32)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aos.core.ports import BlobReader
+from aos.store.store import names_in
+from aos.values.digests import Hash, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.sha256 import PREFIX, parse_sha256, true_name
+
+
+class StoredBlobs:
+    """What executors read of a store: blobs by content hash, and what a SHA-256 name stands for."""
+
+    def __init__(self, read: BlobReader, named: Callable[[bytes], Hash | None]) -> None:
+        self._read: Final = read
+        self._named: Final = named
+
+    def __call__(self, hash: Hash, /) -> bytes:
+        return self._read(hash)
+
+    def named(self, sha256: bytes) -> Hash | None:
+        return self._named(sha256)
+
+
+def is_sha256(ref: str) -> bool:
+    return ref.startswith(PREFIX)
+
+
+def blob_of(ref: str, read: BlobReader) -> Hash:
+    """The content hash of the blob that ``ref`` names. Whether it is there, ``read`` tells.
+
+    Raises:
+        ValueProblem: It is no hash, of another algorithm, or a name that nobody gave.
+    """
+    if not is_sha256(ref):
+        return parse_hash(ref)
+    name = parse_sha256(ref)
+    found = read.named(name) if name is not None and isinstance(read, StoredBlobs) else None
+    if found is None:
+        raise ValueProblem(f"{ref} is the name of no blob of this world")
+    return found
+
+
+def documents(*blobs: bytes) -> dict[Hash, bytes]:
+    """The name documents that say the true names of these blobs."""
+    names = [true_name(data) for data in blobs]
+    return {name.hash: name.to_bytes() for name in names}
+
+
+def names_among(blobs: Mapping[Hash, bytes]) -> dict[bytes, Hash]:
+    """What these blobs say, rightly, of one another: anybody may put bytes that look like it."""
+    said = names_in(blobs, lambda _: None)
+    return {name.sha256: name.blob for name, is_right in said if is_right}

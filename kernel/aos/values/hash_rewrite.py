@@ -1,0 +1,141 @@
+"""(schema, value) -> the value with another text in its fields of type ``hash``.
+
+The type alone says what is a hash, as in ``hash_fields``. A schema without such a field gives the
+value back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.values.cbor import Value
+from aos.values.expressions import (
+    ListOf,
+    MapOf,
+    Option,
+    Record,
+    Ref,
+    Scalar,
+    SetOf,
+    Type,
+    Variant,
+)
+from aos.values.schema import Schema
+
+Change: TypeAlias = Callable[[str], str]
+_Write: TypeAlias = Callable[[Any, Change], Any]
+"""Takes a value in normal form. What is of another shape stays: it may be of another version of its
+schema than the one that is known here."""
+
+_HASH: Final = Scalar("hash")
+
+
+class HashRewrite:
+    """For the values of some schemas. ``schemas`` has all that they refer to; what it does not
+    have holds no hash."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._types = {name: schema.type for name, schema in schemas.items()}
+        self._writes: dict[str, _Write | None] = {}
+
+    def has_hashes(self, schema: Schema) -> bool:
+        return self._of(schema) is not None
+
+    def rewritten(self, schema: Schema, value: Value, change: Change) -> Value:
+        """The value of ``schema`` with each hash in it changed. Sets keep their order."""
+        write = self._of(schema)
+        return value if write is None else write(value, change)
+
+    def _of(self, schema: Schema) -> _Write | None:
+        known = schema.name in self._types
+        return self._named(schema.name) if known else self._write(schema.type)
+
+    def _named(self, name: str) -> _Write | None:
+        if name not in self._writes:
+            # References make no circle (V-25).
+            type_ = self._types.get(name)
+            self._writes[name] = None if type_ is None else self._write(type_)
+        return self._writes[name]
+
+    def _write(self, type_: Type) -> _Write | None:
+        match type_:
+            case Scalar():
+                return _spelled if type_ == _HASH else None
+            case Ref(name):
+                return self._named(name)
+            case Option(item):
+                return _in_option(self._write(item))
+            case ListOf(item) | SetOf(item):
+                return _in_list(self._write(item))
+            case MapOf(key, item):
+                return _in_map(self._write(key), self._write(item))
+            case Record(fields):
+                return _in_record(self._writes_of(fields))
+            case Variant(arms):
+                return _in_variant(self._writes_of(arms))
+
+    def _writes_of(self, parts: tuple[tuple[str, Type], ...]) -> dict[str, _Write]:
+        found = {name: self._write(part) for name, part in parts}
+        return {name: write for name, write in found.items() if write is not None}
+
+
+def _spelled(value: Any, change: Change) -> Any:
+    return change(value) if isinstance(value, str) else value
+
+
+def _in_option(item: _Write | None) -> _Write | None:
+    if item is None:
+        return None
+    return lambda value, change: None if value is None else item(value, change)
+
+
+def _in_list(item: _Write | None) -> _Write | None:
+    if item is None:
+        return None
+    return lambda value, change: (
+        [item(each, change) for each in value] if isinstance(value, list) else value
+    )
+
+
+def _in_map(key: _Write | None, item: _Write | None) -> _Write | None:
+    if key is None and item is None:
+        return None
+
+    def write(value: Any, change: Change) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {
+            name if key is None else key(name, change): each if item is None else item(each, change)
+            for name, each in value.items()
+        }
+
+    return write
+
+
+def _in_record(fields: Mapping[str, _Write]) -> _Write | None:
+    if not fields:
+        return None
+
+    def write(value: Any, change: Change) -> Any:
+        if not isinstance(value, dict):
+            return value
+        found = {name: field for name, field in fields.items() if name in value}
+        return value | {name: field(value[name], change) for name, field in found.items()}
+
+    return write
+
+
+def _in_variant(arms: Mapping[str, _Write]) -> _Write | None:
+    if not arms:
+        return None
+
+    def write(value: Any, change: Change) -> Any:
+        if not isinstance(value, dict) or "$value" not in value:
+            return value
+        arm = arms.get(str(value.get("$tag")))
+        if arm is None:
+            return value
+        return value | {"$value": arm(value["$value"], change)}
+
+    return write

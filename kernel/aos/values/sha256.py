@@ -1,0 +1,120 @@
+"""The SHA-256 name of a blob, for programs that know no other (spec/agentos.md, AG-30 to AG-36).
+
+A world keeps every blob under its content hash, which is BLAKE3. That one has a SHA-256 name too
+is said by a *name document*, a blob itself:
+
+    ["aos/sha256/1", name: 32 bytes, content hash: 32 bytes]      canonical, 82 bytes
+
+It proves itself: the name is the SHA-256 of the blob's bytes (its *true* name), or that of
+
+    ["aos/given/1", content hash: 32 bytes]                       canonical, 47 bytes
+
+(its *given* name, for who has not read the bytes). A blob with such bytes has no true name, so that
+nobody takes a given name away by storing what it is the SHA-256 of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from aos.values.cbor import decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash, content_hash, parse_hash
+from aos.values.errors import ValueProblem
+
+DOMAIN: Final = "aos/sha256/1"
+GIVEN: Final = "aos/given/1"
+PREFIX: Final = "sha256:"
+NAME_BYTES: Final = 82
+"""How long every name document is."""
+
+_GIVEN_HEAD: Final = encode([GIVEN, bytes(HASH_BYTES)])[:-HASH_BYTES]
+
+_TEXT: Final = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+def sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def sha256_text(data: bytes) -> str:
+    """The true name of a blob with these bytes, as text."""
+    return PREFIX + hashlib.sha256(data).hexdigest()
+
+
+def given_text(text: str) -> str:
+    """A hash of ours, as text -> its given name. Text that is none stays as it is."""
+    try:
+        return sha256_text(_given(parse_hash(text)))
+    except ValueProblem:
+        return text
+
+
+def parse_sha256(text: str) -> bytes | None:
+    """The 32 bytes of ``sha256:<64 hex>``; None for other text."""
+    match = _TEXT.fullmatch(text)
+    return None if match is None else bytes.fromhex(match[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """``sha256`` names the blob with the content hash ``blob``."""
+
+    sha256: bytes
+    blob: Hash
+
+    def to_bytes(self) -> bytes:
+        return encode([DOMAIN, self.sha256, self.blob])
+
+    @property
+    def hash(self) -> Hash:
+        """Of the document."""
+        return content_hash(self.to_bytes())
+
+    @property
+    def is_given(self) -> bool:
+        return self.sha256 == sha256(_given(self.blob))
+
+    def is_of(self, data: bytes) -> bool:
+        """Whether it names the blob with these bytes, whose content hash is known to be right."""
+        return self.is_given or self.sha256 == true_sha256(data)
+
+
+def true_sha256(data: bytes) -> bytes:
+    """The true name of a blob with these bytes; empty where it has none."""
+    return b"" if _is_given(data) else sha256(data)
+
+
+def true_name(data: bytes) -> Name:
+    return Name(sha256(data), content_hash(data))
+
+
+def given_name(blob: Hash) -> Name:
+    return Name(sha256(_given(blob)), blob)
+
+
+def _given(blob: Hash) -> bytes:
+    """What a given name is the SHA-256 of."""
+    return _GIVEN_HEAD + blob
+
+
+def _is_given(data: bytes) -> bool:
+    return len(data) == len(_GIVEN_HEAD) + HASH_BYTES and data.startswith(_GIVEN_HEAD)
+
+
+def read_name(data: bytes) -> Name | None:
+    """The name that a blob with these bytes says; None where it is no name document. Whether it is
+    right is for ``Name.is_of``: anybody may store such bytes."""
+    if len(data) != NAME_BYTES:
+        return None
+    try:
+        value = decode_record(data)
+    except ValueProblem:
+        return None
+    match value:
+        case [str(domain), bytes(name), bytes(blob)] if domain == DOMAIN:
+            if len(name) == len(blob) == HASH_BYTES:
+                return Name(name, Hash(blob))
+    return None

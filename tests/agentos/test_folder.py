@@ -1,0 +1,109 @@
+"""AIR 2 folders without hashes: what loads, and what is refused and how (AG-2, AG-40)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from aos.manifest.load import ManifestProblems, load
+from aos.sandbox.inspect import check_module
+from tests.agentos.world import files, nodes
+
+AIR = "air/all.air.json"
+
+
+def changed(change: Any) -> dict[str, bytes]:
+    found = nodes()
+    change({node["name"]: node for node in found if "name" in node} | {"manifest": found[-1]})
+    return files() | {AIR: json.dumps(found).encode()}
+
+
+def told(given: dict[str, bytes]) -> str:
+    with pytest.raises(ManifestProblems) as caught:
+        load(given, check=check_module, abi="agentos")
+    return str(caught.value)
+
+
+def test_a_folder_loads_as_it_is() -> None:
+    loaded = load(files(), check=check_module, abi="agentos")
+
+    assert {each.abi for each in loaded.effective.modules.values()} == {"agentos"}
+
+
+def test_what_a_module_says_counts() -> None:
+    def say(by_name: Any) -> None:
+        by_name["agentos/guest_wasm@1"]["abi"] = "aos/1"
+
+    loaded = load(changed(say), check=check_module, abi="agentos")
+    assert {each.abi for each in loaded.effective.modules.values()} == {"aos/1"}
+
+
+def test_the_abi_is_part_of_the_manifest() -> None:
+    """AG-1: what says aos/1, or nothing, has the hash that it had."""
+    plain, said, other = (load(files(), abi=abi).effective for abi in (None, "aos/1", "agentos"))
+
+    assert plain.document == said.document
+    assert other.manifest_hash == plain.manifest_hash
+    assert other.hash != plain.hash
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        "sys/llm.generate@1",
+        "sys/host.exec@1",
+        "sys/workspace.resolve@1",
+        "sys/portal.send@1",
+        "sys/vault.rotate@1",
+        "sys/governance.propose@1",
+    ],
+)
+def test_an_effect_that_is_not_here_is_refused(effect: str) -> None:
+    """AG-40."""
+
+    def emit(by_name: Any) -> None:
+        by_name["agentos/case@1"]["effects_emitted"].append(effect)
+
+    assert f"unknown effect {effect} (this kernel has no such effect: define one of" in told(
+        changed(emit)
+    )
+
+
+def test_a_module_of_their_kernel_is_refused() -> None:
+    """AG-40."""
+
+    def list_it(by_name: Any) -> None:
+        by_name["manifest"]["modules"].append({"name": "sys/Http@1"})
+
+    said = told(changed(list_it))
+    assert "unknown module sys/Http@1 (built-in effects have no module here: leave it out)" in said
+
+
+def test_a_hash_of_theirs_is_refused_with_what_to_do() -> None:
+    """AG-40, M-3."""
+
+    def hashed(by_name: Any) -> None:
+        artifact = by_name["agentos/guest_wasm@1"]["runtime"]["artifact"]
+        artifact["hash"] = "sha256:" + "0" * 64
+
+    assert "leave the hash out and it is filled in" in told(changed(hashed))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "sys/PendingEffect@1",
+        "sys/PendingEffectSetText@1",
+        "sys/PendingBatchText@1",
+        "sys/BytesOrSecretRef@1",
+    ],
+)
+def test_schemas_of_their_sdk_are_there(schema: str) -> None:
+    """AG-41."""
+
+    def use(by_name: Any) -> None:
+        by_name["agentos/CounterState@1"]["type"]["record"]["more"] = {"ref": schema}
+
+    assert schema in load(changed(use), abi="agentos").effective.schemas

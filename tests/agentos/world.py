@@ -1,0 +1,149 @@
+"""The manifest of ``modules/agentos-guest``, as an AIR 2 folder: no hashes, and no ``abi``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.modules.guests import MODULES
+
+COUNTER: Final = "agentos/counter@1"
+CLOCK: Final = "agentos/clock@1"
+ECHO: Final = "agentos/echo@1"
+CASE: Final = "agentos/case@1"
+TALE: Final = "agentos/tale@1"
+
+_UNIT: Final[Mapping[str, object]] = {"unit": {}}
+_TEXT: Final[Mapping[str, object]] = {"text": {}}
+_NAT: Final[Mapping[str, object]] = {"nat": {}}
+_BYTES: Final[Mapping[str, object]] = {"bytes": {}}
+
+
+def _option(inside: object) -> object:
+    return {"option": inside}
+
+
+def _variant(**arms: object) -> object:
+    return {"variant": arms}
+
+
+def _record(**fields: object) -> object:
+    return {"record": fields}
+
+
+def _ref(name: str) -> object:
+    return {"ref": name if "/" in name else f"agentos/{name}@1"}
+
+
+_PC: Final = _variant(
+    **dict.fromkeys(("Counting", "Awaiting", "Putting", "Getting", "Done"), _UNIT)
+)
+_ENVELOPE: Final = _ref("sys/EffectReceiptEnvelope@1")
+
+TYPES: Final[Mapping[str, object]] = {
+    "Pc": _PC,
+    "CounterState": _record(pc=_ref("Pc"), remaining=_NAT),
+    "CounterStart": _record(target=_NAT),
+    "CounterTick": _UNIT,
+    "CounterEvent": _variant(Start=_ref("CounterStart"), Tick=_ref("CounterTick")),
+    "ClockState": _record(pc=_ref("Pc"), deadline_ns=_NAT),
+    "ClockStart": _record(deliver_at_ns=_NAT),
+    "ClockEvent": _variant(Start=_ref("ClockStart"), Fired=_ref("sys/TimerFired@1")),
+    "EchoState": _record(pc=_ref("Pc"), name=_TEXT),
+    "EchoStart": _record(data=_BYTES),
+    "EchoEvent": _variant(
+        Start=_ref("EchoStart"),
+        PutResult=_ref("sys/BlobPutResult@1"),
+        GetResult=_ref("sys/BlobGetResult@1"),
+    ),
+    "Id": _TEXT,
+    "CaseState": _record(
+        pending={"map": {"key": _TEXT, "value": _TEXT}},
+        settled={"list": _TEXT},
+        blob=_option(_TEXT),
+    ),
+    "Open": _record(id=_ref("Id"), data=_BYTES),
+    "Close": _record(id=_ref("Id")),
+    "CaseEvent": _variant(Open=_ref("Open"), Close=_ref("Close"), Receipt=_ENVELOPE),
+    "Told": _record(id=_ref("Id"), how=_variant(Named={"hash": {}})),
+    "TaleState": _record(name={"hash": {}}, size=_option(_NAT)),
+    "TaleEvent": _variant(Told=_ref("Told"), Receipt=_ENVELOPE),
+}
+
+_EFFECTS: Final[Mapping[str, Sequence[str]]] = {
+    "counter": (),
+    "clock": ("sys/timer.set@1",),
+    "echo": ("sys/blob.put@1", "sys/blob.get@1"),
+    "case": (
+        "sys/blob.put@1",
+        "sys/blob.get@1",
+        "sys/timer.set@1",
+        "sys/introspect.list_cells@1",
+    ),
+    "tale": ("sys/blob.get@1",),
+}
+
+
+def _workflow(name: str) -> dict[str, Any]:
+    keyed = {"key_schema": "agentos/Id@1"} if name in ("case", "tale") else {}
+    return {
+        "$kind": "defworkflow",
+        "name": f"agentos/{name}@1",
+        "state": f"agentos/{name.capitalize()}State@1",
+        "event": f"agentos/{name.capitalize()}Event@1",
+        "context": "sys/WorkflowContext@1",
+        "effects_emitted": list(_EFFECTS[name]),
+        "impl": {"module": "agentos/guest_wasm@1", "entrypoint": "step"},
+        **keyed,
+    }
+
+
+def nodes() -> list[dict[str, Any]]:
+    module = {
+        "$kind": "defmodule",
+        "name": "agentos/guest_wasm@1",
+        "runtime": {"kind": "wasm", "artifact": {"kind": "wasm_module"}},
+    }
+    whole = [
+        {"event": f"agentos/{name.capitalize()}Event@1", "op": f"agentos/{name}@1"}
+        for name in ("counter", "clock", "echo")
+    ]
+    keyed = [
+        {"event": f"agentos/{event}@1", "workflow": workflow, "key_field": "id"}
+        for event, workflow in (("Open", CASE), ("Close", CASE), ("Told", TALE))
+    ]
+    manifest = {
+        "$kind": "manifest",
+        "air_version": "2",
+        "schemas": [{"name": f"agentos/{name}@1"} for name in TYPES],
+        "modules": [{"name": "agentos/guest_wasm@1"}],
+        "workflows": [{"name": f"agentos/{name}@1"} for name in _EFFECTS],
+        "effects": [],
+        "routing": {"subscriptions": [*whole, *keyed]},
+    }
+    schemas = [
+        {"$kind": "defschema", "name": f"agentos/{name}@1", "type": type_}
+        for name, type_ in TYPES.items()
+    ]
+    return [*schemas, module, *map(_workflow, _EFFECTS), manifest]
+
+
+def guest() -> bytes:
+    return (MODULES / "agentos-guest" / "agentos-guest.wasm").read_bytes()
+
+
+def files() -> dict[str, bytes]:
+    return {
+        "air/all.air.json": json.dumps(nodes()).encode(),
+        "modules/agentos.guest_wasm@1.wasm": guest(),
+    }
+
+
+def write_folder(folder: Path) -> Path:
+    for name, data in files().items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder

@@ -8,6 +8,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use aos_sdk::cbor::write_head;
+
 /// Arrays and maps may nest this deep.
 pub const DEPTH_MAX: usize = 64;
 /// So many are set aside at first for what a head declares: heads within heads must not add up.
@@ -135,26 +137,6 @@ fn sort(pairs: &mut [(Vec<u8>, &Value)]) {
             pairs.swap(at - 1, at);
             at -= 1;
         }
-    }
-}
-
-/// The shortest head: three bits of `major`, then the argument.
-fn write_head(major: u8, argument: u64, out: &mut Vec<u8>) {
-    let high = major << 5;
-    if argument < 24 {
-        out.push(high | argument as u8);
-    } else if argument <= 0xff {
-        out.push(high | 24);
-        out.push(argument as u8);
-    } else if argument <= 0xffff {
-        out.push(high | 25);
-        out.extend_from_slice(&(argument as u16).to_be_bytes());
-    } else if argument <= 0xffff_ffff {
-        out.push(high | 26);
-        out.extend_from_slice(&(argument as u32).to_be_bytes());
-    } else {
-        out.push(high | 27);
-        out.extend_from_slice(&argument.to_be_bytes());
     }
 }
 

@@ -11,9 +11,9 @@ extern crate alloc;
 
 pub mod cbor;
 pub mod envelope;
-pub mod memory;
 pub mod read;
 
+pub use aos_sdk::memory;
 pub use cbor::{decode, encode, Value};
 pub use envelope::{Effect, Event, Fault, Input, Output, Status};
 

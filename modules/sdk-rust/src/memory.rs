@@ -50,7 +50,7 @@ mod guest {
     #[global_allocator]
     static HEAP: Bump = Bump { next: Cell::new(0) };
 
-    extern "C" {
+    unsafe extern "C" {
         static __heap_base: u8;
     }
 
@@ -109,7 +109,7 @@ mod guest {
 
     /// Set aside `length` bytes for the kernel to write the input into. Traps when memory cannot
     /// grow.
-    #[no_mangle]
+    #[unsafe(no_mangle)]
     extern "C" fn alloc(length: u32) -> u32 {
         match Layout::from_size_align(length as usize, 8) {
             Ok(layout) => match unsafe { HEAP.alloc(layout) } as usize as u32 {

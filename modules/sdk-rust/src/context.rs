@@ -1,0 +1,293 @@
+//! What a step knows besides state and event, and what it says besides the new state.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::cell::OnceCell;
+
+use crate::cbor::{Reader, Stop};
+use crate::fault::Fault;
+use crate::random::Random;
+use crate::request::{Effect, Request};
+use crate::schema::{Named, Schema, decode, encode, whole};
+use crate::step::{Input, Output, Status};
+use crate::types::{Hash, Time, Uuid};
+
+/// The step that is being taken: time, chance and the cell's key, and the way to emit events, start
+/// effects and declare a status.
+///
+/// Everything here is the same when the step is replayed. There is no other clock and no other
+/// chance.
+pub struct Context<'a> {
+    output: &'a mut Output,
+    /// `sys/WorkflowContext@1`, read when something of it is asked for.
+    context: Option<&'a [u8]>,
+    known: OnceCell<Known<'a>>,
+    unknown: OnceCell<Fault>,
+    key: Option<&'a [u8]>,
+    random: Option<Random>,
+    lines: Vec<String>,
+    is_new: bool,
+    is_deleted: bool,
+}
+
+/// `sys/WorkflowContext@1`, undecoded where it is long.
+#[derive(Default)]
+struct Known<'a> {
+    now_ns: u64,
+    entropy: &'a [u8],
+    workflow: &'a str,
+    is_cell: bool,
+    event_hash: &'a str,
+    manifest_hash: &'a str,
+    workflow_hash: Option<&'a str>,
+    journal_height: u64,
+    logical_now_ns: u64,
+}
+
+impl<'a> Known<'a> {
+    fn read(from: &mut Reader<'a>) -> Result<Known<'a>, Stop> {
+        from.record(10)?;
+        from.field(b"\x63key")?;
+        // It stands in the envelope, too.
+        from.item()?;
+        from.field(b"\x66now_ns")?;
+        let now_ns = from.nat()?;
+        from.field(b"\x67entropy")?;
+        let entropy = from.bytes()?;
+        from.field(b"\x68workflow")?;
+        let workflow = from.text()?;
+        from.field(b"\x69cell_mode")?;
+        let is_cell = from.bool()?;
+        from.field(b"\x6aevent_hash")?;
+        let event_hash = from.text()?;
+        from.field(b"\x6dmanifest_hash")?;
+        let manifest_hash = from.text()?;
+        from.field(b"\x6dworkflow_hash")?;
+        let workflow_hash = match from.is_null() {
+            true => None,
+            false => Some(from.text()?),
+        };
+        from.field(b"\x6ejournal_height")?;
+        let journal_height = from.nat()?;
+        from.field(b"\x6elogical_now_ns")?;
+        let logical_now_ns = from.nat()?;
+        Ok(Known {
+            now_ns,
+            entropy,
+            workflow,
+            is_cell,
+            event_hash,
+            manifest_hash,
+            workflow_hash,
+            journal_height,
+            logical_now_ns,
+        })
+    }
+}
+
+impl<'a> Context<'a> {
+    /// For macros and dispatchers of their own: a step that writes into `output`.
+    pub fn new(input: &Input<'a>, output: &'a mut Output) -> Context<'a> {
+        Context {
+            output,
+            context: input.context,
+            known: OnceCell::new(),
+            unknown: OnceCell::new(),
+            key: input.key,
+            random: None,
+            lines: Vec::new(),
+            is_new: input.state.is_none(),
+            is_deleted: false,
+        }
+    }
+
+    /// End the step with this state: what `Typed` does after a workflow's function.
+    pub fn finish<S: Schema>(self, state: &S) {
+        if crate::log::IS_ON && self.output.annotation.is_none() && !self.lines.is_empty() {
+            self.output.annotation = Some(crate::log::annotation(self.lines));
+        }
+        if let Some(fault) = self.unknown.into_inner() {
+            self.output.fault(fault);
+        }
+        self.output.state = (!self.is_deleted).then(|| encode(state));
+    }
+
+    /// Where there is no context, zeros; the step ends with the fault that says so.
+    fn known(&self) -> &Known<'a> {
+        self.known.get_or_init(|| {
+            let known = match self.context {
+                Some(context) => {
+                    whole(context, Known::read).map_err(|misfit| Fault::input("ctx", misfit))
+                }
+                None => Err(Fault::new(
+                    "sdk_no_context",
+                    "the workflow does not declare sys/WorkflowContext@1",
+                )),
+            };
+            known.unwrap_or_else(|fault| {
+                self.unknown.get_or_init(|| fault);
+                Known::default()
+            })
+        })
+    }
+
+    // What it knows.
+
+    /// The time: the journal's clock, which never goes back.
+    pub fn now(&self) -> Time {
+        Time::from_ns(self.known().logical_now_ns as i64)
+    }
+
+    /// The wall clock of the host as the step's cause came in. It may go back.
+    pub fn stamped_at(&self) -> Time {
+        Time::from_ns(self.known().now_ns as i64)
+    }
+
+    /// The sequence of this step in the journal.
+    pub fn journal_height(&self) -> u64 {
+        self.known().journal_height
+    }
+
+    /// The workflow's name, and the hash of its definition.
+    pub fn workflow(&self) -> &'a str {
+        self.known().workflow
+    }
+
+    pub fn workflow_hash(&self) -> Option<Hash> {
+        self.known().workflow_hash.and_then(Hash::parse)
+    }
+
+    /// The hash of the event that this step takes.
+    pub fn event_hash(&self) -> Hash {
+        Hash::parse(self.known().event_hash).unwrap_or_default()
+    }
+
+    /// The hash of the manifest that is in force.
+    pub fn manifest_hash(&self) -> Hash {
+        Hash::parse(self.known().manifest_hash).unwrap_or_default()
+    }
+
+    /// Whether the workflow is keyed.
+    pub fn is_cell(&self) -> bool {
+        self.known().is_cell
+    }
+
+    /// Whether the cell has no state yet: the state that the step got is the default.
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// The cell's key, of the type that the workflow says.
+    ///
+    /// ```
+    /// # use aos_sdk::prelude::*;
+    /// fn greeting(cx: &Context) -> Result<String, Fault> {
+    ///     Ok(format!("order {}", cx.key::<String>()?))
+    /// }
+    /// ```
+    ///
+    /// Faults as `sdk_no_key` where the workflow has none.
+    pub fn key<K: Schema>(&self) -> Result<K, Fault> {
+        match self.key {
+            Some(bytes) => decode(bytes).map_err(|misfit| Fault::input("key", misfit)),
+            None => Err(Fault::new("sdk_no_key", "the workflow has no key")),
+        }
+    }
+
+    // Chance.
+
+    /// 64 bytes that are this step's own: derived, the same at replay, and in the journal for
+    /// everyone to read.
+    pub fn entropy(&self) -> &'a [u8] {
+        self.known().entropy
+    }
+
+    fn random_stream(&mut self) -> &mut Random {
+        let entropy = self.entropy();
+        self.random.get_or_insert_with(|| Random::new(entropy))
+    }
+
+    /// The next of the step's random numbers.
+    pub fn random(&mut self) -> u64 {
+        self.random_stream().number()
+    }
+
+    /// A random number from 0 to `bound` - 1. A bound of 0 traps.
+    pub fn random_below(&mut self, bound: u64) -> u64 {
+        self.random_stream().below(bound)
+    }
+
+    pub fn random_bytes(&mut self, length: usize) -> Vec<u8> {
+        let mut bytes = alloc::vec![0; length];
+        self.random_stream().fill(&mut bytes);
+        bytes
+    }
+
+    /// A random uuid, of version 4.
+    pub fn uuid(&mut self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.random_stream().fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid::from_bytes(bytes)
+    }
+
+    // What it says.
+
+    /// The output as it stands: for effects and events by name, with params and values as bytes.
+    pub fn output(&mut self) -> &mut Output {
+        self.output
+    }
+
+    /// Emit a domain event: every workflow that subscribed to its schema gets it.
+    pub fn emit<T: Named>(&mut self, event: T) {
+        self.output.event(T::NAME, &encode(&event), None);
+    }
+
+    /// Emit a domain event and name the key of the cell that it is for. The kernel faults the step
+    /// when it would go to another one.
+    pub fn emit_to<K: Schema, T: Named>(&mut self, key: &K, event: T) {
+        self.output.event(T::NAME, &encode(&event), Some(&encode(key)));
+    }
+
+    /// Ask for an effect. Nothing is asked before [`Request::start`] or [`Request::forget`].
+    ///
+    /// ```
+    /// # use aos_sdk::prelude::*;
+    /// # #[derive(Schema)] #[schema("shop/Charged@1")] struct Charged { charge: String }
+    /// # #[derive(Effect)] #[effect("shop/card.charge@1", receipt = Charged, executor = "shop")]
+    /// # struct Charge { order_id: String, cents: u64 }
+    /// # #[derive(Schema, Default)] #[schema("shop/OrderState@1")]
+    /// # struct State { charge: Pending<Charge> }
+    /// fn pay(state: &mut State, cx: &mut Context) {
+    ///     let charge = Charge { order_id: "o-1".into(), cents: 100 };
+    ///     state.charge = cx.effect(charge).idempotency_key("o-1/charge").start();
+    /// }
+    /// ```
+    pub fn effect<E: Effect>(&mut self, effect: E) -> Request<'_, 'a, E> {
+        Request::new(self, effect)
+    }
+
+    /// Declare how the instance stands. It holds until another status is declared.
+    pub fn status(&mut self, status: Status) {
+        self.output.status = Some(status);
+    }
+
+    /// Delete the cell when the step ends. Its open effects are abandoned; the next event finds a
+    /// new cell. Starting effects in the same step is a fault.
+    pub fn delete(&mut self) {
+        self.is_deleted = true;
+    }
+
+    /// Annotate the step with a value of the workflow's `annotations`: it is shown where the step
+    /// is, and changes nothing. The last one counts.
+    pub fn annotate<T: Named>(&mut self, annotation: T) {
+        self.output.annotation = Some(encode(&annotation));
+    }
+
+    /// What [`log!`](crate::log!) calls.
+    #[doc(hidden)]
+    pub fn line(&mut self, line: String) {
+        self.lines.push(line);
+    }
+}

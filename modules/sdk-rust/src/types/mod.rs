@@ -1,0 +1,15 @@
+//! The types of AIR that Rust has no type for.
+
+mod decimal;
+mod hash;
+mod map;
+mod set;
+mod time;
+mod uuid;
+
+pub use decimal::Decimal;
+pub use hash::Hash;
+pub use map::Map;
+pub use set::Set;
+pub use time::{Duration, Time};
+pub use uuid::Uuid;

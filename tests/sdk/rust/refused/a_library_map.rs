@@ -1,0 +1,15 @@
+// expect: is not a type of AIR
+// expect: aos_sdk::Map<K, V>
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+extern crate alloc;
+use alloc::collections::BTreeMap;
+
+#[derive(Schema)]
+struct Stock {
+    items: BTreeMap<String, u64>, // here
+}

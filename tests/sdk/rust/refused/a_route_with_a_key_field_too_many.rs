@@ -1,0 +1,19 @@
+// expect: the workflow has no key: say `key = …` or leave out `by`
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema, Default)]
+#[schema("t/State@1")]
+struct State {}
+
+#[derive(Schema)]
+#[schema("t/Add@1")]
+struct Add {
+    id: String,
+}
+
+#[workflow("t/count@1", routes(Add by "id"))] // here
+fn count(_: &mut State, _: Add, _: &mut Context) {}

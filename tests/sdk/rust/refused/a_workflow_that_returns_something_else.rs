@@ -1,0 +1,21 @@
+// expect: a workflow returns `()` or `Result<(), Fault>`, not `u64`
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema, Default)]
+#[schema("t/State@1")]
+struct State {}
+
+#[derive(Schema)]
+#[schema("t/Add@1")]
+struct Add {
+    id: String,
+}
+
+#[workflow("t/count@1")]
+fn count(_: &mut State, _: Add, _: &mut Context) -> u64 {
+    1
+}

@@ -1,0 +1,19 @@
+// expect: the state is taken as `&mut State`
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema, Default)]
+#[schema("t/State@1")]
+struct State {}
+
+#[derive(Schema)]
+#[schema("t/Add@1")]
+struct Add {
+    id: String,
+}
+
+#[workflow("t/count@1")]
+fn count(_: State, _: Add, _: &mut Context) {} // here

@@ -1,0 +1,16 @@
+// expect: an option of an option, or of a type without a value, cannot be told from none
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema)]
+#[schema("t/Nothing@1")]
+struct Nothing(());
+
+#[derive(Schema)]
+#[schema("t/Item@1")]
+struct Item {
+    note: Option<Nothing>,
+}

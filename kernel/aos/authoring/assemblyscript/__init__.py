@@ -1,0 +1,75 @@
+"""AIR nodes -> the TypeScript text of ``assembly/generated.ts`` (spec/sdk.md, SA-1 and SA-10 ff.).
+
+A record or variant becomes a class that reads and writes itself, an effect a request, a handle and
+a set of handles, a workflow a base class whose handlers the author writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from aos.authoring.assemblyscript.classes import class_text, effect_text
+from aos.authoring.assemblyscript.model import Model
+from aos.authoring.assemblyscript.workflows import logs, workflow_text
+from aos.manifest.builtins import EFFECTS, SCHEMAS
+
+__all__ = ["ASC_OPTIONS", "generate", "generate_system"]
+
+_HEAP: Final = "~lib/aos-sdk/assembly/heap"
+
+ASC_OPTIONS: Final[tuple[str, ...]] = (
+    "--runtime", "stub",
+    "--optimizeLevel", "3",
+    "--shrinkLevel", "1",
+    "--use", "abort=",
+    "--use", f"__alloc={_HEAP}/allocate",
+    "--use", f"__realloc={_HEAP}/reallocate",
+    "--use", f"__free={_HEAP}/free",
+    "--use", f"__new={_HEAP}/make",
+    "--use", f"__renew={_HEAP}/resize",
+)  # fmt: skip
+"""What asc has to be told, beside the entry file and ``--outFile``. A project whose asconfig.json
+``extends`` ``aos-sdk/asconfig.json`` has it from there. Without it a module imports ``abort`` and
+has a start function, and the kernel takes neither (SA-2)."""
+
+_HEADER: Final = (
+    "// Generated from the AIR definitions by `aos build`. What is changed here is lost.\n"
+)
+
+
+def generate(nodes: Sequence[Mapping[str, Any]]) -> str:
+    """Classes for every defschema, defeffect and defworkflow of ``nodes``; others are passed over.
+
+    The same definitions give the same text, whatever their order. The text imports ``aos-sdk``; a
+    project compiles it with ASC_OPTIONS.
+
+    Raises:
+        BuildFailed: Two things would have one name, a definition names a schema or effect that is
+            not there, or an event is neither a record nor a variant of refs.
+        SchemaProblems: Type expressions are refused, with every problem of all of them.
+    """
+    return _text(Model(nodes), "aos-sdk")
+
+
+def generate_system() -> str:
+    """The SDK's own file: the ``sys/`` schemas and effects."""
+    nodes = [*SCHEMAS.values(), *EFFECTS.values()]
+    return _text(Model(nodes, system=True), "../index")
+
+
+def _text(model: Model, sdk: str) -> str:
+    effects = [effect_text(model, node) for node in model.own_effects()]
+    workflows = [workflow_text(model, node) for node in model.workflows.values()]
+    classes = [class_text(made) for made in model.classes.values()]
+    parts = [f'{_HEADER}\nimport * as aos from "{sdk}";']
+    if not model.system:
+        flag = "true" if logs(model) else "false"
+        parts.append(f"/** Whether a workflow logs. */\nexport const LOG: bool = {flag};")
+    parts += [*classes, *effects, *workflows, *_helpers(model)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _helpers(model: Model) -> list[str]:
+    """Each function once, in the order of names."""
+    return [text for _, text in sorted(dict(model.helpers()).items())]

@@ -1,0 +1,224 @@
+"""AIR nodes -> kinds and the classes that they need, with every ref followed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.authoring.assemblyscript import kinds
+from aos.authoring.assemblyscript.kinds import SCALARS, Kind
+from aos.authoring.assemblyscript.names import (
+    Claims,
+    arms,
+    class_names,
+    fields,
+    pascal,
+    short_name,
+)
+from aos.authoring.errors import BuildFailed
+from aos.errors import sentence
+from aos.manifest.builtins import EFFECTS, SCHEMAS
+from aos.manifest.names import is_system
+from aos.values.expressions import FORMS, read_types
+
+Node = Mapping[str, Any]
+Expression = Mapping[str, Any]
+
+HANDLE: Final = re.compile(r"pending (?P<set>set )?(?P<effect>[a-z][^ /]*/[^ @]+@[1-9][0-9]*)")
+"""The comment beside a type that makes a handle of it (SD-20)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A field of a record, or an arm of a variant."""
+
+    name: str
+    identifier: str
+    kind: Kind
+    is_unit_arm: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class:
+    """A record or variant. ``schema`` is its name where it has one of its own, not inline."""
+
+    name: str
+    schema: str | None
+    is_variant: bool
+    members: tuple[Member, ...]
+
+
+class Model:
+    """Everything of one generated file. ``classes`` are in the order in which they were met.
+
+    ``system``: whether it is the SDK's own file, of the ``sys/`` definitions.
+    """
+
+    def __init__(self, nodes: Sequence[Node], *, system: bool = False) -> None:
+        self.nodes = nodes
+        self.system = system
+        self.classes: dict[str, Class] = {}
+        self.claims = Claims()
+        known = {} if system else SCHEMAS
+        self.schemas: dict[str, Node] = dict(sorted({**known, **self._named("defschema")}.items()))
+        self.effects = dict(sorted({**EFFECTS, **self._named("defeffect")}.items()))
+        self.workflows = dict(sorted(self._named("defworkflow").items()))
+        read_types({name: node["type"] for name, node in self.schemas.items()})
+        self.class_names = self._names(self.schemas)
+        self.effect_names = self._names(self.effects)
+        self.workflow_names = class_names(self.workflows)
+        for name in self.own_schemas():
+            self.kind_of(name)
+
+    def _names(self, definitions: Iterable[str]) -> Mapping[str, str]:
+        """A class name for each; those of the SDK are reached through ``aos``."""
+        own = class_names(name for name in definitions if self._is_own(name))
+        theirs = (name for name in definitions if not self._is_own(name))
+        return {**own, **{name: f"aos.{short_name(name)}" for name in theirs}}
+
+    def _named(self, kind: str) -> dict[str, Node]:
+        found: dict[str, Node] = {}
+        for node in self.nodes:
+            if node.get("$kind") == kind:
+                name = node["name"]
+                if found.setdefault(name, node) != node:
+                    raise BuildFailed(sentence("is defined twice, not alike", where=name))
+        return found
+
+    def _is_own(self, name: str) -> bool:
+        return self.system or not is_system(name)
+
+    def own_schemas(self) -> Iterator[str]:
+        return (name for name in self.schemas if self._is_own(name))
+
+    def own_effects(self) -> Iterator[Node]:
+        return (node for name, node in self.effects.items() if self._is_own(name))
+
+    def resolved(self, name: str) -> str:
+        """The schema that a name stands for where it only refers to another one."""
+        expression = self.schemas[name]["type"]
+        return self.resolved(expression["ref"]) if "ref" in expression else name
+
+    def schema(self, name: str, *, where: str) -> Kind:
+        """The kind of the schema that a definition names. Raises BuildFailed when there is none."""
+        if name not in self.schemas:
+            raise BuildFailed(sentence(f"unknown schema {name}", where=where))
+        return self.kind_of(name)
+
+    def helpers(self) -> Iterator[tuple[str, str]]:
+        """(label, text) of the functions that the generated code calls."""
+        for made in self.classes.values():
+            for member in made.members:
+                yield from member.kind.helpers()
+        for node in self.own_effects():
+            for part in ("params", "receipt"):
+                yield from self.schema(node[part], where=node["name"]).helpers()
+        for node in self.workflows.values():
+            for part in ("state", "event", "key_schema", "annotations"):
+                if part in node:
+                    yield from self.schema(node[part], where=node["name"]).helpers()
+
+    def kind_of(self, schema: str) -> Kind:
+        expression = self.schemas[schema]["type"]
+        name = self.class_names[schema]
+        if _form(expression) not in ("record", "variant"):
+            return self._kind(expression, name, schema)
+        if self._is_own(schema):
+            self._add(name, expression, schema=schema, where=schema)
+        return self._class_kind(name, expression, schema)
+
+    def _kind(self, expression: Expression, path: str, where: str) -> Kind:
+        """``path`` names an inline record or variant; ``where`` is for errors."""
+        form = _form(expression)
+        argument = expression[form]
+        handle = self._handle(expression, form, where)
+        if handle is not None:
+            return handle
+        match form:
+            case "ref":
+                return self.kind_of(argument)
+            case "record" | "variant":
+                self._add(path, expression, schema=None, where=where)
+                return self._class_kind(path, expression, where)
+            case "option":
+                return kinds.option(self._kind(argument, path, where))
+            case "list":
+                return kinds.list_of(self._kind(argument, path, where))
+            case "set":
+                return kinds.set_of(self._kind(argument, path, where))
+            case "map":
+                key = SCALARS[_form(argument["key"])]
+                return kinds.map_of(key, self._kind(argument["value"], path, where))
+            case _:
+                return SCALARS[form]
+
+    def _class_kind(self, name: str, expression: Expression, where: str) -> Kind:
+        if "record" in expression:
+            return kinds.class_kind(name, default=f"new {name}()")
+        inside = expression["variant"]
+        first = next(iter(inside))
+        identifier = arms(inside)[first]
+        if _form(inside[first]) == "unit":
+            return kinds.class_kind(name, default=f"{name}.{identifier}()")
+        kind = self._kind(inside[first], name + pascal(first), f"{where}.{first}")
+        return kinds.class_kind(name, default=f"{name}.{identifier}({kind.default})")
+
+    def _add(self, name: str, expression: Expression, *, schema: str | None, where: str) -> None:
+        self.claims.claim(name, schema or f"the inline type {where}")
+        if name in self.classes:
+            return
+        form = _form(expression)
+        identifiers = (arms if form == "variant" else fields)(expression[form])
+        self.classes[name] = made = Class(
+            name=name,
+            schema=schema,
+            is_variant=form == "variant",
+            members=tuple(
+                Member(
+                    name=member,
+                    identifier=identifiers[member],
+                    kind=self._kind(inside, name + pascal(member), f"{where}.{member}"),
+                    is_unit_arm=form == "variant" and _form(inside) == "unit",
+                )
+                for member, inside in expression[form].items()
+            ),
+        )
+        if made.is_variant:
+            self.claims.claim(f"{name}Tag", f"the tags of {where}")
+
+    def _handle(self, expression: Expression, form: str, where: str) -> Kind | None:
+        comment = expression.get("$comment")
+        found = HANDLE.fullmatch(comment) if isinstance(comment, str) else None
+        if found is None:
+            return None
+        effect = found["effect"]
+        if effect not in self.effects:
+            raise BuildFailed(
+                sentence(
+                    f"the handle is of an unknown effect {effect}",
+                    where=where,
+                    hint="$comment: pending <effect>",
+                )
+            )
+        stem = self.effect_names[effect]
+        argument = expression[form]
+        if not found["set"] and form == "option" and _form(argument) == "text":
+            return kinds.pending(f"{stem}Pending")
+        if found["set"] and form == "map" and _form(argument["value"]) == "text":
+            return kinds.pending_set(f"{stem}PendingSet", SCALARS[_form(argument["key"])])
+        raise BuildFailed(
+            sentence(
+                f"$comment {comment!r} stands beside another type",
+                where=where,
+                expected='{"map": {"key": …, "value": {"text": {}}}}'
+                if found["set"]
+                else '{"option": {"text": {}}}',
+                found=form,
+            )
+        )
+
+
+def _form(expression: Expression) -> str:
+    return next(key for key in expression if key in FORMS)

@@ -1,0 +1,119 @@
+"""Names of AIR -> identifiers of AssemblyScript, each of them once (SA-20 to SA-22)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from aos.authoring.errors import BuildFailed
+from aos.errors import sentence
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+RESERVED: Final = _words(
+    """
+    async await break case catch class const constructor continue debugger default delete do else
+    enum export extends false finally for function if implements import in instanceof interface let
+    new null of override package private protected public readonly return static super switch this
+    throw true try typeof var void while with yield
+    """
+)
+"""What the compiler refuses as the name of a member, a parameter or a constant (each was tried)."""
+
+_OWN: Final = _words("aos readFrom schemaName tag writeTo r w")
+"""What generated classes have themselves, and what stands in their methods."""
+
+GLOBALS: Final = _words(
+    """
+    Array ArrayBuffer Atomics BigInt Boolean DataView Date Error Float32Array Float64Array Function
+    Infinity Int16Array Int32Array Int64Array Int8Array JSON LOG Map Math NaN Number Object Promise
+    RangeError Reflect RegExp Set StaticArray String Symbol TypeError URIError Uint16Array
+    Uint32Array Uint64Array Uint8Array Uint8ClampedArray aos console process
+    """
+)
+
+
+def pascal(text: str) -> str:
+    """``card.charge`` -> ``CardCharge``: what no identifier may hold parts the words."""
+    words = [word for word in re.split(r"[^A-Za-z0-9]+", text) if word]
+    joined = "".join(word[0].upper() + word[1:] for word in words)
+    return f"_{joined}" if not joined or joined[0].isdigit() else joined
+
+
+def short_name(name: str) -> str:
+    """``shop/Placed@1`` -> ``Placed``; of a later version ``PlacedV2``."""
+    local, version = name.split("/", 1)[1].rsplit("@", 1)
+    return pascal(local) + (f"V{version}" if version != "1" else "")
+
+
+def long_name(name: str) -> str:
+    return pascal(name.split("/", 1)[0]) + short_name(name)
+
+
+def class_names(names: Iterable[str]) -> Mapping[str, str]:
+    """A class name for each definition: the short one, unless two would share it."""
+    given = sorted(set(names))
+    uses = Counter(short_name(name) for name in given)
+    return {
+        name: long_name(name)
+        if uses[short_name(name)] > 1 or short_name(name) in GLOBALS
+        else short_name(name)
+        for name in given
+    }
+
+
+def fields(names: Iterable[str]) -> Mapping[str, str]:
+    """An identifier for each field of a record: the field's own name where it is one.
+
+    One that begins with a capital gets a ``_``, since it would hide the class of that name.
+    """
+    return _members(names, lambda name: f"{name}_" if name[:1].isupper() else name)
+
+
+def arms(names: Iterable[str]) -> Mapping[str, str]:
+    """An identifier for each arm of a variant: its tag, and the function that makes it."""
+    return _members(names, lambda name: name)
+
+
+def getters(names: Iterable[str]) -> Mapping[str, str]:
+    """An identifier for the value of each arm: the arm's, with a small first letter."""
+    return _members(names, lambda name: name[:1].lower() + name[1:])
+
+
+def _members(names: Iterable[str], spelled: Callable[[str], str]) -> Mapping[str, str]:
+    """What no identifier may hold becomes ``_``; one more is appended until the name is free."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in sorted(names):
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", spelled(name))
+        if not plain or plain[0].isdigit():
+            plain = f"_{plain}"
+        while plain in taken or plain in RESERVED or plain in _OWN:
+            plain += "_"
+        taken.add(plain)
+        found[name] = plain
+    return found
+
+
+class Claims:
+    """The names of one generated file, and what each of them is for."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, str] = {}
+
+    def claim(self, name: str, purpose: str) -> str:
+        """Raises BuildFailed when the name is another's."""
+        other = self._taken.setdefault(name, purpose)
+        if other != purpose:
+            raise BuildFailed(
+                sentence(
+                    f"two things would be the class {name}: {other} and {purpose}",
+                    hint="rename one; an inline type may be given a schema of its own",
+                )
+            )
+        return name

@@ -1,0 +1,158 @@
+"""Workflows of the model -> text: a base class for each, which the author extends (SA-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aos.authoring.assemblyscript.classes import quoted
+from aos.authoring.assemblyscript.model import HANDLE, Expression, Model, Node
+from aos.authoring.assemblyscript.names import pascal
+from aos.authoring.errors import BuildFailed
+from aos.errors import sentence
+
+LOG = "aos/Log@1"
+"""The annotations of a workflow that logs (SD-30)."""
+
+
+def logs(model: Model) -> bool:
+    return any(node.get("annotations") == LOG for node in model.workflows.values())
+
+
+def workflow_text(model: Model, node: Node) -> str:
+    return "\n".join(_workflow(model, node))
+
+
+def _workflow(model: Model, node: Node) -> Iterator[str]:
+    name = node["name"]
+    made = model.claims.claim(f"{model.workflow_names[name]}Workflow", f"the workflow {name}")
+    state = model.schema(node["state"], where=name)
+    _check_handles(model, node)
+    yield f"/** {name}: extend it, and export an entrypoint that runs it. */"
+    yield f"export abstract class {made} extends aos.Workflow {{"
+    yield f"  state: {state.spelled} = {state.default};"
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], where=name)
+        yield "  /** Of the cell. */"
+        yield f"  key: {key.spelled} = {key.default};"
+    yield ""
+    yield from _handlers(model, node)
+    if "key_schema" in node:
+        yield ""
+        yield "  aosReadKey(r: aos.Reader): void {"
+        yield f"    this.key = {key.reads};"
+        yield "  }"
+    yield from _annotations(model, node)
+    yield ""
+    yield "  aosReadState(r: aos.Reader): void {"
+    yield f"    this.state = {state.reads};"
+    yield "  }"
+    yield ""
+    yield "  aosWriteState(w: aos.Writer): void {"
+    yield f"    {state.write('this.state')}"
+    yield "  }"
+    yield "}"
+
+
+def _check_handles(model: Model, node: Node) -> None:
+    """The kernel would refuse the first step that starts such a handle (K-50)."""
+    emitted = node["effects_emitted"]
+    for effect in sorted(_handled(model, {"ref": node["state"]})):
+        if effect not in emitted:
+            raise BuildFailed(
+                sentence(
+                    f"the state has a handle of {effect}, which the workflow does not ask for",
+                    where=node["name"],
+                    hint="name it in effects_emitted",
+                )
+            )
+
+
+def _handled(model: Model, expression: Expression) -> set[str]:
+    """The effects of the handles in a type. Following refs ends (V-24)."""
+    found = HANDLE.fullmatch(str(expression.get("$comment")))
+    if found is not None:
+        return {found["effect"]}
+    inside: list[Expression] = []
+    for form, argument in expression.items():
+        if form == "ref":
+            inside.append(model.schemas[argument]["type"])
+        elif form in ("record", "variant"):
+            inside += argument.values()
+        elif form == "map":
+            inside.append(argument["value"])
+        elif form in ("option", "list", "set"):
+            inside.append(argument)
+    return set[str]().union(*(_handled(model, each) for each in inside))
+
+
+def _handlers(model: Model, node: Node) -> Iterator[str]:
+    name = node["name"]
+    model.schema(node["event"], where=name)
+    event = model.resolved(node["event"])
+    expression = model.schemas[event]["type"]
+    if "record" in expression:
+        kind = model.kind_of(event)
+        yield f"  abstract onEvent(event: {kind.spelled}): void;"
+        yield ""
+        yield "  aosHandle(r: aos.Reader): void {"
+        yield f"    const event = {kind.reads};"
+        yield "    if (r.done()) this.onEvent(event);"
+        yield "  }"
+        return
+    if "variant" not in expression:
+        raise BuildFailed(
+            sentence(
+                "the event is of another type",
+                where=name,
+                expected="a record, or a variant whose arms are refs",
+                found=next(iter(expression)),
+            )
+        )
+    handlers: dict[str, str] = {}
+    for arm, inside in expression["variant"].items():
+        if "ref" not in inside:
+            raise BuildFailed(
+                sentence(
+                    f"the arm {arm} of the event is no ref",
+                    where=event,
+                    expected='{"ref": name}',
+                    hint="give its type a schema of its own",
+                )
+            )
+        handler = f"on{pascal(arm)}"
+        if handler in handlers.values():
+            raise BuildFailed(sentence(f"two arms would have the handler {handler}", where=event))
+        handlers[arm] = handler
+        kind = model.kind_of(inside["ref"])
+        yield f"  abstract {handler}(event: {kind.spelled}): void;"
+    yield ""
+    yield "  aosHandle(r: aos.Reader): void {"
+    yield "    const tag = r.tag();"
+    yield "    r.value();"
+    for arm, inside in expression["variant"].items():
+        kind = model.kind_of(inside["ref"])
+        yield f"    if (tag == {quoted(arm)}) {{"
+        yield f"      const event: {kind.spelled} = {kind.reads};"
+        yield f"      if (r.done()) this.{handlers[arm]}(event);"
+        yield "      return;"
+        yield "    }"
+    yield '    r.fail("an unknown arm");'
+    yield "  }"
+
+
+def _annotations(model: Model, node: Node) -> Iterator[str]:
+    annotations = node.get("annotations")
+    if annotations is None:
+        return
+    kind = model.schema(annotations, where=node["name"])
+    yield ""
+    if annotations == LOG:
+        yield "  aosLogs(): bool {"
+        yield "    return true;"
+        yield "  }"
+        return
+    yield "  /** Of several in one step the last counts. */"
+    yield f"  annotate(annotation: {kind.spelled}): void {{"
+    yield "    const w = this.aosAnnotation();"
+    yield f"    {kind.write('annotation')}"
+    yield "  }"

@@ -1,0 +1,13 @@
+// Everything that a workflow, and the code that is generated for it, imports from "aos-sdk".
+export { cx, Status } from "./assembly/context";
+export { Effect } from "./assembly/effect";
+export { alloc } from "./assembly/heap";
+export { encodeBytes, encodeInt, encodeNat, encodeText } from "./assembly/keys";
+export { failed, Outcome, OutcomeKind, succeeded } from "./assembly/outcome";
+export { Pending, PendingSet, readPending, Settled } from "./assembly/pending";
+export { Reader } from "./assembly/reader";
+export * from "./assembly/system";
+export { dec128, hash, uuid } from "./assembly/text";
+export { Schema, Some, Unit } from "./assembly/value";
+export { run, Workflow } from "./assembly/workflow";
+export { Writer } from "./assembly/writer";

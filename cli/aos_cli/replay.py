@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
@@ -19,19 +17,17 @@ from aos.errors import BadUsage, Damage
 from aos.host.folder import open_folder
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
-from aos.store.rows import SnapshotRow
-from aos.store.store import Store
 from aos.values.digests import hash_text
+from aos_cli.against import run_against
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import Advance, progress
+from aos_cli.replaying import snapshot_named, until_interrupted
 
 VALUE_CHARACTERS: Final = 2000
 """What is shown of one side of a difference. ``--json`` has all of it."""
 
 ERASURES_SHOWN: Final = 10
-
-END_S: Final = 5.0
 
 
 class Engine(Enum):
@@ -57,10 +53,23 @@ def replay(
             "this record or before it.",
         ),
     ] = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="[NAME=]MODULE",
+            help="A candidate build (.wasm) to run the recorded steps on; NAME says of which of "
+            "several modules.",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     """Execute every step of the journal again and compare each record, byte for byte."""
+    if candidates:
+        if engine is not Engine.NATIVE:
+            raise BadUsage("--engine goes without --against: candidates run as they would live")
+        return run_against(candidates, file=file, start=start, world=world, json=json)
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     target = PULLEY if engine is Engine.PULLEY else None
@@ -87,8 +96,8 @@ def _of_world(world: Path, target: str | None, start: str | None, advance: Advan
     with open_folder(world).open_store(readonly=True) as store:
         head = store.head()
         last = 0 if head is None else head.seq
-        row = None if start is None else _snapshot(store, start)
-        return _until_interrupted(
+        row = None if start is None else snapshot_named(store, start)
+        return until_interrupted(
             lambda tell: replay_store(
                 store, target=target, start=row, on_progress=lambda seq: tell(seq, last)
             ),
@@ -96,44 +105,11 @@ def _of_world(world: Path, target: str | None, start: str | None, advance: Advan
         )
 
 
-def _snapshot(store: Store, start: str) -> SnapshotRow:
-    """The snapshot to begin behind."""
-    if start != "snapshot" and not start.isdecimal():
-        raise BadUsage(f"--from: expected snapshot or a record's number, found {start!r:.40}")
-    row = store.snapshot_before(None if start == "snapshot" else int(start))
-    if row is None:
-        found = "no snapshot" if start == "snapshot" else f"no snapshot up to record {start}"
-        raise BadUsage(f"--from: the world has {found} (make one: aos snapshot)")
-    return row
-
-
 def _of_bundle(file: Path, target: str | None, advance: Advance) -> ReplayReport:
     with open_bundle(file) as bundle:
-        return _until_interrupted(
+        return until_interrupted(
             lambda tell: replay_bundle(bundle, target=target, on_progress=tell), advance
         )
-
-
-def _until_interrupted(run: Callable[[Advance], ReplayReport], advance: Advance) -> ReplayReport:
-    """Replay on the stack that modules need, which is a thread's.
-
-    Ctrl-C ends that thread before it is passed on, so that nothing is closed under it.
-    """
-    is_stopped = threading.Event()
-
-    def on_progress(seq: int, last: int) -> None:
-        if is_stopped.is_set():
-            raise InterruptedError
-        advance(seq, last)
-
-    threads = set(threading.enumerate())
-    try:
-        return run(on_progress)
-    except KeyboardInterrupt:
-        is_stopped.set()
-        for thread in set(threading.enumerate()) - threads:
-            thread.join(END_S)
-        raise
 
 
 def _show(report: ReplayReport) -> None:

@@ -308,7 +308,8 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
     assert reason.text.endswith("): nobody has answered for 13 s")
     digits = a_shop().intent_of("ord-3").intent.hex()[:12]
     assert reason.next == (
-        "drive the world with executor test: aos run --executors MODULE:ATTRIBUTE; "
+        f"drive the world with executor test, with a function for {CHARGE}: "
+        "aos run --executors MODULE:ATTRIBUTE; "
         f"or give it up: aos effects cancel {digits}"
     )
     assert not reason.is_stuck

@@ -205,7 +205,8 @@ def test_what_was_retried_says_which_attempt_it_is() -> None:
 
     assert found["text"].endswith("; attempt 2 of 2")
     assert found["next"] == (
-        "drive the world with executor test: aos run --executors MODULE:ATTRIBUTE; "
+        f"drive the world with executor test, with a function for {paying.effect.name}: "
+        "aos run --executors MODULE:ATTRIBUTE; "
         f"or give it up: aos effects cancel {paying.intent.hex()[:12]}"
     )
     assert of_cell("a", world)["attempt"] == 2

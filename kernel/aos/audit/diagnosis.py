@@ -243,8 +243,8 @@ def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
         )
     if intent.effect.executor != NODE:
         return (
-            f"drive the world with executor {intent.effect.executor}: "
-            "aos run --executors MODULE:ATTRIBUTE"
+            f"drive the world with executor {intent.effect.executor}, with a function for "
+            f"{intent.effect.name}: aos run --executors MODULE:ATTRIBUTE"
         )
     by = "the node answers it while it runs: aos run"
     return f"{by} --allow-http HOST" if intent.effect.name.startswith("sys/http.") else by

@@ -81,11 +81,16 @@ def _from_file(spec: str, path: Path) -> ModuleType:
 
 def _failed(spec: str, error: Exception) -> BadUsage:
     show(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     return BadUsage(
-        f"executors {spec!r}: importing it failed{where}: {type(error).__name__}: {error}"
+        f"executors {spec!r}: importing it failed{_where(error)}: {type(error).__name__}: {error}"
     )
+
+
+def _where(error: Exception) -> str:
+    if isinstance(error, SyntaxError):  # its frames are those of Python's importer
+        return "" if error.filename is None else f" at {error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
 def _attribute(spec: str, module: ModuleType, dotted: str) -> object:

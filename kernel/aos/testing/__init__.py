@@ -1,0 +1,94 @@
+"""For people who test workflows: a world in memory with a clock that they move (spec/testing.md).
+
+    from aos.testing import World
+
+What is named here is imported when it is first used: pytest loads the plugin beside this file in
+every project of an environment, also in those that never ask for a world.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # the names below, for type checkers alone
+    from aos.testing.effects import Effect
+    from aos.testing.plain import like
+    from aos.testing.problems import CellFailed, FaultSeen, InputRefused, WorldProblem
+    from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn, response
+    from aos.testing.transition import (
+        Asked,
+        Transition,
+        answered,
+        canceled,
+        failed,
+        frame,
+        rejected,
+        step,
+        timed_out,
+    )
+    from aos.testing.views import Cell, Emitted
+    from aos.testing.world import Sent, World
+
+_PLACES: Final = {
+    "After": "scripts",
+    "Asked": "transition",
+    "Cell": "views",
+    "CellFailed": "problems",
+    "Effect": "effects",
+    "Emitted": "views",
+    "Fail": "scripts",
+    "FaultSeen": "problems",
+    "InputRefused": "problems",
+    "NEVER": "scripts",
+    "Sent": "world",
+    "Timeout": "scripts",
+    "Transition": "transition",
+    "World": "world",
+    "WorldProblem": "problems",
+    "answered": "transition",
+    "canceled": "transition",
+    "failed": "transition",
+    "frame": "transition",
+    "in_turn": "scripts",
+    "like": "plain",
+    "rejected": "transition",
+    "response": "scripts",
+    "step": "transition",
+    "timed_out": "transition",
+}
+
+__all__ = [
+    "NEVER",
+    "After",
+    "Asked",
+    "Cell",
+    "CellFailed",
+    "Effect",
+    "Emitted",
+    "Fail",
+    "FaultSeen",
+    "InputRefused",
+    "Sent",
+    "Timeout",
+    "Transition",
+    "World",
+    "WorldProblem",
+    "answered",
+    "canceled",
+    "failed",
+    "frame",
+    "in_turn",
+    "like",
+    "rejected",
+    "response",
+    "step",
+    "timed_out",
+]
+
+
+def __getattr__(name: str) -> object:
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{place}"), name)

@@ -1,0 +1,68 @@
+"""What is to happen when the clock has come so far (spec/testing.md, T-13)."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aos.core.cell import OpenIntent
+from aos.values.digests import Hash
+
+
+@dataclass(order=True, slots=True)
+class Due:
+    """In order of time, then of asking."""
+
+    due_ns: int
+    asked: tuple[int, int, int]
+    intent: Hash = field(compare=False)
+    act: Callable[[], None] = field(compare=False)
+
+
+class Agenda:
+    """``drop`` forgets all that was to happen for an intent."""
+
+    def __init__(self) -> None:
+        self._heap: list[Due] = []
+        self._live: dict[Hash, list[Due]] = {}
+        self._count = itertools.count()
+
+    def add(self, due_ns: int, intent: OpenIntent, act: Callable[[], None]) -> None:
+        asked = (intent.seq, intent.index, next(self._count))
+        due = Due(due_ns=due_ns, asked=asked, intent=intent.intent, act=act)
+        heapq.heappush(self._heap, due)
+        self._live.setdefault(intent.intent, []).append(due)
+
+    def drop(self, intent: Hash) -> None:
+        self._live.pop(intent, None)
+
+    def clear(self) -> None:
+        self._heap.clear()
+        self._live.clear()
+
+    def due_of(self, intent: Hash) -> int | None:
+        """When the next thing happens for an intent."""
+        return min((each.due_ns for each in self._live.get(intent, ())), default=None)
+
+    def first(self) -> Due | None:
+        while self._heap:
+            first = self._heap[0]
+            if any(each is first for each in self._live.get(first.intent, ())):
+                return first
+            heapq.heappop(self._heap)
+        return None
+
+    def take(self, now_ns: int) -> Due | None:
+        """The first that is due, taken off; None where nothing is."""
+        first = self.first()
+        if first is None or first.due_ns > now_ns:
+            return None
+        heapq.heappop(self._heap)
+        rest = [each for each in self._live[first.intent] if each is not first]
+        if rest:
+            self._live[first.intent] = rest
+        else:
+            del self._live[first.intent]
+        return first

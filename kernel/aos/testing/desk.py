@@ -1,0 +1,275 @@
+"""The host of a test: the kernel over a store in memory, a clock that stands still, chance from a
+seed (spec/testing.md, T-1, T-4).
+
+Like a real host it seals a frame after each drain and each run, and publishes what was opened only
+then. It keeps every record as it was appended: that is what a test looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aos.audit.manifests import Manifests
+from aos.audit.replay import replay
+from aos.audit.replay_report import ReplayReport
+from aos.audit.roots import recorded_snapshots
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.cell import OpenIntent
+from aos.core.faults import Fault
+from aos.core.frame import NO_FRAME, Head
+from aos.core.inputs import STRICT, GenesisInput, Input, ManifestInput, ReceiptInput
+from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
+from aos.core.records import (
+    CellId,
+    Event,
+    Faulted,
+    KernelReceipt,
+    Manifest,
+    Principal,
+    Receipt,
+    Record,
+    Stamp,
+    Step,
+    from_bytes,
+)
+from aos.core.state import State
+from aos.host.again import Again, left_open
+from aos.host.apply import sign_manifest
+from aos.host.restore import restore
+from aos.manifest.load import Loaded
+from aos.store.memory_store import MemoryStore
+from aos.testing.problems import InputRefused
+from aos.testing.sandboxes import SHARED
+from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, WORLD_KEY
+from aos.values.cbor import encode
+from aos.values.digests import Hash, derive, hash_text
+
+FRAME_RECORDS: Final = 2_000
+"""Records after which a run goes on in another frame."""
+
+
+class _Watched(Kernel):
+    """The kernel, and a look at each record once it is folded."""
+
+    watch: Callable[[Record], None]
+
+    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        super().append(record, blobs)
+        self.watch(record)
+
+
+class Desk:
+    """Where inputs are handed in, and frames come out.
+
+    Attributes:
+        records: All of the journal, sealed or not.
+        notes: What the engine said of faults, by record.
+        failed: Every fault of a cell, with the record that brought it.
+        opened: Every intent that a step opened, in order; ``settled``: the status of its receipt.
+        receipts: Those that settled an intent, as they were given.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: str,
+        now_ns: int,
+        published: Callable[[OpenIntent], None],
+        over: Callable[[Hash], None],
+    ) -> None:
+        """``published`` is called with each intent that executors may run, ``over`` with each that
+        ended."""
+        self.now_ns = now_ns
+        self.store = MemoryStore()
+        self.records: list[Record] = []
+        self.failed: list[tuple[int, CellId, Fault]] = []
+        self.notes: dict[int, str] = {}
+        self.manifests = Manifests()
+        self.opened: dict[Hash, OpenIntent] = {}
+        self.settled: dict[Hash, str] = {}
+        self.receipts: dict[Hash, ReceiptInput] = {}
+        self._seed = encode(seed)
+        self._draws = 0
+        self._published = published
+        self._over = over
+        self._frame = NO_FRAME
+        self._kernel = self._begin()
+
+    def _begin(self) -> _Watched:
+        nonce = self._draw(32)
+        key, operators = bytes(WORLD_KEY.verify_key), _OPERATORS
+        message = GenesisInput.message(nonce, key, operators)
+        given = GenesisInput(
+            nonce=nonce,
+            world_key=key,
+            operators=operators,
+            signature=WORLD_KEY.sign(message).signature,
+        )
+        state, sealed = genesis(given, self.stamp(), self._draw(32))
+        self._keep(sealed)
+        self.records.append(from_bytes(sealed.frame.records[0]))
+        return self._made(restore(self.store, state.world))
+
+    def _made(self, state: State) -> _Watched:
+        kernel = _Watched(state, runner=SHARED, read=self.store.blob)
+        kernel.watch = self._watch
+        return kernel
+
+    @property
+    def state(self) -> State:
+        return self._kernel.state
+
+    def read(self, hash: Hash, /) -> bytes:
+        return self._kernel.read(hash)
+
+    def stamp(self) -> Stamp:
+        return Stamp(self.now_ns, self._draw(64))
+
+    def _draw(self, size: int) -> bytes:
+        self._draws += 1
+        return derive("aos testing chance", self._seed + self._draws.to_bytes(8, "big"), size)
+
+    def admit(
+        self, given: Input, blobs: Mapping[Hash, bytes] | None = None
+    ) -> Admitted | Duplicate:
+        """Raises: InputRefused: A rule says no. Nothing has changed."""
+        if blobs:
+            self.store.put_blobs(blobs)
+        answer = self._answer(given)
+        if isinstance(answer, Refusal):
+            raise InputRefused(answer)
+        if isinstance(given, ReceiptInput) and isinstance(answer, Admitted):
+            self.receipts[given.intent] = given
+        return answer
+
+    def _answer(self, given: Input) -> Answer:
+        if isinstance(given, ReceiptInput):
+            over = self._settled_already(given)
+            if over is not None:
+                return over
+        if isinstance(given, ManifestInput):
+            # A migration runs modules.
+            return SHARED.there(lambda: self._kernel.admit(given, self.stamp()))
+        return self._kernel.admit(given, self.stamp())
+
+    def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
+        """As a host answers a receipt for an intent that is over."""
+        if given.intent in self.state.intents or given.intent in self.state.abandoned:
+            return None
+        self.seal()
+        row = self.store.intent(given.intent)
+        if row is None or row.settled_seq is None:
+            return None
+        if row.receipt_digest == receipt_digest(given):
+            return Duplicate(seq=row.settled_seq)
+        message = (
+            f"intent {hash_text(given.intent)}: record {row.settled_seq} settled it with another "
+            "receipt"
+        )
+        return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
+
+    def apply(self, manifest: Loaded, *, mode: str = STRICT, leaves: tuple[str, ...] = ()) -> None:
+        """Put a manifest in force; one that is in force changes nothing. Raises: InputRefused."""
+        state = self.state
+        if state.manifest is not None and state.manifest == manifest.effective:
+            return
+        given = sign_manifest(
+            manifest.effective,
+            world=state.world,
+            serial=state.serial,
+            operators=state.operators,
+            key=OPERATOR_KEY,
+            mode=mode,
+            leaves=leaves,
+        )
+        self.admit(given, manifest.modules)
+        self.seal()
+
+    def run(self) -> int:
+        """Run cells until none is ready; return how many steps that took. What they opened is
+        published."""
+        if not self._kernel.has_work:
+            self.seal()
+            return 0
+        steps = SHARED.there(self._steps)
+        self.seal()
+        return steps
+
+    def _steps(self) -> int:
+        steps = 0
+        while (record := self._kernel.step()) is not None:
+            steps += isinstance(record, Step | Faulted)
+            if self._kernel.last_engine_text and isinstance(record, Faulted):
+                self.notes[record.seq] = self._kernel.last_engine_text
+            if self._kernel.pending_records >= FRAME_RECORDS:
+                self.seal()
+        return steps
+
+    def seal(self) -> None:
+        """What was admitted is durable from here on, and what was opened is published."""
+        sealed = self._kernel.seal(self._draw(32)) if self._kernel.pending_records else None
+        if sealed is not None:
+            self._keep(sealed)
+            for hash in (*sealed.abandoned, *sealed.canceled):
+                self._over(hash)
+            for intent in sealed.to_publish:
+                self._published(intent)
+
+    def _keep(self, sealed: Sealed) -> None:
+        head = Head.of(sealed.tip).signed(WORLD_KEY)
+        self.store.append([sealed], head, expected=self._frame)
+        self._frame = sealed.frame.hash
+
+    def _watch(self, record: Record) -> None:
+        self.records.append(record)
+        if isinstance(record, Manifest):
+            self.manifests.add(record.seq, self.state.effective)
+        if isinstance(record, Step):
+            for each in record.intents:
+                self.opened[each.intent] = self.state.intents[each.intent]
+        if isinstance(record, Receipt | KernelReceipt):
+            self.settled[record.intent] = record.status
+            self._over(record.intent)
+        for id in _may_fail(record):
+            cell = self.state.cells.get(id)
+            if cell is not None and cell.fault is not None and cell.fault_seq == record.seq:
+                self.failed.append((record.seq, id, cell.fault))
+
+    def restart(self) -> list[Again]:
+        """Forget all but the journal, and come back from that. What executors had to do is theirs
+        to be told again."""
+        self.seal()
+        self._kernel = self._made(restore(self.store, self.state.world))
+        return list(left_open(self.state))
+
+    def replay(self) -> ReplayReport:
+        """Raises: Divergence, Damage: As ``aos.audit.replay``."""
+        self.seal()
+        return SHARED.there(
+            lambda: replay(
+                self.store.frames(),
+                self.store.blob,
+                SHARED,
+                head=self.store.head(),
+                snapshots=dict(recorded_snapshots(self.store.frames())),
+            )
+        )
+
+
+_OPERATORS: Final = (Principal(OPERATOR_NAME, bytes(OPERATOR_KEY.verify_key)),)
+
+
+def _may_fail(record: Record) -> tuple[CellId, ...]:
+    """The cells that a record may have failed."""
+    match record:
+        case Faulted():
+            return (record.cell,)
+        case Receipt() | KernelReceipt() if record.outcome in ("faulted", "overloaded"):
+            return (record.cell,)
+        case Event():
+            return record.overloaded
+        case Step():
+            return tuple(id for event in record.events for id in event.overloaded)
+        case _:
+            return ()

@@ -1,0 +1,211 @@
+"""What carries effects out in a test: the clock, blobs, scripts, the author's functions, or nobody
+(spec/testing.md, T-13, T-20 to T-26)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol
+
+from aos.core.cell import OpenIntent
+from aos.core.inputs import BEGUN, LOST, AttemptInput
+from aos.core.records import slot_bytes
+from aos.host.again import LOST_PROBLEM, Again
+from aos.host.executors.blob import GET, PUT, carry_out
+from aos.host.executors.naming import StoredBlobs
+from aos.manifest.builtins import TIMER
+from aos.testing.agenda import Agenda
+from aos.testing.desk import Desk
+from aos.testing.functions import Again as AnotherAttempt
+from aos.testing.functions import Functions
+from aos.testing.loop import Loop
+from aos.testing.plain import payload_bytes, plain, plain_key
+from aos.testing.problems import InputRefused, WorldProblem
+from aos.testing.receipts import Reply, receipt, reply, stream_frame
+from aos.testing.scripts import NEVER, Fail, resolved
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.api import EffectContext
+from aos.worker.failure import EffectFailed
+
+
+class Taker(Protocol):
+    """Carries out the intents of one effect."""
+
+    def __call__(self, intent: OpenIntent, /) -> None: ...
+
+
+class Dispatch:
+    """Hands intents to whom they are for, and what becomes of them back to the desk.
+
+    ``waiting`` are those that nobody has taken: a test answers them by hand.
+    """
+
+    desk: Desk
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        self._agenda = Agenda()
+        self._waiting: dict[Hash, OpenIntent] = {}
+        self._takers: dict[str, Taker] = {TIMER: self._set_timer, PUT: self._blob, GET: self._blob}
+
+    # What the desk tells
+
+    def published(self, intent: OpenIntent) -> None:
+        self._waiting[intent.intent] = intent
+
+    def over(self, intent: Hash) -> None:
+        self._waiting.pop(intent, None)
+        self._agenda.drop(intent)
+
+    # What a world asks for
+
+    def script(self, effect: str, script: object) -> None:
+        self._takers[effect] = partial(self._scripted, script)
+
+    def use(self, functions: Functions) -> None:
+        for name in functions.effects:
+            self._takers[name] = partial(self._call, functions)
+
+    def serve(self) -> bool:
+        """Hand over what waits, or else let the first thing happen that is due; whether there was
+        anything."""
+        taken = [each for each in self._waiting.values() if each.effect.name in self._takers]
+        for intent in taken:
+            # An answer to one may have ended another.
+            if self._waiting.pop(intent.intent, None) is not None and self._is_open(intent):
+                self._take(intent)
+        if taken:
+            return True
+        due = self._agenda.take(self.desk.now_ns)
+        if due is not None:
+            due.act()
+        return due is not None
+
+    def next_due(self) -> int | None:
+        first = self._agenda.first()
+        return None if first is None else first.due_ns
+
+    def due_of(self, intent: Hash) -> int | None:
+        return self._agenda.due_of(intent)
+
+    def restarted(self, left: list[Again]) -> None:
+        """What the journal left open is published again; what may run only once is lost."""
+        self._agenda.clear()
+        self._waiting.clear()
+        for each in left:
+            if each.is_lost:
+                self._attempt(each.intent, each.attempt, LOST, LOST_PROBLEM)
+            else:
+                self.published(each.intent)
+
+    def settle(self, intent: OpenIntent, given: Reply, *, wait_ns: int = 0) -> None:
+        """Hand a receipt in, now or when the clock has come so far.
+
+        Raises:
+            InputRefused: It is handed in now, and the kernel refuses it.
+        """
+        if wait_ns:
+            due_ns = self.desk.now_ns + wait_ns
+            self._agenda.add(due_ns, intent, partial(self.settle, intent, given))
+        else:
+            self.desk.admit(receipt(self.desk, intent, given), given.blobs)
+
+    def tell(self, intent: OpenIntent, kind: str, payload: object, blob: bytes | None) -> None:
+        """Hand a stream frame in. Raises: InputRefused."""
+        data = payload_bytes(payload)
+        frame = stream_frame(self.desk, intent, kind, data, blob)
+        self.desk.admit(frame, {} if blob is None else {content_hash(blob): blob})
+
+    def begin(self, intent: OpenIntent) -> None:
+        """Journal that the next attempt begins. Raises: InputRefused."""
+        last = self.desk.state.attempt(intent)
+        self._attempt(intent, last + 1, BEGUN, None)
+
+    def params(self, intent: OpenIntent) -> Any:
+        return plain(intent.params, self.desk.read)
+
+    def close(self) -> None:
+        self.loop.close()
+
+    # How it is done
+
+    def _is_open(self, intent: OpenIntent) -> bool:
+        return intent.intent in self.desk.state.intents
+
+    def _take(self, intent: OpenIntent) -> None:
+        if intent.effect.delivery == "at_most_once":
+            self.begin(intent)
+        self._takers[intent.effect.name](intent)
+
+    def _attempt(self, intent: OpenIntent, attempt: int, phase: str, problem: str | None) -> None:
+        given = AttemptInput(intent=intent.intent, attempt=attempt, phase=phase, problem=problem)
+        self.desk.admit(given)
+
+    def _set_timer(self, intent: OpenIntent) -> None:
+        params = self.params(intent)
+        self._agenda.add(
+            params["deliver_at_ns"], intent, partial(self._fire, intent, params["key"])
+        )
+
+    def _fire(self, intent: OpenIntent, key: str | None) -> None:
+        payload = encode({"delivered_at_ns": self.desk.now_ns, "key": key})
+        self.settle(intent, Reply(status="ok", payload=payload))
+
+    def _blob(self, intent: OpenIntent) -> None:
+        params = slot_bytes(intent.params, self.desk.read)
+        most = self.desk.state.effective.limits.event_bytes
+        self.desk.seal()  # what is put is named in the store, and there alone
+        read = StoredBlobs(self.desk.read, self.desk.store.named)
+        status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=most)
+        self.settle(intent, Reply(status=status, payload=payload, blobs=blobs))
+
+    def _scripted(self, script: object, intent: OpenIntent) -> None:
+        ctx = self._context(intent)
+
+        def ask(function: Callable[..., object], parameters: int) -> object:
+            given = (self.params(intent), ctx)[:parameters]
+            try:
+                value = function(*given)
+                return self.loop.run(value) if isinstance(value, Coroutine) else value
+            except EffectFailed as failed:
+                return Fail(failed.code, failed.message, failed.retryable)
+
+        try:
+            wait_ns, answer = resolved(script, ask)
+        except WorldProblem as problem:
+            raise WorldProblem(f"{intent.effect.name}: {problem}") from problem
+        if answer is not NEVER:
+            given = reply(intent, answer, cost_cents=ctx.cost_cents)
+            self.settle(intent, given, wait_ns=wait_ns)
+
+    def _call(self, functions: Functions, intent: OpenIntent) -> None:
+        ctx = self._context(intent)
+        limits = self.desk.state.effective.limits
+        came = functions.call(intent, self.params(intent), ctx, limits)
+        if isinstance(came, AnotherAttempt):
+            self._attempt(intent, ctx.attempt + 1, BEGUN, came.problem)
+            due_ns = self.desk.now_ns + came.pause_ns
+            self._agenda.add(due_ns, intent, partial(self._call, functions, intent))
+        else:
+            self.settle(intent, came)
+
+    def _context(self, intent: OpenIntent) -> EffectContext:
+        def on_progress(kind: Any, payload: Any, blob: Any) -> None:
+            # As in a worker: what cannot be told is dropped, and the effect goes on.
+            with contextlib.suppress(InputRefused):
+                self.tell(intent, kind, payload, blob)
+
+        return EffectContext(
+            intent=hash_text(intent.intent),
+            effect=intent.effect.name,
+            idempotency_key=intent.idempotency_key,
+            attempt=max(1, self.desk.state.attempt(intent)),
+            workflow=intent.cell[0],
+            key=plain_key(intent.cell[1]),
+            issuer_ref=intent.issuer_ref,
+            world=hash_text(self.desk.state.world),
+            deadline_ns=self.desk.now_ns + intent.effect.timeout_ms * 1_000_000,
+            on_progress=on_progress,
+        )

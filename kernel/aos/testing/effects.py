@@ -1,0 +1,197 @@
+"""An effect that was asked for, as a test sees and answers it (spec/testing.md, T-20 to T-23)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypedDict, Unpack
+
+from aos.audit.record_view import name_cell
+from aos.audit.words import short
+from aos.core.cell import OpenIntent
+from aos.core.inputs import STATUSES
+from aos.errors import BadUsage
+from aos.testing.desk import Desk
+from aos.testing.dispatch import Dispatch
+from aos.testing.plain import matches, plain_key
+from aos.testing.problems import WorldProblem
+from aos.testing.receipts import Reply, receipt, reply
+from aos.testing.scripts import Fail, Timeout
+from aos.testing.times import Span, read_span
+from aos.values.digests import hash_text
+
+OPEN: Final = "open"
+ABANDONED: Final = "abandoned"
+
+
+class Effect:
+    """One intent. Two are equal when they are the same one."""
+
+    def __init__(
+        self,
+        intent: OpenIntent,
+        desk: Desk,
+        dispatch: Dispatch,
+        cancel: Callable[[OpenIntent], None],
+    ) -> None:
+        self._intent = intent
+        self._desk = desk
+        self._dispatch = dispatch
+        self._cancel = cancel
+
+    @property
+    def name(self) -> str:
+        return self._intent.effect.name
+
+    @property
+    def params(self) -> Any:
+        return self._dispatch.params(self._intent)
+
+    @property
+    def workflow(self) -> str:
+        return self._intent.cell[0]
+
+    @property
+    def key(self) -> Any:
+        """The key of the cell that asked; None for an unkeyed workflow."""
+        return plain_key(self._intent.cell[1])
+
+    @property
+    def issuer_ref(self) -> str | None:
+        return self._intent.issuer_ref
+
+    @property
+    def idempotency_key(self) -> str:
+        """What executors see: the same for every attempt."""
+        return self._intent.idempotency_key
+
+    @property
+    def requested_key(self) -> str | bytes | None:
+        """The idempotency key that the workflow wrote."""
+        return self._intent.key
+
+    @property
+    def intent(self) -> str:
+        return hash_text(self._intent.intent)
+
+    @property
+    def is_open(self) -> bool:
+        return self._intent.intent in self._desk.state.intents
+
+    @property
+    def status(self) -> str:
+        """``open``, then that of its receipt; ``abandoned`` where nobody waits any more."""
+        if self.is_open:
+            return OPEN
+        return self._desk.settled.get(self._intent.intent, ABANDONED)
+
+    @property
+    def due_ns(self) -> int | None:
+        """When its timer fires or its delayed answer comes; None without either."""
+        return self._dispatch.due_of(self._intent.intent)
+
+    def answer(
+        self, value: object = None, *, after: Span = 0, cost_cents: int | None = None
+    ) -> None:
+        """Settle it as ``ok``.
+
+        Raises:
+            BadUsage: The value does not fit the receipt schema. Nothing has changed.
+            InputRefused: The kernel refuses it.
+        """
+        self._settle(reply(self._intent, value, cost_cents=cost_cents), after)
+
+    def fail(
+        self, code: str, message: str = "", *, retryable: bool = False, after: Span = 0
+    ) -> None:
+        """Settle it as ``error``. Raises as ``answer``."""
+        self._settle(reply(self._intent, Fail(code, message, retryable)), after)
+
+    def timeout(self, message: str = "", *, after: Span = 0) -> None:
+        """Settle it as ``timeout``. Raises as ``answer``."""
+        self._settle(reply(self._intent, Timeout(message)), after)
+
+    def cancel(self) -> None:
+        """End it by the operator's command; ``run`` delivers ``canceled``. Raises: InputRefused."""
+        self._cancel(self._intent)
+
+    def answer_badly(self, data: bytes = b"\xff", *, status: str = "ok") -> None:
+        """Settle it with bytes that are no receipt, which the kernel takes (K-54)."""
+        if status not in STATUSES:
+            raise BadUsage(f"status: expected one of {', '.join(STATUSES)}, found {status!r}")
+        self._settle(Reply(status=status, payload=data), 0)
+
+    def frame(self, kind: str, payload: object = None, *, blob: bytes | None = None) -> None:
+        """Tell how far it is. Raises: InputRefused: Nobody takes it, or as ``answer``."""
+        self._dispatch.tell(self._intent, kind, payload, blob)
+
+    def begin(self) -> None:
+        """Journal that the next attempt begins. Raises: InputRefused."""
+        self._dispatch.begin(self._intent)
+
+    def duplicate(self) -> int:
+        """Give the receipt that settled it once more; nothing changes. Returns its record.
+
+        Raises:
+            WorldProblem: No receipt of an executor has settled it.
+        """
+        given = self._desk.receipts.get(self._intent.intent)
+        if given is None:
+            raise WorldProblem(
+                f"{self}: no executor has settled it, so there is no receipt to give again"
+            )
+        return self._desk.admit(given).seq
+
+    def forge(self, value: object = None) -> None:
+        """Give a receipt that a stranger signed in the executor's name. Raises: InputRefused."""
+        given = reply(self._intent, value)
+        self._desk.admit(receipt(self._desk, self._intent, given, forged=True))
+
+    def _settle(self, given: Reply, after: Span) -> None:
+        self._dispatch.settle(self._intent, given, wait_ns=read_span(after))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Effect) and other.intent == self.intent
+
+    def __hash__(self) -> int:
+        return hash(self._intent.intent)
+
+    def __repr__(self) -> str:
+        ref = f" ({self.issuer_ref})" if self.issuer_ref else ""
+        of = name_cell(self.workflow, self.key)
+        return f"<{self.name} {short(self._shown())} for {of}{ref}, {self.status}>"
+
+    def _shown(self) -> object:
+        schema = self._intent.effect.params
+        return schema.to_json(self.params)
+
+
+class Which(TypedDict, total=False):
+    """What tells effects apart. ``key`` is that of the asking cell, None for an unkeyed one; it and
+    ``params`` are patterns, as for ``like``."""
+
+    workflow: str
+    key: object
+    issuer_ref: str
+    params: object
+
+
+def chosen(found: Iterable[Effect], **which: Unpack[Which]) -> list[Effect]:
+    """Those that fit all of what is given."""
+    return [
+        each
+        for each in found
+        if all(matches(pattern, getattr(each, name)) for name, pattern in which.items())
+    ]
+
+
+def only(found: list[Effect], name: str, open_ones: list[Effect]) -> Effect:
+    """Raises: WorldProblem: There is not exactly one."""
+    if len(found) == 1:
+        return found[0]
+    listed = "".join(f"\n  {each}" for each in (found or open_ones)) or "\n  nothing"
+    if not found:
+        raise WorldProblem(f"no open effect is {name} as asked for; open are:{listed}")
+    raise WorldProblem(
+        f"{len(found)} open effects are {name} as asked for (say which by key=, issuer_ref= or "
+        f"params=):{listed}"
+    )

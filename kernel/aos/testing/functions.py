@@ -1,0 +1,112 @@
+"""The author's own ``@effect`` functions, run in the process of the test (spec/testing.md, T-25).
+
+What a worker process does around a function is done here too: attempts, backoff on the test's
+clock, what an exception becomes, whether a result fits. Timeouts are not measured.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from aos.core.cell import OpenIntent
+from aos.errors import BadUsage
+from aos.manifest.limits import WorldLimits
+from aos.testing.loop import Loop
+from aos.testing.receipts import Reply
+from aos.worker.api import EffectContext, EffectFunction, Executors
+from aos.worker.failure import EXCEPTION, Failure, failure_of
+from aos.worker.load import load
+from aos.worker.policy import policy_of
+from aos.worker.results import cost_problem, payload_of
+
+Given: TypeAlias = Executors | EffectFunction[Any] | str
+
+_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """The attempt failed and there is another one, after a pause."""
+
+    pause_ns: int
+    problem: str
+
+
+class Functions:
+    """The functions of one Executors. ``setup`` is entered before the first call."""
+
+    def __init__(self, executors: Executors, loop: Loop) -> None:
+        self.effects = executors.effects
+        self._setup = executors.setup
+        self._loop = loop
+        self._resource: Any = None
+        self._is_set_up = executors.setup is None
+
+    def call(
+        self, intent: OpenIntent, params: object, ctx: EffectContext, limits: WorldLimits
+    ) -> Reply | Again:
+        """Run one attempt."""
+        function = self.effects[intent.effect.name]
+        if not self._is_set_up and self._setup is not None:
+            self._resource = self._loop.enter(self._setup)
+            self._is_set_up = True
+        ctx.resource = self._resource
+        try:
+            value = self._called(function, params, ctx)
+        except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
+            failure = failure_of(problem)
+            if failure.code == EXCEPTION:
+                print(f"{function.name} raised:", file=sys.stderr)  # noqa: T201  # as a worker does
+                traceback.print_exception(problem)
+            return self._failed(intent, function, ctx, failure)
+        payload = cost_problem(ctx.cost_cents) or payload_of(
+            value, intent.effect.receipt, bytes_max=limits.event_bytes
+        )
+        if isinstance(payload, Failure):
+            return Reply(status="error", payload=payload.payload())
+        return Reply(status="ok", payload=payload, cost_cents=ctx.cost_cents)
+
+    def _called(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> object:
+        value: object = function(params, ctx)
+        if function.is_async:
+            return self._loop.run(cast("Coroutine[Any, Any, object]", value))
+        return value
+
+    def _failed(
+        self,
+        intent: OpenIntent,
+        function: EffectFunction[Any],
+        ctx: EffectContext,
+        failure: Failure,
+    ) -> Reply | Again:
+        policy = policy_of(intent.effect, function)
+        is_once = intent.effect.delivery == "at_most_once"
+        if failure.retryable and ctx.attempt < policy.attempts and not is_once:
+            pause_ns = int(policy.pause_s(ctx.attempt) * 1000) * _MS
+            return Again(pause_ns=pause_ns, problem=f"{failure.code}: {failure.message}")
+        cost = None if cost_problem(ctx.cost_cents) else ctx.cost_cents
+        return Reply(status="error", payload=failure.payload(), cost_cents=cost)
+
+
+def read(given: Given | Iterable[Given]) -> list[Executors]:
+    """What ``use`` was given, as Executors.
+
+    Raises:
+        BadUsage: Something of it is none.
+    """
+    if isinstance(given, str):
+        return [load(given)]
+    if isinstance(given, Executors):
+        return [given]
+    if isinstance(given, EffectFunction):
+        return [Executors("test", [given])]
+    if isinstance(given, Iterable):
+        return [each for one in given for each in read(one)]
+    raise BadUsage(
+        "executors: expected an Executors, a function made by @effect, or FILE.py:ATTR, "
+        f"found {given!r:.80}"
+    )

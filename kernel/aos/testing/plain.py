@@ -1,0 +1,191 @@
+"""What a test writes for a value -> canonical bytes; and back, as plain values (T-5, T-6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from aos.core.ports import BlobReader
+from aos.core.records import Slot, slot_bytes
+from aos.errors import BadUsage, sentence
+from aos.values.cbor import decode_record, encode
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema
+from aos.worker.results import to_value
+
+DIFFERENCES_MAX: Final = 16
+
+
+def canonical(schema: Schema, given: object, *, what: str) -> bytes:
+    """The canonical bytes of a plain value, or of authoring JSON. ``what`` is named in errors.
+
+    Raises:
+        BadUsage: It is no value of this schema in either form.
+    """
+    try:
+        return schema.encode(schema.normalise(to_value(given)))
+    except ValueProblem as problem:
+        found = _authored(schema, given)
+        if isinstance(found, bytes):
+            return found
+        # Of two reasons, the one that came further into the value is the one that helps.
+        worse = found if found.path.count(".") > problem.path.count(".") else problem
+        raise BadUsage(
+            sentence(
+                f"this is no {schema.name}: {worse}", where=what, hint=f"given: {_shown(given)}"
+            )
+        ) from problem
+
+
+def _authored(schema: Schema, given: object) -> bytes | ValueProblem:
+    try:
+        return schema.encode(schema.from_json_object(_listed(given)))
+    except ValueProblem as problem:
+        return problem
+
+
+def _listed(given: object) -> object:
+    """Tuples and sets as the lists that JSON has."""
+    if isinstance(given, Mapping):
+        return {key: _listed(value) for key, value in given.items()}
+    if isinstance(given, list | tuple | set | frozenset):
+        return [_listed(each) for each in given]
+    return given
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def plain(value: Slot, read: BlobReader) -> Any:
+    """A value of the journal as a plain value. What is canonical is in normal form already; what is
+    not, as an ``agentos`` module may write its state, is bytes."""
+    data = slot_bytes(value, read)
+    try:
+        return decode_record(data)
+    except ValueProblem:
+        return data
+
+
+def plain_key(key: bytes) -> Any:
+    return decode_record(key) if key else None
+
+
+def payload_bytes(given: object) -> bytes:
+    """A stream frame's payload: bytes as they are, any other value in canonical CBOR.
+
+    Raises:
+        BadUsage: It has no place in CBOR.
+    """
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
+    try:
+        return encode(to_value(given))
+    except ValueProblem as problem:
+        raise BadUsage(sentence(f"this is no plain value: {problem}", where="frame")) from problem
+
+
+class like:  # noqa: N801  # it reads as a word of the assertion: state == like({...})
+    """Equal to every value that it describes (T-6)."""
+
+    def __init__(self, pattern: object) -> None:
+        self.pattern = pattern
+
+    def __eq__(self, other: object) -> bool:
+        return matches(self.pattern, other)
+
+    __hash__ = None  # type: ignore[assignment]  # what equals many values has no hash
+
+    def __repr__(self) -> str:
+        return f"like({self.pattern!r})"
+
+
+def matches(pattern: object, value: object) -> bool:
+    """Whether ``pattern`` describes ``value``: of dicts only the keys that it names count."""
+    return next(mismatches(pattern, value), None) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A place where a value is not as a pattern says, and what was there."""
+
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {self.expected}, found {self.found}"
+
+
+def mismatches(
+    pattern: object, value: object, path: str = "$", *, exactly: bool = False
+) -> Iterator[Mismatch]:
+    """Where ``value`` is not as ``pattern`` says. ``exactly``: tables have the same keys."""
+    if isinstance(pattern, like):
+        yield from mismatches(pattern.pattern, value, path)
+    elif isinstance(value, dict) and "$tag" in value and not _is_tagged(pattern):
+        yield from _arm(pattern, value, path, exactly=exactly)
+    elif isinstance(pattern, Mapping) and isinstance(value, Mapping):
+        for key, part in pattern.items():
+            if key not in value:
+                yield Mismatch(f"{path}.{key}", shown(part), "no such key")
+            else:
+                yield from mismatches(part, value[key], f"{path}.{key}", exactly=exactly)
+        for key in sorted(map(str, value.keys() - pattern.keys())) if exactly else ():
+            yield Mismatch(f"{path}.{key}", "no such key", shown(value[key]))
+    elif isinstance(pattern, list | tuple) and isinstance(value, list | tuple):
+        if len(pattern) != len(value):
+            yield Mismatch(path, f"{len(pattern)} items", f"{len(value)}: {shown(value)}")
+            return
+        for index, (part, each) in enumerate(zip(pattern, value, strict=True)):
+            yield from mismatches(part, each, f"{path}[{index}]", exactly=exactly)
+    # True == 1 for Python; for a value it is not.
+    elif pattern != value or isinstance(pattern, bool) != isinstance(value, bool):
+        yield Mismatch(path, shown(pattern), shown(value))
+
+
+def holds_like(value: object) -> bool:
+    """Whether it is compared by ``like``, itself or something in its lists and dicts."""
+    if isinstance(value, Mapping):
+        return any(map(holds_like, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(holds_like, value))
+    return isinstance(value, like)
+
+
+def differences(pattern: object, value: object) -> list[Mismatch]:
+    """Where ``pattern == value`` fails, with at most ``DIFFERENCES_MAX`` places."""
+    return list(islice(mismatches(pattern, value, exactly=True), DIFFERENCES_MAX))
+
+
+def _is_tagged(pattern: object) -> bool:
+    return isinstance(pattern, Mapping) and any(key in pattern for key in ("$tag", "$value"))
+
+
+def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) -> Iterator[Mismatch]:
+    """A variant against a short form: ``"Arm"`` or ``{"Arm": pattern}``."""
+    tag = value["$tag"]
+    if isinstance(pattern, str):
+        if pattern != tag:
+            yield Mismatch(path, shown(pattern), shown(tag))
+    elif isinstance(pattern, Mapping) and len(pattern) == 1:
+        ((arm, inner),) = pattern.items()
+        if arm == tag:
+            yield from mismatches(inner, value.get("$value"), f"{path}.{arm}", exactly=exactly)
+        else:
+            yield Mismatch(path, f"arm {arm}", f"arm {tag}")
+    elif not (isinstance(pattern, Mapping) and not pattern):
+        yield Mismatch(path, shown(pattern), shown(value))
+
+
+def shown(value: object) -> str:
+    """A value as one bounded line."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = repr(value)
+    return text if len(text) <= 400 else f"{text[:400]}…"

@@ -1,0 +1,272 @@
+"""A scenario -> what became of it (spec/testing.md, T-61 to T-66)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import AosError
+from aos.testing.effects import Effect, only
+from aos.testing.expectations import Differs, Expectations
+from aos.testing.plain import Mismatch, matches
+from aos.testing.problems import InputRefused, WorldProblem
+from aos.testing.scenario import Scenario, Step
+from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn
+from aos.testing.times import START
+from aos.testing.words import WORDS
+from aos.testing.world import World
+
+PLACES_MAX: Final = 16
+PROJECT: Final = "aos.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """The first step that was not as it says; ``step`` is None where the world could not be made,
+    or was not replayed. ``places`` are what differs."""
+
+    step: Step | None
+    message: str
+    places: tuple[Mismatch, ...] = ()
+    expected: object = None
+    found: object = None
+    trace: str = ""
+
+    def to_document(self) -> dict[str, object]:
+        return {
+            "step": None if self.step is None else self.step.number,
+            "line": None if self.step is None else self.step.line,
+            "word": None if self.step is None else self.step.word,
+            "message": self.message,
+            "places": [
+                {"path": each.path, "expected": each.expected, "found": each.found}
+                for each in self.places
+            ],
+            "expected": self.expected,
+            "found": self.found,
+            "trace": self.trace,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """``records`` are those of its world's journal."""
+
+    scenario: Scenario
+    failure: Failure | None
+    records: int
+    seconds: float
+
+    @property
+    def where(self) -> str:
+        """``FILE:LINE`` of the step that failed."""
+        step = None if self.failure is None else self.failure.step
+        line = "" if step is None or step.line is None else f":{step.line}"
+        return f"{self.scenario.path}{line}"
+
+    def to_document(self) -> dict[str, object]:
+        return {
+            "path": str(self.scenario.path),
+            "about": self.scenario.about,
+            "ok": self.failure is None,
+            "steps": len(self.scenario.steps),
+            "records": self.records,
+            "seconds": round(self.seconds, 6),
+            "failure": None if self.failure is None else self.failure.to_document(),
+        }
+
+
+def play(scenario: Scenario) -> Played:
+    """Play all steps, or up to the first that is not as it says. Nothing escapes that a scenario
+    can bring about."""
+    began = time.perf_counter()
+    try:
+        world = _made(scenario)
+    except AosError as problem:
+        failure = Failure(step=None, message=str(problem))
+        return Played(
+            scenario=scenario, failure=failure, records=0, seconds=time.perf_counter() - began
+        )
+    player = _Player(world, scenario.path.parent)
+    found = player.play(scenario)
+    return Played(
+        scenario=scenario,
+        failure=found,
+        records=world.records,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def project_of(path: Path) -> Path | None:
+    """The nearest folder at or above ``path`` that is a project."""
+    path = path.resolve()
+    return next((each for each in (path, *path.parents) if (each / PROJECT).is_file()), None)
+
+
+def _made(scenario: Scenario) -> World:
+    folder = scenario.path.parent
+    home = project_of(folder) or folder
+    manifest = home if scenario.manifest is None else _found(scenario.manifest, folder, home)
+    return World(
+        manifest,
+        now=START if scenario.now is None else scenario.now,
+        seed="aos" if scenario.seed is None else scenario.seed,
+        executors=[_executors(each, folder, home) for each in scenario.executors],
+        replay=scenario.replay,
+    )
+
+
+def _found(name: str, *folders: Path) -> Path:
+    """A path as it is from the first folder that has it."""
+    return next((each / name for each in folders if (each / name).exists()), folders[0] / name)
+
+
+def _executors(spec: str, folder: Path, home: Path) -> str:
+    file, colon, attribute = spec.rpartition(":")
+    if not file.endswith(".py"):
+        return spec
+    return f"{_found(file, folder, home)}{colon}{attribute}"
+
+
+class _Player:
+    def __init__(self, world: World, folder: Path) -> None:
+        self._world = world
+        self._folder = folder
+        self._expectations = Expectations(world)
+        self._words: dict[str, Callable[[Step], object]] = {
+            "send": self._send,
+            "run": lambda step: world.run(may_fail=_may_fail(step)),
+            "advance": lambda step: world.advance(step.value, may_fail=_may_fail(step)),
+            "advance_to": lambda step: world.advance_to(step.value, may_fail=_may_fail(step)),
+            "finish": lambda step: world.finish(step.value, may_fail=_may_fail(step)),
+            "answer": self._answer,
+            "fail": self._fail,
+            "timeout": lambda step: self._open(step).timeout(
+                step.fields.get("message", ""), after=step.fields.get("after", 0)
+            ),
+            "cancel": lambda step: self._open(step).cancel(),
+            "begin": lambda step: self._open(step).begin(),
+            "misfit": lambda step: self._open(step).answer_badly(),
+            "forge": lambda step: self._open(step).forge(step.fields.get("value")),
+            "duplicate": lambda step: self._settled(step).duplicate(),
+            "frame": lambda step: self._open(step).frame(
+                step.fields["kind"], step.fields.get("payload")
+            ),
+            "on": self._on,
+            "retry": lambda step: world.retry(step.value, step.fields.get("key")),
+            "skip": lambda step: world.skip(step.value, step.fields.get("key")),
+            "restart": lambda _: world.restart(),
+            "apply": self._apply,
+            "expect": self._expectations.check,
+        }
+
+    def play(self, scenario: Scenario) -> Failure | None:
+        failure = self._steps(scenario.steps)
+        try:
+            if failure is None:
+                self._world.close()
+        except AosError as problem:
+            failure = Failure(step=None, message=str(problem), trace=self._world.trace())
+        finally:
+            self._world.abandon()
+        return failure
+
+    def _steps(self, steps: Iterable[Step]) -> Failure | None:
+        for step in steps:
+            try:
+                self._do(step)
+            except Differs as differs:
+                return Failure(
+                    step=step,
+                    message=str(differs),
+                    places=differs.places,
+                    expected=differs.expected,
+                    found=differs.found,
+                    trace=self._world.trace(),
+                )
+            except AosError as problem:
+                return Failure(step=step, message=str(problem), trace=self._world.trace())
+        return None
+
+    def _do(self, step: Step) -> None:
+        rule = step.fields.get("refused")
+        try:
+            self._words[step.word](step)
+        except InputRefused as refused:
+            if rule is None:
+                raise
+            if rule != refused.rule:
+                raise Differs([Mismatch("refused", rule, f"{refused}")]) from refused
+        else:
+            if rule is not None:
+                raise Differs([Mismatch("refused", rule, "it was taken")])
+        if WORDS[step.word].runs and not step.fields.get("hold", False):
+            self._world.run(may_fail=_may_fail(step))
+
+    # Giving it something
+
+    def _send(self, step: Step) -> None:
+        self._world.send(step.value, step.fields.get("value", {}), id=step.fields.get("id"))
+
+    def _answer(self, step: Step) -> None:
+        self._open(step).answer(
+            step.fields.get("value"),
+            after=step.fields.get("after", 0),
+            cost_cents=step.fields.get("cost_cents"),
+        )
+
+    def _fail(self, step: Step) -> None:
+        self._open(step).fail(
+            step.fields["code"],
+            step.fields.get("message", ""),
+            retryable=step.fields.get("retryable", False),
+            after=step.fields.get("after", 0),
+        )
+
+    def _on(self, step: Step) -> None:
+        scripts = [_script(each) for each in step.fields["answers"]]
+        self._world.on(step.value, in_turn(*scripts[:-1], then=scripts[-1]))
+
+    def _apply(self, step: Step) -> None:
+        self._world.apply(
+            self._folder / step.value,
+            mode=step.fields.get("mode", "strict"),
+            leave=step.fields.get("leave", ()),
+        )
+
+    def _open(self, step: Step) -> Effect:
+        """The only open effect that the step says."""
+        found = self._which(self._world.effects(step.value), step)
+        return only(found, step.value, [*self._world.effects(), *self._world.timers()])
+
+    def _settled(self, step: Step) -> Effect:
+        found = self._which(self._world.asked(step.value), step)
+        over = [each for each in found if not each.is_open]
+        if not over:
+            raise WorldProblem(f"no {step.value} as asked for is settled")
+        return over[-1]
+
+    def _which(self, found: list[Effect], step: Step) -> list[Effect]:
+        names = ("workflow", "key", "issuer_ref", "params")
+        which = {name: step.fields[name] for name in names if name in step.fields}
+        if "workflow" in which:
+            which["workflow"] = self._world.workflow(which["workflow"])
+        return [each for each in found if matches(which, self._expectations.effect(each))]
+
+
+def _may_fail(step: Step) -> bool:
+    return bool(step.fields.get("may_fail", False))
+
+
+def _script(answer: Mapping[str, Any]) -> object:
+    script: object = answer.get("value")
+    if "fail" in answer:
+        script = Fail(answer["fail"], answer.get("message", ""), answer.get("retryable", False))
+    elif "timeout" in answer:
+        script = Timeout(answer.get("message", ""))
+    elif "never" in answer:
+        script = NEVER
+    return After(answer["after"], script) if "after" in answer else script

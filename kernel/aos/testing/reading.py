@@ -1,0 +1,70 @@
+"""A manifest on disk -> its files, read again only where something of them has changed (T-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from aos.host.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_files
+from aos.manifest.load import Problem
+
+Stamp: TypeAlias = tuple[int, int, int]
+"""Inode, size and time of the last change of a file."""
+
+READINGS_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    files: dict[str, bytes]
+    stamps: dict[str, Stamp]
+    air: frozenset[str]
+
+
+_readings: dict[Path, _Reading] = {}
+
+
+def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
+    """As ``read_manifest_files``. What cannot be read is never remembered.
+
+    Raises:
+        BadUsage: There is nothing at ``path``.
+    """
+    path = path.absolute()
+    before = _readings.get(path)
+    if before is not None and _is_as_before(path, before):
+        return before.files, []
+    files, problems = read_manifest_files(path)
+    # A folder without air/ is walked whole, and may be a project: looked for anew each time.
+    if not problems and (path.is_file() or (path / AIR_FOLDER).is_dir()):
+        stamps = _stamps(path, files)
+        if stamps is not None:
+            if len(_readings) >= READINGS_MAX:
+                _readings.pop(next(iter(_readings)))
+            _readings[path] = _Reading(files=files, stamps=stamps, air=_air(path))
+    return files, problems
+
+
+def _is_as_before(path: Path, before: _Reading) -> bool:
+    return _air(path) == before.air and _stamps(path, before.files) == before.stamps
+
+
+def _air(path: Path) -> frozenset[str]:
+    if path.is_file():
+        return frozenset()
+    return frozenset(map(str, (path / AIR_FOLDER).rglob(f"*{AIR_SUFFIX}")))
+
+
+def _stamps(path: Path, names: Iterable[str]) -> dict[str, Stamp] | None:
+    """None where one of them is not there any more."""
+    root = path.parent if path.is_file() else path
+    found: dict[str, Stamp] = {}
+    for name in names:
+        try:
+            stat = (root / name).stat()
+        except OSError:
+            return None
+        found[name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return found

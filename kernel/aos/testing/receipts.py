@@ -1,0 +1,106 @@
+"""How an effect ends in a test -> the signed input that says so (spec/testing.md, T-22, T-23)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from nacl.signing import SigningKey
+
+from aos.core.cell import OpenIntent
+from aos.core.inputs import ReceiptInput, StreamInput
+from aos.manifest.names import NODE
+from aos.testing.desk import Desk
+from aos.testing.plain import canonical
+from aos.testing.problems import WorldProblem
+from aos.testing.scripts import Fail, Timeout
+from aos.testing.sources import WORLD_KEY, signing_key
+from aos.values.digests import Hash, content_hash
+from aos.worker.failure import Failure
+
+STRANGER = "stranger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """How an effect ends: what becomes a receipt. ``blobs`` are stored with it."""
+
+    status: str
+    payload: bytes
+    cost_cents: int | None = None
+    blobs: Mapping[Hash, bytes] = field(default_factory=dict)
+
+
+def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) -> Reply:
+    """A value, ``Fail`` or ``Timeout`` as a reply.
+
+    Raises:
+        BadUsage: The value does not fit the receipt schema.
+    """
+    match answer:
+        case Fail():
+            failure = Failure(code=answer.code, message=answer.message, retryable=answer.retryable)
+            return Reply(status="error", payload=failure.payload(), cost_cents=cost_cents)
+        case Timeout():
+            failure = Failure(code="timeout", message=answer.message, retryable=True)
+            return Reply(status="timeout", payload=failure.payload(), cost_cents=cost_cents)
+        case _:
+            what = f"the answer to {intent.effect.name}"
+            payload = canonical(intent.effect.receipt, answer, what=what)
+            return Reply(status="ok", payload=payload, cost_cents=cost_cents)
+
+
+def receipt(desk: Desk, intent: OpenIntent, given: Reply, *, forged: bool = False) -> ReceiptInput:
+    """The receipt of who may sign for the effect; ``forged``: of a stranger in that one's name."""
+    name, key = _signer(intent)
+    unsigned = ReceiptInput(
+        intent=intent.intent,
+        effect=intent.effect.name,
+        attempt=max(1, desk.state.attempt(intent)),
+        status=given.status,
+        payload=given.payload,
+        started_ns=min(intent.opened_ns, desk.now_ns),
+        finished_ns=desk.now_ns,
+        cost_cents=given.cost_cents,
+        executor=name,
+        key_id=bytes(key.verify_key),
+        signature=b"",
+    )
+    signer = signing_key(STRANGER) if forged else key
+    signature = signer.sign(unsigned.message(desk.state.world)).signature
+    return replace(unsigned, signature=signature)
+
+
+def stream_frame(
+    desk: Desk, intent: OpenIntent, kind: str, payload: bytes, blob: bytes | None
+) -> StreamInput:
+    """The next frame of an intent's stream."""
+    name, key = _signer(intent)
+    stream = desk.state.streams.get(intent.intent)
+    unsigned = StreamInput(
+        intent=intent.intent,
+        effect=intent.effect.name,
+        attempt=max(1, desk.state.attempt(intent)),
+        frame_seq=0 if stream is None else stream.last + 1,
+        frame_kind=kind,
+        payload=payload,
+        executor=name,
+        key_id=bytes(key.verify_key),
+        signature=b"",
+        payload_ref=None if blob is None else content_hash(blob),
+    )
+    signature = key.sign(unsigned.signed_message(desk.state.world)).signature
+    return replace(unsigned, signature=signature)
+
+
+def _signer(intent: OpenIntent) -> tuple[str, SigningKey]:
+    if intent.executors is None:
+        return NODE, WORLD_KEY
+    for each in intent.executors.values():
+        key = signing_key(each.name)
+        if intent.effect.name in each.effects and each.public_key == bytes(key.verify_key):
+            return each.name, key
+    raise WorldProblem(
+        f"{intent.effect.name}: no executor of the manifest may sign for it with a key of this "
+        "test (a manifest that was loaded elsewhere has other keys: give its path or its nodes)"
+    )

@@ -1,0 +1,83 @@
+"""One sandbox for all worlds of a process, on a thread of its own (spec/testing.md, T-7).
+
+A guest needs a stack that a test's thread does not have (``aos.sandbox.stack``), and a sandbox is
+not for two threads at once. So one thread has both, and compiled modules outlive the world that
+first asked for them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import TypeVar
+
+from aos.core.ports import Call, Ran
+from aos.errors import Damage
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import big_stacks
+from aos.values.digests import Hash, hash_text
+
+T = TypeVar("T")
+
+
+class SharedSandbox:
+    """A runner, for code that ``there`` runs."""
+
+    def __init__(self) -> None:
+        self._process = 0
+        self._lock = threading.Lock()
+        self._modules: dict[Hash, bytes] = {}
+        self._todo: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._sandbox: Sandbox | None = None
+
+    def add(self, modules: Mapping[Hash, bytes]) -> None:
+        self._modules.update(modules)
+
+    def run(self, call: Call) -> Ran:
+        if self._sandbox is None:
+            self._sandbox = Sandbox(self._load)
+        return self._sandbox.run(call)
+
+    def there(self, function: Callable[[], T]) -> T:
+        """Call ``function`` where modules may run, and wait. What it raises is raised here."""
+        self._start()
+        ended: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                ended.set_result(function())
+            except BaseException as problem:  # noqa: BLE001  # carried over to the caller
+                ended.set_exception(problem)
+
+        self._todo.put(do)
+        return ended.result()
+
+    def _start(self) -> None:
+        # A process that was forked has everything of this but the thread.
+        with self._lock:
+            if self._process == os.getpid():
+                return
+            self._process = os.getpid()
+            self._todo = SimpleQueue()
+            self._sandbox = None
+            with big_stacks():
+                threading.Thread(
+                    target=_serve, args=(self._todo,), name="aos-testing", daemon=True
+                ).start()
+
+    def _load(self, hash: Hash) -> bytes:
+        found = self._modules.get(hash)
+        if found is None:
+            raise Damage(f"module {hash_text(hash)}: its bytes were never given to a world")
+        return found
+
+
+def _serve(todo: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        todo.get()()
+
+
+SHARED = SharedSandbox()

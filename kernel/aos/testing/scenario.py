@@ -1,0 +1,258 @@
+"""The bytes of ``NAME.scenario.toml`` -> Scenario, or every problem in them (T-60 to T-63)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import BadUsage, sentence
+from aos.testing import words
+from aos.testing.words import ANSWER, EXPECTED, FILE, ROWS, WORDS, Fields
+
+SUFFIX: Final = ".scenario.toml"
+FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+_HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*step[ \t]*\]\]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """``word`` is what it does, ``value`` what stands behind that, ``fields`` what beside it.
+
+    ``line`` is None in a file that does not write its steps as ``[[step]]``.
+    """
+
+    number: int
+    line: int | None
+    word: str
+    value: Any
+    fields: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        what = f" {self.value}" if self.word == "expect" else ""
+        return f"step {self.number} ({self.word}{what})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """``manifest`` is a path as it is written; None where there is none."""
+
+    path: Path
+    about: str
+    manifest: str | None
+    now: str | None
+    seed: str | None
+    executors: tuple[str, ...]
+    replay: bool
+    steps: tuple[Step, ...]
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Read a file.
+
+    Raises:
+        BadUsage: It is not there, or no scenario; every problem is a line of the text.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadUsage(f"{path}: the file cannot be read: {error.strerror}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise BadUsage(f"{path}: the file is too large: expected at most {FILE_BYTES_MAX} bytes")
+    return parse(data, path)
+
+
+def parse(data: bytes, path: Path) -> Scenario:
+    """Raises: BadUsage: As ``read_scenario``."""
+    try:
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadUsage(f"{path}: this is no TOML: {error}") from error
+    return _Reader(text, path).scenario(document)
+
+
+class _Reader:
+    """One file. Problems are collected, and told at once."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self._path = path
+        self._problems: list[str] = []
+        self._lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
+
+    def scenario(self, document: dict[str, Any]) -> Scenario:
+        self._check(document, FILE, "the file", line=None)
+        given = document.get("step", [])
+        rows = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+        # A header may stand in a text of several lines: then no line is better than a wrong one.
+        if len(self._lines) != len(rows):
+            self._lines = []
+        if not rows and "step" not in document:
+            self._problems.append(f"{self._path}: it has no step (write one: [[step]])")
+        steps = [self._step(number, row) for number, row in enumerate(rows, 1)]
+        if self._problems:
+            raise BadUsage("\n".join(self._problems))
+        document = _plain(document)
+        return Scenario(
+            path=self._path,
+            about=document.get("about", ""),
+            manifest=document.get("manifest"),
+            now=document.get("now"),
+            seed=document.get("seed"),
+            executors=tuple(document.get("executors", ())),
+            replay=document.get("replay", True),
+            steps=tuple(each for each in steps if each is not None),
+        )
+
+    def _step(self, number: int, row: dict[str, Any]) -> Step | None:
+        line = self._lines[number - 1] if self._lines else None
+        # ``timeout`` and ``fail`` are words; the others of a row stand beside one.
+        found = [name for name in row if name in WORDS]
+        if len(found) != 1:
+            expected = "one of " + ", ".join(WORDS)
+            hint = _near(next(iter(row), ""), WORDS)
+            said = ", ".join(found) or None
+            what = "what does it do?"
+            self._say(line, f"step {number}", what, expected=expected, found=said, hint=hint)
+            return None
+        word = found[0]
+        where = f"step {number} ({word})"
+        kind = WORDS[word]
+        fields = {name: value for name, value in row.items() if name != word}
+        if word == "expect":
+            known = EXPECTED.get(str(row[word]))
+            if known is None:
+                expected = "one of " + ", ".join(EXPECTED)
+                hint = _near(str(row[word]), EXPECTED)
+                what = f"{row[word]!r} cannot be expected"
+                self._say(line, where, what, expected=expected, hint=hint)
+                return None
+            kind = known
+            where = f"step {number} (expect {row[word]})"
+            self._rows(row, where, line)
+        self._value(row[word], kind.value, f"{where}: {word}", line)
+        self._check(fields, kind.fields, where, line=line)
+        for name in sorted(kind.required - fields.keys()):
+            self._say(line, where, f"{name} is missing")
+        if word == "on":
+            self._answers(fields.get("answers"), where, line)
+        return Step(
+            number=number, line=line, word=word, value=_plain(row[word]), fields=_plain(fields)
+        )
+
+    def _rows(self, row: dict[str, Any], where: str, line: int | None) -> None:
+        what = str(row["expect"])
+        says = row.keys() & (
+            {"status", "state", "annotation", "is_gone"} if what == "cell" else {"are", "count"}
+        )
+        if not says:
+            expected = "status, state, annotation or is_gone" if what == "cell" else "are or count"
+            self._say(line, where, "nothing is expected", expected=expected)
+        for index, each in enumerate(_list(row.get("are"))):
+            if isinstance(each, dict):
+                self._check(each, ROWS[what], f"{where}: are[{index}]", line=line)
+
+    def _answers(self, given: object, where: str, line: int | None) -> None:
+        for index, each in enumerate(_list(given)):
+            if isinstance(each, dict):
+                here = f"{where}: answers[{index}]"
+                self._check(each, ANSWER, here, line=line)
+                said = [name for name in ("value", "fail", "timeout", "never") if name in each]
+                if len(said) != 1:
+                    expected = "one of value, fail, timeout, never"
+                    found = ", ".join(said) or None
+                    self._say(line, here, "how does it end?", expected=expected, found=found)
+        if not _list(given):
+            self._say(line, where, "answers is empty", expected="at least one answer")
+
+    def _check(self, row: dict[str, Any], known: Fields, where: str, *, line: int | None) -> None:
+        for name, value in row.items():
+            if name not in known:
+                expected = "one of " + ", ".join(known)
+                what, hint = f"{name} is not known", _near(name, known)
+                self._say(line, where, what, expected=expected, hint=hint)
+            else:
+                self._value(value, known[name], f"{where}: {name}", line)
+
+    def _value(self, value: object, kind: str, where: str, line: int | None) -> None:
+        if not _fits(value, kind):
+            self._say(line, where, "this does not fit", expected=kind, found=repr(value))
+            return
+        # Those of a step are told with its own line.
+        for problem in _unfit(value) if kind != words.TABLES else ():
+            self._say(line, where, problem)
+
+    def _say(self, line: int | None, where: str, what: str, **more: str | None) -> None:
+        """``more`` are the parts of ``sentence``."""
+        place = f"{self._path}:{line}" if line is not None else f"{self._path}"
+        self._problems.append(sentence(what, where=f"{place}: {where}", **more))
+
+
+def _fits(value: object, kind: str) -> bool:
+    match kind:
+        case words.TEXT:
+            return isinstance(value, str)
+        case words.TIME:
+            return isinstance(value, str | dt.datetime)
+        case words.BOOL:
+            return isinstance(value, bool)
+        case words.TRUE:
+            return value is True
+        case words.WHOLE:
+            return type(value) is int
+        case words.TABLE:
+            return isinstance(value, dict)
+        case words.TEXTS:
+            return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        case words.TABLES:
+            return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+        case _:
+            return True
+
+
+def _unfit(value: object) -> Iterator[str]:
+    """What of a TOML value has no place in a value of ours."""
+    match value:
+        case float():
+            yield f"no floats: expected an integer, or dec128 as text, found {value!r}"
+        case dt.datetime() if value.tzinfo is None:
+            yield f"a time needs Z or an offset, found {value.isoformat()}"
+        case dt.date() if not isinstance(value, dt.datetime):
+            yield f"expected a time with its date, found {value.isoformat()}"
+        case dt.time():
+            yield f"expected a time with its date, found {value.isoformat()}"
+        case dict():
+            for each in value.values():
+                yield from _unfit(each)
+        case list():
+            for each in value:
+                yield from _unfit(each)
+        case _:
+            pass
+
+
+def _plain(value: Any) -> Any:
+    """TOML's own times as RFC 3339 text."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else []
+
+
+def _near(name: str, known: Mapping[str, object]) -> str | None:
+    found = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {found[0]}?" if found else None

@@ -1,0 +1,131 @@
+"""What a test gives for a manifest -> Loaded (spec/testing.md, T-2, T-3)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from nacl.signing import SigningKey
+
+from aos.errors import BadUsage
+from aos.manifest.keys import key_text
+from aos.manifest.load import Loaded, ManifestProblems, Problem, load
+from aos.manifest.names import NODE
+from aos.sandbox.inspect import check_module
+from aos.testing.reading import read_files
+from aos.testing.sandboxes import SHARED
+from aos.values.cbor import encode
+from aos.values.digests import Hash, derive, digest
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+Node: TypeAlias = Mapping[str, Any]
+Source: TypeAlias = str | os.PathLike[str] | Sequence[Node] | Loaded
+
+LOADED_MAX: Final = 64
+"""Manifests that are remembered, so that the next world of the same bytes is made at once."""
+
+_loaded: OrderedDict[Hash, Loaded] = OrderedDict()
+
+
+def signing_key(name: str) -> SigningKey:
+    """The key of a test for the world (``node``), the operator, or an executor."""
+    return SigningKey(derive("aos testing key", encode(name), 32))
+
+
+def loaded(
+    source: Source, modules: Mapping[str, bytes] | None = None, *, abi: str | None = None
+) -> Loaded:
+    """Load and check a manifest, or take it from an earlier time. ``abi`` is that of the modules
+    that do not say.
+
+    Raises:
+        BadUsage: There is nothing at that path, or ``modules`` names no module of the nodes.
+        ManifestProblems: Every problem of the manifest.
+    """
+    if isinstance(source, Loaded):
+        found = source
+    else:
+        files, problems = _files(source, modules)
+        files = {name: _with_test_keys(name, data) for name, data in files.items()}
+        found = _checked(files, problems, abi)
+    SHARED.add(found.modules)
+    return found
+
+
+def _files(
+    source: str | os.PathLike[str] | Sequence[Node], modules: Mapping[str, bytes] | None
+) -> tuple[dict[str, bytes], list[Problem]]:
+    if isinstance(source, str | os.PathLike):
+        if modules is not None:
+            raise BadUsage(
+                "modules go with a list of nodes: a manifest on disk says where they are"
+            )
+        return read_files(Path(source))
+    return _of_nodes(source, modules or {}), []
+
+
+def _of_nodes(nodes: Sequence[Node], modules: Mapping[str, bytes]) -> dict[str, bytes]:
+    given = [copy.deepcopy(dict(node)) for node in nodes]
+    files: dict[str, bytes] = {}
+    for node in given:
+        name = str(node.get("name"))
+        if node.get("$kind") == "defmodule" and name in modules:
+            path = f"{len(files)}.wasm"
+            node["runtime"]["artifact"]["path"] = path
+            files[f"air/{path}"] = bytes(modules[name])
+    strangers = sorted(set(modules) - {str(node.get("name")) for node in given})
+    if strangers:
+        raise BadUsage(f"modules: no node is called {', '.join(strangers)}")
+    files["air/nodes.air.json"] = json.dumps(given).encode()
+    return files
+
+
+def _checked(files: Mapping[str, bytes], problems: Sequence[Problem], abi: str | None) -> Loaded:
+    parts = (part for item in sorted(files.items()) for part in item)
+    key = digest("aos testing manifest", abi, *parts)
+    found = _loaded.get(key)
+    if found is not None and not problems:
+        _loaded.move_to_end(key)
+        return found
+    try:
+        found = load(files, check=check_module, abi=abi)
+    except ManifestProblems as refused:
+        raise ManifestProblems([*problems, *refused.problems]) from None
+    if problems:
+        raise ManifestProblems(problems)
+    _loaded[key] = found
+    if len(_loaded) > LOADED_MAX:
+        _loaded.popitem(last=False)
+    return found
+
+
+def _with_test_keys(name: str, data: bytes) -> bytes:
+    """An AIR file where the executors of a manifest have keys that this test can sign with."""
+    if not name.endswith(".json") or b'"executors"' not in data:
+        return data
+    try:
+        value: Any = parse_json(data.decode("utf-8"), max_bytes=len(data))
+    except (UnicodeDecodeError, ValueProblem):
+        return data  # ``load`` says what is wrong with it
+    for node in value if isinstance(value, list) else [value]:
+        if isinstance(node, dict) and node.get("$kind") == "manifest":
+            for entry in _entries(node.get("executors")):
+                if isinstance(entry.get("public_key"), str) and isinstance(entry.get("name"), str):
+                    key = signing_key(entry["name"])
+                    entry["public_key"] = key_text(bytes(key.verify_key))
+    return json.dumps(value).encode()
+
+
+def _entries(given: object) -> list[dict[str, Any]]:
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+
+
+WORLD_KEY: Final = signing_key(NODE)
+OPERATOR_NAME: Final = "operator"
+OPERATOR_KEY: Final = signing_key("the operator of a test")

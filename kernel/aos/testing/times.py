@@ -1,0 +1,61 @@
+"""What a test writes for a time or a span -> nanoseconds (spec/testing.md, T-4, T-13)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, TypeAlias
+
+from aos.errors import BadUsage, sentence
+from aos.values.spelling import duration_ns, time_ns
+
+Time: TypeAlias = str | int | datetime
+"""RFC 3339 text, nanoseconds since 1970, or a datetime that knows its zone."""
+
+Span: TypeAlias = str | int | timedelta
+"""Text such as ``1m30s`` or ``30d``, or nanoseconds."""
+
+START: Final = "2024-01-01T00:00:00Z"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def read_time(given: Time) -> int:
+    """Raises: BadUsage: It is no time."""
+    found: int | None = None
+    if isinstance(given, datetime):
+        if given.tzinfo is not None:
+            found = (given - _EPOCH) // _MICROSECOND * 1_000
+    elif isinstance(given, str):
+        found = time_ns(given)
+    elif type(given) is int:
+        found = given
+    if found is None or not 0 <= found < 2**63:
+        raise BadUsage(
+            sentence(
+                "this is no time",
+                expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
+                "with a zone",
+                found=repr(given),
+            )
+        )
+    return found
+
+
+def read_span(given: Span) -> int:
+    """Raises: BadUsage: It is no span of time, or a negative one."""
+    found: int | None = None
+    if isinstance(given, timedelta):
+        found = given // _MICROSECOND * 1_000
+    elif isinstance(given, str):
+        found = duration_ns(given)
+    elif type(given) is int:
+        found = given
+    if found is None or not 0 <= found < 2**63:
+        raise BadUsage(
+            sentence(
+                "this is no span of time",
+                expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
+                found=repr(given),
+            )
+        )
+    return found

@@ -1,0 +1,129 @@
+"""What a test looks at, as plain values (spec/testing.md, T-30 to T-32)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from aos.audit.lookup import find_workflow
+from aos.core.records import CellId, Record, Step
+from aos.errors import BadUsage, sentence
+from aos.testing.desk import Desk
+from aos.testing.plain import canonical, plain, plain_key
+from aos.testing.problems import FaultSeen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One cell as it is now."""
+
+    workflow: str
+    key: Any
+    status: str
+    state: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emitted:
+    """An event that a step emitted: by which cell, and the cells that it reached."""
+
+    schema: str
+    value: Any
+    workflow: str
+    key: Any
+    to: tuple[tuple[str, Any], ...]
+    seq: int
+
+
+def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
+    """Raises: BadUsage: There is no such workflow, or the key is none of it."""
+    name = find_workflow(desk.state, workflow)
+    known = desk.state.effective.workflows.get(name)
+    schema = None if known is None else known.key
+    if schema is None:
+        if key is not None:
+            raise BadUsage(sentence(f"{name} is not keyed: it has one cell", found=repr(key)))
+        return name, b""
+    if key is None:
+        raise BadUsage(f"{name} is keyed: say which cell, by its key")
+    return name, canonical(schema, key, what=f"the key of {name}")
+
+
+def named(ids: tuple[CellId, ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple((workflow, plain_key(key)) for workflow, key in ids)
+
+
+def state_of(desk: Desk, id: CellId) -> Any:
+    cell = desk.state.cells.get(id)
+    return None if cell is None or cell.state is None else plain(cell.state, desk.read)
+
+
+def status_of(desk: Desk, id: CellId) -> str | None:
+    cell = desk.state.cells.get(id)
+    return None if cell is None or cell.is_gone else cell.status
+
+
+def cells(desk: Desk, workflow: str | None) -> list[Cell]:
+    name = None if workflow is None else find_workflow(desk.state, workflow)
+    found = [
+        (id, cell)
+        for id, cell in desk.state.cells.items()
+        if name in (None, id[0]) and not cell.is_gone
+    ]
+    return [
+        Cell(
+            workflow=id[0],
+            key=plain_key(id[1]),
+            status=cell.status,
+            state=None if cell.state is None else plain(cell.state, desk.read),
+        )
+        for id, cell in sorted(found, key=lambda each: each[0])
+    ]
+
+
+def annotated(desk: Desk, id: CellId) -> list[Any]:
+    return [plain(step.ann, desk.read) for step in steps(desk.records, id) if step.ann is not None]
+
+
+def steps(records: list[Record], id: CellId) -> Iterator[Step]:
+    return (each for each in records if isinstance(each, Step) and each.cell == id)
+
+
+def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
+    """Raises: BadUsage: The manifest has no such schema, and none was emitted."""
+    found = [
+        Emitted(
+            schema=event.schema,
+            value=plain(event.value, desk.read),
+            workflow=record.cell[0],
+            key=plain_key(record.cell[1]),
+            to=named(event.to),
+            seq=record.seq,
+        )
+        for record in desk.records
+        if isinstance(record, Step)
+        for event in record.events
+        if schema in (None, event.schema)
+    ]
+    if schema is not None and not found and schema not in desk.state.effective.schemas:
+        raise BadUsage(
+            sentence(f"the manifest has no schema {schema}", hint="see aos inspect manifest")
+        )
+    return found
+
+
+def faults(desk: Desk, workflow: str | None, since: int = 0) -> list[FaultSeen]:
+    """``since``: how many of all to pass over."""
+    name = None if workflow is None else find_workflow(desk.state, workflow)
+    return [
+        FaultSeen(
+            workflow=id[0],
+            key=plain_key(id[1]),
+            kind=fault.kind.value,
+            message=fault.message,
+            seq=seq,
+        )
+        for seq, id, fault in desk.failed[since:]
+        if name in (None, id[0])
+    ]

@@ -1,0 +1,134 @@
+"""The words of a scenario's steps, and what belongs to each (spec/testing.md, T-60 to T-64)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+TEXT: Final = "text"
+TIME: Final = "a time"
+BOOL: Final = "true or false"
+TRUE: Final = "true"
+WHOLE: Final = "a whole number"
+TABLE: Final = "a table"
+LIST: Final = "a list"
+TEXTS: Final = "a list of texts"
+TABLES: Final = "a list of tables"
+ANY: Final = "a value"
+
+Fields = Mapping[str, str]
+
+_WHICH: Final[Fields] = {"workflow": TEXT, "key": ANY, "issuer_ref": TEXT, "params": TABLE}
+_GIVES: Final[Fields] = {"hold": BOOL, "may_fail": BOOL, "refused": TEXT}
+_MOVES: Final[Fields] = {"may_fail": BOOL}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """``value`` is the kind of the word's own value, ``fields`` what may stand beside it.
+
+    ``runs``: the world runs after it.
+    """
+
+    value: str
+    fields: Fields = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    runs: bool = False
+
+
+def _gives(value: str, /, *required: str, **fields: str) -> Word:
+    return Word(value=value, fields={**fields, **_GIVES}, required=frozenset(required), runs=True)
+
+
+def _settles(*required: str, **fields: str) -> Word:
+    return _gives(TEXT, *required, **fields, **_WHICH)
+
+
+WORDS: Final[Mapping[str, Word]] = MappingProxyType(
+    {
+        "send": _gives(TEXT, value=ANY, id=TEXT),
+        "run": Word(value=TRUE, fields=_MOVES),
+        "advance": Word(value=TEXT, fields=_MOVES),
+        "advance_to": Word(value=TIME, fields=_MOVES),
+        "finish": Word(value=TEXT, fields=_MOVES),
+        "answer": _settles(value=ANY, cost_cents=WHOLE, after=TEXT),
+        "fail": _settles("code", code=TEXT, message=TEXT, retryable=BOOL, after=TEXT),
+        "timeout": _settles(message=TEXT, after=TEXT),
+        "cancel": _settles(),
+        "duplicate": _settles(),
+        "begin": _settles(),
+        "forge": _settles(value=ANY),
+        "misfit": _settles(),
+        "frame": _settles("kind", kind=TEXT, payload=ANY),
+        "on": _gives(TEXT, "answers", answers=TABLES),
+        "retry": _gives(TEXT, key=ANY),
+        "skip": _gives(TEXT, key=ANY),
+        "restart": Word(value=TRUE, fields=_GIVES, runs=True),
+        "apply": _gives(TEXT, mode=TEXT, leave=TEXTS),
+        "expect": Word(value=TEXT),
+    }
+)
+
+
+def _rows(**filters: str) -> Word:
+    fields = {"are": TABLES, "count": WHOLE, "exactly": BOOL, **filters}
+    return Word(value=TEXT, fields=fields)
+
+
+EXPECTED: Final[Mapping[str, Word]] = MappingProxyType(
+    {
+        "cell": Word(
+            value=TEXT,
+            fields={
+                "workflow": TEXT,
+                "key": ANY,
+                "status": TEXT,
+                "state": ANY,
+                "annotation": ANY,
+                "is_gone": TRUE,
+                "exactly": BOOL,
+            },
+            required=frozenset({"workflow"}),
+        ),
+        "cells": _rows(workflow=TEXT),
+        "effects": _rows(effect=TEXT),
+        "timers": _rows(),
+        "events": _rows(schema=TEXT),
+        "faults": _rows(workflow=TEXT),
+    }
+)
+"""What may be expected, and what belongs to it."""
+
+ROWS: Final[Mapping[str, Fields]] = MappingProxyType(
+    {
+        "cells": {"workflow": TEXT, "key": ANY, "status": TEXT, "state": ANY},
+        "effects": {"effect": TEXT, **_WHICH},
+        "timers": dict(_WHICH),
+        "events": {"schema": TEXT, "value": ANY, "workflow": TEXT, "key": ANY},
+        "faults": {"workflow": TEXT, "key": ANY, "kind": TEXT, "message": TEXT},
+    }
+)
+"""What an item of ``are`` may say."""
+
+ANSWER: Final[Fields] = {
+    "value": ANY,
+    "fail": TEXT,
+    "message": TEXT,
+    "retryable": BOOL,
+    "timeout": TRUE,
+    "never": TRUE,
+    "after": TEXT,
+}
+"""What an item of ``answers`` may say."""
+
+FILE: Final[Fields] = {
+    "about": TEXT,
+    "manifest": TEXT,
+    "now": TIME,
+    "seed": TEXT,
+    "executors": TEXTS,
+    "replay": BOOL,
+    "step": TABLES,
+}

@@ -1,0 +1,434 @@
+"""A whole world in memory, for tests (spec/testing.md).
+
+world = World("manifests/orders")
+world.send("shop/OrderPlaced@1", {...})
+world.run()
+world.effect("shop/card.charge@1").answer({...})
+world.run()
+assert world.status("shop/order@1", "ord-1") == "completed"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+
+from aos.audit.lookup import find_effect, find_workflow
+from aos.audit.replay_report import ReplayReport
+from aos.audit.words import span_text, time_text
+from aos.core.answers import Admitted, Duplicate
+from aos.core.cell import OpenIntent
+from aos.core.inputs import CANCEL, MODES, RETRY, SKIP, STRICT, ControlInput, EventInput
+from aos.core.records import CellId
+from aos.errors import BadUsage, sentence
+from aos.manifest.builtins import TIMER
+from aos.manifest.effective import Effective
+from aos.testing import views
+from aos.testing.desk import Desk
+from aos.testing.dispatch import Dispatch
+from aos.testing.effects import Effect, Which, chosen, only
+from aos.testing.functions import Functions, Given, read
+from aos.testing.plain import canonical
+from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
+from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
+from aos.testing.times import START, Span, Time, read_span, read_time
+from aos.testing.trace import LAST, trace
+from aos.values.digests import Hash
+
+ROUNDS_MAX: Final = 100_000
+"""Answers and timers of one moment, after which a world is said not to come to rest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """An event is record ``seq`` and reaches the cells ``to``, ``(workflow, key)`` each. With
+    ``is_duplicate`` it was that record before, under the same submission id, and ``to`` is empty.
+    """
+
+    seq: int
+    to: tuple[tuple[str, Any], ...] = ()
+    is_duplicate: bool = False
+
+
+class World:
+    """Not for two threads at once.
+
+    Args:
+        source: A manifest: its path, its nodes, or as it was loaded (T-2).
+        modules: The bytes of the modules of ``source``, where that is nodes.
+        abi: Of the modules that do not say, as ``aos apply --abi`` takes it.
+        now: Where the clock stands.
+        seed: What all chance comes from.
+        executors: As for ``use``.
+        replay: Whether ``close`` replays.
+
+    Raises:
+        BadUsage, ManifestProblems: The manifest is not there, or not right.
+    """
+
+    def __init__(
+        self,
+        source: Source = ".",
+        *,
+        modules: Mapping[str, bytes] | None = None,
+        abi: str | None = None,
+        now: Time = START,
+        seed: str = "aos",
+        executors: Given | Iterable[Given] = (),
+        replay: bool = True,
+    ) -> None:
+        self._dispatch = Dispatch()
+        self._desk = self._dispatch.desk = Desk(
+            seed=seed,
+            now_ns=read_time(now),
+            published=self._dispatch.published,
+            over=self._dispatch.over,
+        )
+        self._replays = replay
+        self._is_closed = False
+        self._told = 0
+        self.apply(source, modules=modules, abi=abi)
+        self.use(executors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if isinstance(problem, Exception):
+            problem.add_note(f"the world's journal:\n{self.trace()}")
+        if kind is not None:
+            self.abandon()
+        self.close()
+
+    # Giving it something
+
+    @property
+    def now_ns(self) -> int:
+        """The clock, in ns since 1970."""
+        return self._desk.now_ns
+
+    @property
+    def manifest(self) -> Effective:
+        """What is in force."""
+        return self._desk.state.effective
+
+    @property
+    def records(self) -> int:
+        """How many the journal has."""
+        return len(self._desk.records)
+
+    def workflow(self, word: str) -> str:
+        """The name of a workflow, of which ``word`` may be a part (A-5). Raises: BadUsage."""
+        return find_workflow(self._desk.state, word)
+
+    def effect_name(self, word: str) -> str:
+        """As ``workflow``, of an effect. Raises: BadUsage."""
+        seen = {each.effect.name for each in self._desk.opened.values()}
+        return find_effect(self._desk.state, word, seen)
+
+    def send(self, schema: str, value: object, *, id: str | None = None) -> Sent:
+        """Admit an event; ``id`` is its submission id.
+
+        Raises:
+            BadUsage: The value does not fit the schema, or there is no such schema.
+            InputRefused: The kernel refuses it.
+        """
+        self._check_open()
+        known = self.manifest.schemas.get(schema)
+        if known is None:
+            raise BadUsage(_unknown_schema(schema, self.manifest))
+        data = canonical(known, value, what=f"send {schema}")
+        answer = self._desk.admit(EventInput(schema=schema, value=data, submission_id=id))
+        match answer:
+            case Duplicate():
+                return Sent(seq=answer.seq, is_duplicate=True)
+            case Admitted():
+                return Sent(seq=answer.seq, to=views.named(answer.to))
+
+    def run(self, *, may_fail: bool = False) -> int:
+        """Run until nothing is left to do at this moment; return how many steps that took.
+
+        Raises:
+            CellFailed: A step faulted, and ``may_fail`` is not set. The run came to its end.
+        """
+        self._check_open()
+        steps = self._quiet()
+        self._tell_faults(may_fail=may_fail)
+        return steps
+
+    def advance(self, by: Span, *, may_fail: bool = False) -> int:
+        """Move the clock forward, by way of every deadline in between. Raises as ``run``."""
+        return self.advance_to(self.now_ns + read_span(by), may_fail=may_fail)
+
+    def advance_to(self, when: Time, *, may_fail: bool = False) -> int:
+        """As ``advance``, up to a time.
+
+        Raises:
+            BadUsage: The clock is past it.
+            CellFailed: As ``run``.
+        """
+        self._check_open()
+        goal = read_time(when)
+        if goal < self.now_ns:
+            raise BadUsage(
+                sentence(
+                    "the clock does not go back",
+                    expected=f"{time_text(self.now_ns)} or later",
+                    found=time_text(goal),
+                )
+            )
+        steps = self._quiet()
+        while (due := self._dispatch.next_due()) is not None and due <= goal:
+            self._desk.now_ns = max(self.now_ns, due)
+            steps += self._quiet()
+        self._desk.now_ns = goal
+        steps += self._quiet()
+        self._tell_faults(may_fail=may_fail)
+        return steps
+
+    def finish(self, within: Span = "365d", *, may_fail: bool = False) -> int:
+        """Advance from deadline to deadline until there is none left. The clock stands at the last.
+
+        Raises:
+            WorldProblem: Something is still due after that span. The clock stands before it.
+            CellFailed: As ``run``.
+        """
+        self._check_open()
+        limit = self.now_ns + read_span(within)
+        steps = self._quiet()
+        while (due := self._dispatch.next_due()) is not None:
+            if due > limit:
+                waiting = "".join(f"\n  {each}" for each in self._open_ones() if each.due_ns)
+                raise WorldProblem(
+                    f"not finished within {span_text(read_span(within))}; still due:{waiting}"
+                )
+            self._desk.now_ns = max(self.now_ns, due)
+            steps += self._quiet()
+        self._tell_faults(may_fail=may_fail)
+        return steps
+
+    def apply(
+        self,
+        source: Source,
+        *,
+        mode: str = STRICT,
+        leave: Iterable[str] = (),
+        modules: Mapping[str, bytes] | None = None,
+        abi: str | None = None,
+    ) -> None:
+        """Put a manifest in force, as ``aos apply`` does; one that is in force changes nothing.
+
+        Raises:
+            BadUsage, ManifestProblems: The manifest is not there, or not right.
+            InputRefused: Something stands in the way, which is in ``blockers``.
+        """
+        self._check_open()
+        if mode not in MODES:
+            raise BadUsage(f"mode: expected one of {', '.join(MODES)}, found {mode!r}")
+        found = loaded(source, modules, abi=abi)
+        self._desk.apply(found, mode=mode, leaves=tuple(sorted(leave)))
+
+    def retry(self, workflow: str, key: object = None) -> None:
+        """Let a failed cell go on with what it failed on; ``run`` runs it. Raises: InputRefused."""
+        self._control(RETRY, cell=views.cell_id(self._desk, workflow, key))
+
+    def skip(self, workflow: str, key: object = None) -> None:
+        """Let a failed cell go on behind what it failed on. Raises: InputRefused."""
+        self._control(SKIP, cell=views.cell_id(self._desk, workflow, key))
+
+    def restart(self) -> None:
+        """Crash, and come back from the journal (T-16)."""
+        self._check_open()
+        self._dispatch.restarted(self._desk.restart())
+
+    # Effects
+
+    def on(self, effect: str, script: object) -> None:
+        """Have an effect answered by a script as soon as it is asked for (T-24).
+
+        Raises:
+            BadUsage: The manifest has no such effect.
+        """
+        self._check_open()
+        self._dispatch.script(self.effect_name(effect), script)
+
+    def use(self, executors: Given | Iterable[Given]) -> None:
+        """Run the author's own effect functions in this process (T-25).
+
+        Raises:
+            BadUsage: There are none by that name.
+        """
+        for each in read(executors):
+            self._dispatch.use(Functions(each, self._dispatch.loop))
+
+    def effects(
+        self,
+        name: str | None = None,
+        **which: Unpack[Which],
+    ) -> list[Effect]:
+        """The open ones that wait for an executor, in the order of asking. Raises: BadUsage."""
+        found = self._open_ones()
+        if name is None:
+            found = [each for each in found if each.name != TIMER]
+        return self._chosen(found, name, which)
+
+    def effect(
+        self,
+        name: str,
+        **which: Unpack[Which],
+    ) -> Effect:
+        """The only open one.
+
+        Raises:
+            WorldProblem: There is not exactly one.
+            BadUsage: The manifest has no such effect.
+        """
+        found = self._chosen(self._open_ones(), name, which)
+        return only(found, name, self._open_ones())
+
+    def asked(
+        self,
+        name: str | None = None,
+        **which: Unpack[Which],
+    ) -> list[Effect]:
+        """All that were ever asked for, in that order. Raises: BadUsage."""
+        return self._chosen(self._all(), name, which)
+
+    def timers(
+        self,
+        **which: Unpack[Which],
+    ) -> list[Effect]:
+        """The open timers."""
+        # A manifest without timers has none open; that is no mistake of the test's.
+        found = [each for each in self._open_ones() if each.name == TIMER]
+        return self._chosen(found, None, which)
+
+    # Looking at it
+
+    def state(self, workflow: str, key: object = None) -> Any:
+        """A cell's state; None where it is not there. Raises: BadUsage."""
+        return views.state_of(self._desk, views.cell_id(self._desk, workflow, key))
+
+    def status(self, workflow: str, key: object = None) -> str | None:
+        """A cell's status; None where it is not there. Raises: BadUsage."""
+        return views.status_of(self._desk, views.cell_id(self._desk, workflow, key))
+
+    def annotations(self, workflow: str, key: object = None) -> list[Any]:
+        """What the steps of a cell annotated, in order. Raises: BadUsage."""
+        return views.annotated(self._desk, views.cell_id(self._desk, workflow, key))
+
+    def cells(self, workflow: str | None = None) -> list[views.Cell]:
+        """By workflow and key. Raises: BadUsage."""
+        return views.cells(self._desk, workflow)
+
+    def events(self, schema: str) -> list[Any]:
+        """The values of all events of this schema that steps emitted. Raises: BadUsage."""
+        return [each.value for each in self.emitted(schema)]
+
+    def emitted(self, schema: str | None = None) -> list[views.Emitted]:
+        """All events that steps emitted, in order. Raises: BadUsage."""
+        return views.emitted(self._desk, schema)
+
+    def faults(self, workflow: str | None = None) -> list[FaultSeen]:
+        """All that ever happened, in order. Raises: BadUsage."""
+        return views.faults(self._desk, workflow)
+
+    def trace(self, last: int = LAST) -> str:
+        """The journal as readable lines; of a long one the last."""
+        return trace(self._desk, last)
+
+    def replay(self) -> ReplayReport:
+        """Execute the whole journal again and compare every record.
+
+        Raises:
+            Divergence: Something differs: what ran is not deterministic.
+        """
+        return self._desk.replay()
+
+    def close(self) -> None:
+        """Replay, unless that is switched off, and end. Raises: Divergence, as ``replay``."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if self._replays:
+                self.replay()
+        finally:
+            self._dispatch.close()
+
+    def abandon(self) -> None:
+        """As ``close``, without a replay."""
+        self._replays = False
+        self.close()
+
+    # How it is done
+
+    def _quiet(self) -> int:
+        """Run and serve until nothing is left to do at this moment."""
+        steps = self._desk.run()
+        for _ in range(ROUNDS_MAX):
+            if not self._dispatch.serve():
+                return steps
+            steps += self._desk.run()
+        raise WorldProblem(
+            f"the world does not come to rest at {time_text(self.now_ns)}: {ROUNDS_MAX:,} answers "
+            "and timers came at this one moment (a timer that is due at once, again and again?)"
+        )
+
+    def _tell_faults(self, *, may_fail: bool) -> None:
+        """Of those that were not told yet, also what an input alone has brought about."""
+        before, self._told = self._told, len(self._desk.failed)
+        if not may_fail and self._told > before:
+            raise CellFailed(views.faults(self._desk, None, before))
+
+    def _open_ones(self) -> list[Effect]:
+        return [self._effect(each) for each in self._desk.state.intents.values()]
+
+    def _all(self) -> list[Effect]:
+        return [self._effect(each) for each in self._desk.opened.values()]
+
+    def _effect(self, intent: OpenIntent) -> Effect:
+        return Effect(intent, self._desk, self._dispatch, self._cancel)
+
+    def _chosen(self, found: list[Effect], name: str | None, which: Which) -> list[Effect]:
+        if name is not None:
+            name = self.effect_name(name)
+            found = [each for each in found if each.name == name]
+        if "workflow" in which:
+            which = {**which, "workflow": self.workflow(which["workflow"])}
+        return chosen(found, **which)
+
+    def _cancel(self, intent: OpenIntent) -> None:
+        self._control(CANCEL, intent=intent.intent)
+
+    def _control(
+        self, action: str, *, cell: CellId | None = None, intent: Hash | None = None
+    ) -> None:
+        self._check_open()
+        state = self._desk.state
+        unsigned = ControlInput(
+            action=action,
+            principal=OPERATOR_NAME,
+            serial=state.controls,
+            signature=b"",
+            cell=cell,
+            intent=intent,
+        )
+        signature = OPERATOR_KEY.sign(unsigned.message(state.world)).signature
+        self._desk.admit(replace(unsigned, signature=signature))
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise WorldProblem("the world is closed: it takes nothing more")
+
+
+def _unknown_schema(schema: str, manifest: Effective) -> str:
+    routed = sorted({each.event for each in manifest.subscriptions})
+    return sentence(f"the manifest has no schema {schema}", expected="one of " + ", ".join(routed))

@@ -1,0 +1,114 @@
+"""``aos test`` (spec/cli.md, C-46)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Aos, run
+from tests.testing.stage import ORDERS
+
+GOOD = f"""about = "money is booked"
+manifest = {str(ORDERS)!r}
+
+[[step]]
+send = "shop/OrderCharged@1"
+value = {{ order_id = "o", customer_id = "c", amount_cents = 3 }}
+
+[[step]]
+expect = "cell"
+workflow = "ledger"
+key = "c"
+state = {{ charged_cents = 3 }}
+"""
+BAD = GOOD.replace("charged_cents = 3", "charged_cents = 4")
+TEST = f"def test_it(aos_world):\n    assert aos_world({str(ORDERS)!r}).cells() == []\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a scenario; the current folder is below it."""
+    (tmp_path / "aos.toml").write_text("")
+    (tmp_path / "tests" / "deep").mkdir(parents=True)
+    (tmp_path / "tests" / "good.scenario.toml").write_text(GOOD)
+    for passed_over in (".git", "node_modules", "target"):
+        (tmp_path / passed_over).mkdir()
+        (tmp_path / passed_over / "x.scenario.toml").write_text("no = 1")
+    monkeypatch.chdir(tmp_path / "tests" / "deep")
+    return tmp_path
+
+
+def test_scenarios_of_the_project_are_played(aos: Aos, project: Path) -> None:
+    ran = aos("test")
+    assert ran.code == 0
+    assert f"✓ {project / 'tests/good.scenario.toml'}  2 steps, " in ran.out
+    assert "  money is booked\n" in ran.out
+    assert ran.out.endswith("1 scenario passed\n")
+
+
+def test_a_failure_is_exit_1_with_its_line_both_sides_and_the_trace(
+    aos: Aos, project: Path
+) -> None:
+    bad = project / "bad.scenario.toml"
+    bad.write_text(BAD)
+    ran = aos("test", project)
+    assert ran.code == 1
+    assert f"✗ {bad}  money is booked\n  {bad}:8: step 2 (expect cell): $.state.charged" in ran.out
+    assert "      expected  4\n      found     3\n" in ran.out
+    assert "    3 event    shop/OrderCharged@1" in ran.out
+    assert ran.out.endswith("2 scenarios, 1 failed\n")
+
+    document = aos("test", project, "--json").json
+    assert document["ok"] is False
+    assert document["pytest"] is None
+    failed, passed = document["scenarios"]
+    assert (passed["ok"], passed["failure"]) == (True, None)
+    assert (failed["failure"]["line"], failed["failure"]["word"]) == (8, "expect")
+    assert failed["failure"]["places"] == [
+        {"path": "$.state.charged_cents", "expected": "4", "found": "3"}
+    ]
+
+
+def test_a_file_that_is_not_understood_is_exit_2_and_nothing_runs(aos: Aos, project: Path) -> None:
+    (project / "odd.scenario.toml").write_text("[[step]]\nsnd = 1\n")
+    ran = aos("test", project)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert f"aos: {project / 'odd.scenario.toml'}:1: step 1: what does it do?" in ran.err
+
+
+def test_what_is_not_there_is_exit_2(aos: Aos, tmp_path: Path) -> None:
+    ran = aos("test", tmp_path / "none")
+    assert (ran.code, ran.err) == (2, f"aos: {tmp_path}/none: there is no such file or folder\n")
+    ran = aos("test", tmp_path)
+    assert (ran.code, "there is nothing to test" in ran.err) == (2, True)
+    (tmp_path / "x.txt").write_text("")
+    ran = aos("test", tmp_path / "x.txt")
+    assert (ran.code, "expected a folder, NAME.scenario.toml or a pytest" in ran.err) == (2, True)
+
+
+def test_the_projects_tests_in_python_are_run_too(project: Path) -> None:
+    (project / "tests" / "test_it.py").write_text(TEST)
+    ran = run("test", project, "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["pytest"] == {"exit_code": 0}
+    assert "1 passed" in ran.err
+
+    (project / "tests" / "test_it.py").write_text("def test_it():\n    assert False\n")
+    ran = run("test", project)
+    assert ran.code == 1
+    assert "1 scenario passed" in ran.out
+    assert "1 failed" in ran.out
+    assert run("test", project, "--no-pytest").code == 0
+
+
+def test_without_pytest_it_says_so(
+    aos: Aos, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "tests" / "test_it.py").write_text(TEST)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    ran = aos("test")
+    assert ran.code == 0
+    assert ran.err == f"pytest is not installed: the tests in {project / 'tests'} were not run\n"

@@ -1,0 +1,38 @@
+"""The examples of spec/testing.md do what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from aos.testing import World
+from aos.testing.play import play
+from aos.testing.scenario import parse
+from tests.testing.stage import ROOT
+
+PAGE = (ROOT / "spec" / "testing.md").read_text("utf-8")
+
+
+def example(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    return str(found)
+
+
+def test_the_example_in_python_passes() -> None:
+    names: dict[str, Any] = {}
+    exec(example("python"), names)  # the page's own code
+    (test,) = (each for name, each in names.items() if name.startswith("test_"))
+    worlds: list[World] = []
+
+    def aos_world(path: str) -> World:
+        worlds.append(World(ROOT / path))
+        return worlds[-1]
+
+    test(aos_world)
+    worlds[0].close()
+
+
+def test_the_example_of_a_scenario_passes() -> None:
+    found = play(parse(example("toml").encode(), Path(ROOT / "example.scenario.toml")))
+    assert found.failure is None, found.failure

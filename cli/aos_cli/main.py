@@ -14,7 +14,9 @@ from aos.errors import AosError, BadUsage, sentence
 from aos_cli import (
     adopt,
     apply,
+    build,
     cancel,
+    dev,
     erase,
     export,
     fork,
@@ -23,12 +25,14 @@ from aos_cli import (
     init,
     inspect,
     journal,
+    new,
     output,
     replay,
     retry,
     run,
     send,
     snapshot,
+    test,
     trace,
     verify,
 )
@@ -85,6 +89,10 @@ app.command("adopt")(adopt.adopt)
 app.command("export")(export.export)
 app.command("import")(import_.import_)
 app.command("fork")(fork.fork)
+app.command("new")(new.new)
+app.command("build")(build.build)
+app.command("dev")(dev.dev)
+app.command("test")(test.run_tests)
 app.command("demo")(demo)
 
 

@@ -238,7 +238,7 @@ def _document(ended: Ended) -> dict[str, object]:
 def _why_not(effect: str, ended: Ended) -> str:
     if effect in ended.given_up:
         return "its executor here gave up (it is tried again when the world is run again)"
-    return "nobody here runs (add --executors MODULE:ATTRIBUTE)"
+    return "nobody here runs (add --executors MODULE:ATTRIBUTE with a function for it)"
 
 
 def _summary(ended: Ended) -> None:

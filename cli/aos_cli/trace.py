@@ -43,7 +43,11 @@ def trace(
     if json:
         print_json(found.to_document())
         return
-    branches = lines(found)
+    show_branches(lines(found))
+
+
+def show_branches(branches: tuple[Branch, ...]) -> None:
+    """Trees on a terminal, elsewhere lines drawn with box characters."""
     if not console().is_terminal:
         for each in plain(branches):
             line(each)

@@ -58,9 +58,9 @@ def start(*words: str | Path, **more: Any) -> subprocess.Popen[bytes]:
 
 def run(*words: str | Path, **more: Any) -> Result:
     """Run ``aos`` in a process of its own and wait for it."""
-    env = environment(**more.pop("env", {}))
+    env, timeout = environment(**more.pop("env", {})), more.pop("timeout", 60)
     done = subprocess.run(
-        [*AOS, *map(str, words)], env=env, capture_output=True, text=True, timeout=60, check=False,
-        **more,
+        [*AOS, *map(str, words)], env=env, capture_output=True, text=True, timeout=timeout,
+        check=False, **more,
     )  # fmt: skip
     return Result(done.returncode, done.stdout, done.stderr)

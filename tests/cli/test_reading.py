@@ -222,7 +222,10 @@ def test_trace_shows_what_follows_and_why_it_waits(aos: Aos, lived_in: Path) -> 
     assert record[1] == "└─ step 11: host/puppet@1 wait → waiting"
     assert record[2].startswith('   └─ asks host/echo@1 {"word":"hello"} · blake3:')
     assert record[3] == "host/puppet@1 wait is waiting"
-    assert "▸ drive the world with executor test: aos run --executors" in record[4]
+    assert (
+        "▸ drive the world with executor test, with a function for host/echo@1: aos run"
+        in record[4]
+    )
     assert "host/puppet@1 bad is failed\n└─ failed: fault output_malformed" in cell
     assert "▸ mend its module" in cell
     assert list(intent) == ["target", "roots", "earlier", "cases"]

@@ -476,7 +476,8 @@ def test_run_until_idle_says_what_was_done_and_what_waits_for_whom(aos: Aos, wor
     assert found.code == 0
     assert found.out == (
         "idle at record 7: 2 steps, 0 receipts, 1 fault (aos inspect faults), 2 effects open\n"
-        "  2 wait for host/echo@1, which nobody here runs (add --executors MODULE:ATTRIBUTE)\n"
+        "  2 wait for host/echo@1, which nobody here runs (add --executors "
+        "MODULE:ATTRIBUTE with a function for it)\n"
     )
     first, *rest = found.err.splitlines()
     assert first == f"running {world} from record 4 (Ctrl-C stops it)"

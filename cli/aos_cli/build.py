@@ -1,0 +1,125 @@
+"""``aos build``: a project's modules and its AIR (spec/cli.md, C-61)."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from aos.authoring import build as builds
+from aos.authoring.build import Built, Checked, Differs
+from aos.authoring.errors import BuildFailed
+from aos.authoring.project import find_project
+from aos.authoring.running import Console
+from aos.errors import Unavailable, sentence
+from aos.manifest.load import ManifestProblems
+from aos.values.digests import hash_text
+from aos_cli.options import Json
+from aos_cli.output import line, note, print_json
+
+SECOND_NS = 1_000_000_000
+
+
+def build(
+    path: Annotated[
+        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+    ] = Path(),
+    *,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Write nothing; fail when what is on disk is not what would be written."
+        ),
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Build a project: its modules, and the AIR that goes with them."""
+    project = find_project(path)
+    with stopping() as console:
+        try:
+            if check:
+                checked = builds.check(project, console=console)
+            else:
+                checked = Checked(built=builds.build(project, console=console), differing=())
+        except ManifestProblems as found:
+            number = len(found.problems)
+            problems = f"{number} problems" if number > 1 else "1 problem"
+            note(f"aos: the manifest of {project.name} has {problems}", style="red")
+            raise
+    if json:
+        print_json(document(project.name, checked))
+    elif checked.built is not None:
+        show(checked.built)
+    if checked.differing:
+        _differ(checked.differing, is_told=not json)
+    if checked.by_another:
+        raise Unavailable(
+            sentence(
+                "the modules on disk were made by another compiler, and are not compared",
+                where=builds.COMPILER,
+                hint="everything else is as it should be; use that compiler, or build and commit",
+            )
+        )
+    return 0
+
+
+@contextmanager
+def stopping() -> Iterator[Console]:
+    """A console of a build that is given up at a signal, and takes its compiler with it."""
+    console = Console(report=note)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        console.given_up.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield console
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def show(built: Built) -> None:
+    took = f"{built.took_ns / SECOND_NS:.1f} s"
+    for each in built.modules:
+        line(f"{each.artifact}  {len(each.wasm):,} bytes  {hash_text(each.hash)}", style="bold")
+    effective = built.loaded.effective
+    line(f"manifest {hash_text(effective.hash)}  ({took})")
+
+
+def _differ(differing: Sequence[Differs], *, is_told: bool) -> None:
+    """Raises BuildFailed."""
+    for each in differing if is_told else ():
+        for text in each.lines:
+            line(text, style={"+": "green", "-": "red"}.get(text[:1]))
+    names = ", ".join(each.file for each in differing)
+    raise BuildFailed(
+        f"{names}: not what the sources make (aos build writes it; commit it with them)"
+    )
+
+
+def document(name: str, checked: Checked) -> dict[str, object]:
+    built = checked.built
+    return {
+        "project": name,
+        "manifest": None if built is None else hash_text(built.loaded.effective.hash),
+        "modules": []
+        if built is None
+        else [
+            {
+                "name": each.name,
+                "file": each.artifact,
+                "bytes": len(each.wasm),
+                "hash": hash_text(each.hash),
+            }
+            for each in built.modules
+        ],
+        "took_ns": None if built is None else built.took_ns,
+        "differ": [each.file for each in checked.differing],
+        "by_another_compiler": checked.by_another,
+    }

@@ -1,0 +1,121 @@
+"""``aos dev``: a project in a scratch world, built and applied again as it changes (C-62)."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from aos.audit.render import Branch
+from aos.authoring.build import Built
+from aos.authoring.dev import Dev
+from aos.authoring.project import find_project
+from aos.authoring.screen import Options
+from aos.core.answers import Blocker
+from aos.errors import AosError
+from aos.manifest.difference import Difference
+from aos_cli import apply, build, trace
+from aos_cli.output import line, note
+
+
+def dev(
+    path: Annotated[
+        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+    ] = Path(),
+    *,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Throw the scratch world away and begin with a new one.")
+    ] = False,
+    until_idle: Annotated[
+        bool,
+        typer.Option(
+            "--until-idle",
+            help="Send the lines of stdin to its end, and end when nothing is left to do.",
+        ),
+    ] = False,
+    allow_http: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST[:PORT]",
+            help="A host that sys/http.request@1 may reach; none otherwise. "
+            "May be given several times.",
+        ),
+    ] = None,
+    secrets: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Values of secrets with file:KEY bindings, mode 0600."),
+    ] = None,
+) -> int:
+    """Build a project, run it in a scratch world, and again at each change; show what events do."""
+    project = find_project(path)
+    with _over() as over:
+        options = Options(
+            fresh=fresh,
+            until_idle=until_idle,
+            allow_http=tuple(allow_http or ()),
+            secrets=None if secrets is None else secrets.resolve(),
+            stdin=_stdin(until_idle=until_idle),
+            over=over,
+        )
+        return Dev(project, options, _Screen()).run()
+
+
+@contextmanager
+def _over() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and by SIGTERM: an end as it should be."""
+    over = threading.Event()
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        over.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield over
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stdin(*, until_idle: bool) -> int | None:
+    """Lines come from there, unless somebody would have to type their end."""
+    if sys.stdin is None or (until_idle and sys.stdin.isatty()):
+        return None
+    try:
+        return sys.stdin.fileno()
+    except (OSError, ValueError):
+        return None  # not a file: under a test
+
+
+class _Screen:
+    """What happens goes to stdout: traces, and what became of a change; problems to stderr."""
+
+    def say(self, text: str) -> None:
+        line(f"▸ {text}", style="bold cyan")
+
+    def note(self, text: str) -> None:
+        note(text, style="dim")
+
+    def problem(self, problem: AosError) -> None:
+        for text in str(problem).splitlines() or [type(problem).__name__]:
+            note(f"aos: {text}", style="red")
+
+    def built(self, built: Built) -> None:
+        build.show(built)
+
+    def changed(self, difference: Difference) -> None:
+        apply.show_changes(difference)
+
+    def blockers(self, blockers: Sequence[Blocker]) -> None:
+        apply.show_blockers(blockers, None)
+
+    def trace(self, branches: tuple[Branch, ...]) -> None:
+        line()
+        trace.show_branches(branches)

@@ -1,0 +1,55 @@
+"""``aos new NAME``: a project that builds, passes its tests and runs (spec/cli.md, C-60)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.authoring.new import Made, new_project
+from aos_cli.options import Json
+from aos_cli.output import line, print_json
+
+
+def new(
+    name: Annotated[
+        Path,
+        typer.Argument(metavar="NAME", help="A new or empty folder; its last part is the name."),
+    ],
+    *,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="rust or assemblyscript.")],
+    json: Json = False,
+) -> None:
+    """Make a project: a workflow, an effect in Python, tests, and the SDK it is built with."""
+    made = new_project(name, lang=lang)
+    if json:
+        print_json(
+            {
+                "name": made.name,
+                "lang": made.lang,
+                "path": str(made.folder),
+                "files": list(made.files),
+            }
+        )
+    else:
+        _show(made)
+
+
+def _show(made: Made) -> None:
+    line(f"new project in {made.folder}", style="bold")
+    for command, what in commands(made):
+        line(f"  {command:<11} {what}" if what else f"  {command}")
+    line(f"its README.md goes on from there; the workflow is in {made.workflow}")
+
+
+def commands(made: Made) -> list[tuple[str, str]]:
+    """What to type next, in this order."""
+    return [
+        (f"cd {quote(str(made.folder))}", ""),
+        ("aos build", f"the module, build/{made.name}.wasm, and its definitions"),
+        ("aos test", "the scenario and the tests in Python"),
+        ("aos dev", "run it: an event is typed as below, and a change of a file is taken up"),
+        (f'    {made.name}/Placed@1 {{"order_id": "o-1", "cents": 1250}}', ""),
+    ]

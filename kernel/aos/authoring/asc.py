@@ -1,0 +1,148 @@
+"""A project's AssemblyScript -> WASM (spec/authoring.md, AU-60 to AU-62)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from aos.authoring.errors import BuildFailed, ToolMissing
+from aos.authoring.project import Project
+from aos.authoring.running import Console, run
+from aos.authoring.toolchain import OS_RELEASE, systems
+from aos.errors import sentence
+
+NODE_MODULES: Final = "node_modules"
+COMPILER: Final = "node_modules/assemblyscript/bin/asc.js"
+STAMP: Final = "node_modules/.aos-installed"
+"""Names what ``npm ci`` has installed, so that it runs again when that changes."""
+
+CONFIG: Final = "asconfig.json"
+PACKAGE: Final = "package.json"
+LOCK: Final = "package-lock.json"
+
+_INSTALL: Final[Mapping[str, str]] = {
+    "debian": "`apt-get install nodejs npm`",
+    "fedora": "`dnf install nodejs npm`",
+    "arch": "`pacman -S nodejs npm`",
+    "alpine": "`apk add nodejs npm`",
+}
+
+
+def compile_assemblyscript(project: Project, *, console: Console) -> Mapping[str, bytes]:
+    """Build every module of the project; return their bytes by name.
+
+    What its packages are installed from is in ``package-lock.json``; nothing else of the project
+    is written.
+
+    Raises:
+        ToolMissing: There is no Node.js, or no npm where packages have to be installed.
+        BuildFailed: The compiler or npm refused, and said why.
+    """
+    node = _program("node")
+    install(project, console=console)
+    return {
+        module.name: _compile(project, node, module.source, console) for module in project.modules
+    }
+
+
+def install(project: Project, *, console: Console) -> bool:
+    """Run ``npm ci`` unless what the project's lock names is installed. Whether it ran.
+
+    Raises: as ``compile_assemblyscript``.
+    """
+    wanted = _wanted(project)
+    stamp = project.folder / STAMP
+    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+        return False
+    npm = _program("npm")
+    console.report("npm ci: installing the packages of package-lock.json")
+    run(
+        [npm, "ci", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
+        cwd=project.folder,
+        what="npm ci",
+        console=console,
+    )
+    if not (project.folder / COMPILER).is_file():
+        raise BuildFailed(
+            sentence(
+                "npm ci has installed no AssemblyScript",
+                where=str(project.folder / PACKAGE),
+                expected='"assemblyscript" in devDependencies',
+            )
+        )
+    stamp.write_text(wanted, "utf-8")
+    return True
+
+
+def _wanted(project: Project) -> str:
+    """What is to be installed, by the bytes of the two files that say it."""
+    digest = hashlib.sha256()
+    for name in (PACKAGE, LOCK):
+        file = project.folder / name
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise BuildFailed(
+                sentence(
+                    f"the file cannot be read: {error.strerror}",
+                    where=str(file),
+                    hint="`npm install` makes package-lock.json"
+                    if name == LOCK
+                    else "it names the packages of the project",
+                )
+            ) from error
+        digest.update(hashlib.sha256(data).digest())
+    return digest.hexdigest() + "\n"
+
+
+def _compile(project: Project, node: Path, source: str, console: Console) -> bytes:
+    if not (project.folder / source).is_file():
+        raise BuildFailed(
+            sentence(
+                f"there is no file {source}",
+                where=str(project.file),
+                expected="the entry file of a module",
+            )
+        )
+    with tempfile.TemporaryDirectory(prefix="aos-build-") as scratch:
+        made = Path(scratch) / "module.wasm"
+        # Names of files stand in the module: they are relative to the project.
+        command: list[str | Path] = [
+            node,
+            COMPILER,
+            source,
+            "--config",
+            CONFIG,
+            "--target",
+            "release",
+        ]
+        run(
+            [*command, "--outFile", made],
+            cwd=project.folder,
+            what="the AssemblyScript compiler",
+            console=console,
+        )
+        return made.read_bytes()
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise ToolMissing(
+            sentence(
+                f"{name} was not found on the PATH",
+                expected="Node.js 18 or newer, with npm",
+                hint=f"install it: {advice()}",
+            )
+        )
+    return Path(found)
+
+
+def advice(os_release: Path = OS_RELEASE) -> str:
+    """What to install on this system."""
+    ways = [_INSTALL[name] for name in systems(os_release) if name in _INSTALL]
+    return ways[0] if ways else "nodejs and npm, as this system packages them"

@@ -1,0 +1,255 @@
+"""What the sources define and what people wrote -> ``air/generated.air.json`` (AU-50 to AU-54).
+
+The sources' nodes come out of the modules' ``aos.air`` sections. Where no manifest is written by
+hand, the one in force is made here: everything that is defined, and the routes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aos.authoring.errors import BuildFailed
+from aos.authoring.project import GENERATED_AIR, Project
+from aos.errors import sentence
+from aos.manifest.expressions import COMMENT, without_comments
+from aos.manifest.names import is_system
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+Node = Mapping[str, Any]
+
+SUBSCRIPTION: Final = "subscription"
+MANIFEST: Final = "manifest"
+SECTIONS: Final[Mapping[str, str]] = {
+    "defschema": "schemas",
+    "defmodule": "modules",
+    "defworkflow": "workflows",
+    "defeffect": "effects",
+    "defsecret": "secrets",
+}
+KINDS: Final = (*SECTIONS, SUBSCRIPTION)
+WRITTEN_BY: Final = "Written by aos build. Change the sources, air/ or aos.toml instead."
+
+WIDTH: Final = 96
+SECTION_BYTES_MAX: Final = 4 * 1024 * 1024
+SECTION_ITEMS_MAX: Final = 1 << 18
+
+
+@dataclass(slots=True, kw_only=True)
+class Definitions:
+    """Nodes of the sources by kind and name, each with where it comes from, and their routes."""
+
+    nodes: dict[tuple[str, str], Node] = field(default_factory=dict)
+    origins: dict[tuple[str, str], str] = field(default_factory=dict)
+    routes: list[Node] = field(default_factory=list)
+
+    def take(self, node: Node, origin: str) -> None:
+        """Raises BuildFailed when another node of that kind and name is there."""
+        kind, name = str(node.get("$kind")), node.get("name")
+        if kind == SUBSCRIPTION:
+            route = {key: value for key, value in node.items() if key != "$kind"}
+            if route not in self.routes:
+                self.routes.append(route)
+            return
+        if kind not in SECTIONS or not isinstance(name, str):
+            raise BuildFailed(
+                sentence(
+                    f"{origin}: a node of the sources",
+                    expected=f"$kind one of {', '.join(KINDS)}, and a name",
+                    found=repr(node)[:80],
+                    hint="is sdk/ of the same release as this aos?",
+                )
+            )
+        first = self.nodes.setdefault((kind, name), node)
+        self.origins.setdefault((kind, name), origin)
+        if first is not node and not equal(first, node):
+            other = self.origins[kind, name]
+            raise BuildFailed(
+                sentence(
+                    f"{name} is defined twice in {origin}, not alike"
+                    if other == origin
+                    else f"{name} is defined in {origin} otherwise than in {other}",
+                    hint="definitions of one name must be equal; give one a new name or version",
+                )
+            )
+
+
+def read_section(data: bytes, module: str) -> Iterator[Node]:
+    """The nodes of one ``aos.air`` section: a JSON object a line.
+
+    Raises:
+        BuildFailed: The section is not that.
+    """
+    where = f"module {module}, section aos.air"
+    if len(data) > SECTION_BYTES_MAX:
+        raise BuildFailed(f"{where}: expected at most {SECTION_BYTES_MAX:,} bytes")
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        raise BuildFailed(f"{where}: expected UTF-8, found byte {error.start}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            node = parse_json(line, max_bytes=SECTION_BYTES_MAX, max_items=SECTION_ITEMS_MAX)
+        except ValueProblem as problem:
+            raise BuildFailed(f"{where}, line {number}: {problem}") from problem
+        if not isinstance(node, dict):
+            raise BuildFailed(f"{where}, line {number}: expected an object")
+        yield node
+
+
+def written_nodes(files: Mapping[str, bytes]) -> list[tuple[str, Node]]:
+    """The nodes of the AIR files that people wrote, each with its file. What cannot be read is left
+    out here: loading the manifest tells what is wrong with it."""
+    found: list[tuple[str, Node]] = []
+    for file, data in sorted(files.items()):
+        if not file.endswith(".json") or file == GENERATED_AIR:
+            continue
+        try:
+            value = parse_json(data.decode(), max_bytes=len(data) + 1, max_items=1 << 20)
+        except (UnicodeDecodeError, ValueProblem):
+            continue
+        nodes = value if isinstance(value, list) else [value]
+        found += [(file, node) for node in nodes if isinstance(node, dict)]
+    return found
+
+
+def generated(
+    project: Project, definitions: Definitions, written: Sequence[tuple[str, Node]]
+) -> bytes | None:
+    """The bytes of ``air/generated.air.json``; None when there is nothing that it would hold.
+
+    Raises:
+        BuildFailed: A definition is written by hand and is another one in the sources, or the
+            manifest that is written by hand lacks what the sources have.
+    """
+    for file, node in written:
+        _check_collision(definitions, node, file)
+    nodes = [definitions.nodes[subject] for subject in sorted(definitions.nodes, key=_place)]
+    manifest = next(((file, node) for file, node in written if _kind(node) == MANIFEST), None)
+    if manifest is None:
+        nodes = [*nodes, _manifest(project, definitions, [node for _, node in written])]
+    else:
+        _check_manifest(project, definitions, *manifest)
+    return _json(nodes) if nodes else None
+
+
+def equal(one: Node, other: Node) -> bool:
+    """Whether two nodes say the same, apart from comments."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(node: Node) -> dict[str, Any]:
+    return {
+        key: without_comments(value) if key == "type" else value
+        for key, value in node.items()
+        if key != COMMENT
+    }
+
+
+def _kind(node: Node) -> str:
+    return str(node.get("$kind"))
+
+
+def _place(subject: tuple[str, str]) -> tuple[int, str]:
+    kind, name = subject
+    return list(SECTIONS).index(kind), name
+
+
+def _check_collision(definitions: Definitions, node: Node, file: str) -> None:
+    subject = (_kind(node), str(node.get("name")))
+    ours = definitions.nodes.get(subject)
+    if ours is None or equal(ours, node):
+        return
+    raise BuildFailed(
+        sentence(
+            f"{subject[1]} is written by hand in {file} and is another one in the sources "
+            f"({definitions.origins[subject]})",
+            hint=f"take it out of {file}; aos build writes it into {GENERATED_AIR}",
+        )
+    )
+
+
+def _manifest(project: Project, definitions: Definitions, written: Iterable[Node]) -> Node:
+    """The manifest of everything that is defined, with what ``aos.toml`` adds."""
+    subjects = {(_kind(node), str(node.get("name"))) for node in written} | set(definitions.nodes)
+    emitted = {
+        effect
+        for node in (*definitions.nodes.values(), *written)
+        if _kind(node) == "defworkflow"
+        for effect in node.get("effects_emitted", ())
+        if isinstance(effect, str) and is_system(effect)
+    }
+    subjects |= {("defeffect", effect) for effect in emitted}
+    made: dict[str, Any] = {"$kind": MANIFEST, "$comment": WRITTEN_BY, "air_version": "2"}
+    for kind, section in SECTIONS.items():
+        names = sorted(name for each, name in subjects if each == kind)
+        if names or kind != "defsecret":
+            made[section] = [{"name": name} for name in names]
+    extra = dict(project.manifest)
+    routing = extra.pop("routing", {})
+    more = routing.get("subscriptions", []) if isinstance(routing, dict) else routing
+    by_workflow = sorted(definitions.routes, key=lambda route: str(route.get("workflow")))
+    made["routing"] = {"subscriptions": [*by_workflow, *more]}
+    if isinstance(routing, dict):
+        made["routing"] |= {key: routing[key] for key in routing if key != "subscriptions"}
+    return made | extra
+
+
+def _check_manifest(project: Project, definitions: Definitions, file: str, manifest: Node) -> None:
+    """A manifest that is written by hand has to name what the sources have."""
+    if project.manifest:
+        raise BuildFailed(
+            sentence(
+                f"a manifest stands in {file} and a table [manifest] in {project.file.name}",
+                expected="one of the two",
+                hint="move the table's fields into that node",
+            )
+        )
+    lacks = []
+    for kind, name in sorted(definitions.nodes, key=_place):
+        listed = manifest.get(SECTIONS[kind], [])
+        if kind != "defschema" and {"name": name} not in [_named(each) for each in listed]:
+            lacks.append(f"{SECTIONS[kind]}: {json.dumps({'name': name})}")
+    routing = manifest.get("routing", {})
+    routes = routing.get("subscriptions", []) if isinstance(routing, dict) else []
+    lacks += [
+        f"routing.subscriptions: {json.dumps(route)}"
+        for route in definitions.routes
+        if route not in routes
+    ]
+    if lacks:
+        raise BuildFailed(
+            sentence(
+                f"{file}: the manifest lacks what the sources have: " + "; ".join(lacks),
+                hint="add it, or take the manifest node out and aos build writes one",
+            )
+        )
+
+
+def _named(entry: object) -> dict[str, object]:
+    return {"name": entry.get("name")} if isinstance(entry, dict) else {}
+
+
+def _json(nodes: Sequence[Node]) -> bytes:
+    return ("\n".join(_folded(nodes, 0)) + "\n").encode()
+
+
+def _folded(value: Any, taken: int) -> list[str]:
+    """Lines of JSON: what fits into one stands on one. ``taken`` columns stand before the first."""
+    whole = json.dumps(value, ensure_ascii=False)
+    if taken + len(whole) <= WIDTH or not isinstance(value, dict | list | tuple) or not value:
+        return [whole]
+    is_object = isinstance(value, dict)
+    pairs = list(value.items()) if isinstance(value, dict) else [("", each) for each in value]
+    found = ["{" if is_object else "["]
+    for number, (name, each) in enumerate(pairs, 1):
+        head = f"{json.dumps(name, ensure_ascii=False)}: " if is_object else ""
+        lines = _folded(each, len(head) + len("  ,"))
+        lines[-1] += "," if number < len(pairs) else ""
+        found += [f"  {head}{lines[0]}", *(f"  {line}" for line in lines[1:])]
+    return [*found, "}" if is_object else "]"]

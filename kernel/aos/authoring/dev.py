@@ -1,0 +1,207 @@
+"""``aos dev``: a project, built, applied to a scratch world and run, again at each change
+(spec/authoring.md, AU-80 to AU-89).
+
+One loop looks at all of it in turn: what is typed, what the world's process says, what has become
+durable, which files have changed, whether a build is done. Only a build has a thread of its own, so
+that the world goes on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from aos.authoring.build import Built, build
+from aos.authoring.builder import Builder
+from aos.authoring.in_force import put_in_force
+from aos.authoring.live import LiveWorld, NoExecutors, shown
+from aos.authoring.project import Project
+from aos.authoring.running import Console, Stopped
+from aos.authoring.scratch import prepare
+from aos.authoring.screen import Options, Screen
+from aos.authoring.typed import Command, Typed, parse_line
+from aos.authoring.watch import Changes, Watch
+from aos.core.answers import Admitted, Refusal
+from aos.errors import AosError, Refused
+from aos.host.client import Item, open_writer
+from aos.host.reader import open_reader
+
+TICK_S: Final = 0.15
+"""How often everything is looked at."""
+
+
+class Dev:
+    """One run of ``aos dev``."""
+
+    def __init__(self, project: Project, options: Options, screen: Screen) -> None:
+        self._project = project
+        self._options = options
+        self._screen = screen
+        self._console = Console(report=screen.note, given_up=options.over)
+        self._typed = Typed(options.stdin)
+        self._world = LiveWorld(project.folder / project.world, options, screen)
+        self._built: Built | None = None  # the newest, in force or not
+        self._builder: Builder | None = None
+        self._is_stale = False
+        self._code = 0
+
+    def run(self) -> int:
+        """Until it is over; return the exit code.
+
+        Raises:
+            AosError: The scratch world cannot be made or run; with ``until_idle`` also what is
+                wrong with the project.
+        """
+        prepare(self._world.path, fresh=self._options.fresh)
+        watch = Watch(self._project)
+        try:
+            self._begin()
+            self._loop(watch)
+        except Stopped:
+            pass  # asked for while something was waited for
+        finally:
+            self._options.over.set()
+            if self._builder is not None:
+                self._builder.join()
+            self._world.stop()
+        return self._code
+
+    def _begin(self) -> None:
+        """Build, put in force, run. Without ``until_idle`` what cannot be is told, and a change is
+        waited for."""
+        try:
+            self._take_built(build(self._project, console=self._console))
+        except Stopped:
+            raise
+        except AosError as problem:
+            if self._options.until_idle:
+                raise
+            self._screen.problem(problem)
+            self._screen.say("waiting for a change")
+        after = self._last()
+        if self._options.until_idle:
+            self._take_lines(self._typed.all())
+        else:
+            where = shown(self._world.path)
+            self._screen.say(f"in another terminal: export AOS_WORLD={where}")
+            self._screen.say("events are sent by typing SCHEMA JSON here; Ctrl-C ends it")
+        self._world.start(self._project, after=after)
+
+    def _loop(self, watch: Watch) -> None:
+        is_alive = True
+        while is_alive and not self._options.over.is_set():
+            self._take_lines(self._typed.lines(TICK_S, self._options.over))
+            try:
+                is_alive = self._world.hear()
+            except NoExecutors as problem:
+                self._go_on_without(problem)
+            self._world.tell()
+            changes = None if self._options.until_idle else watch.changes()
+            if changes is not None:
+                self._take_changes(changes)
+            self._take_build()
+
+    def _go_on_without(self, problem: NoExecutors) -> None:
+        self._screen.problem(problem)
+        self._screen.say("the world goes on without executors; effects wait until they are mended")
+        self._world.restart(self._project, has_executors=False)
+
+    # What is typed
+
+    def _take_lines(self, lines: Iterator[str]) -> None:
+        for line in lines:
+            try:
+                self._take(parse_line(line))
+            except NoExecutors as problem:
+                self._go_on_without(problem)
+            except Stopped:
+                raise
+            except AosError as problem:
+                self._code = self._code or (problem.exit_code if self._options.until_idle else 0)
+                self._screen.problem(problem)
+
+    def _take(self, asked: Item | Command | None) -> None:
+        match asked:
+            case None:
+                pass
+            case Command.FRESH:
+                self._begin_afresh()
+            case Command.QUIT:
+                self._options.over.set()
+            case Command.HELP:
+                self._screen.say("SCHEMA JSON sends an event; fresh: an empty world; quit")
+            case Item():
+                self._send(asked)
+
+    def _send(self, item: Item) -> None:
+        """Raises Refused when it is."""
+        self._world.wait_until_it_listens()
+        with open_writer(self._world.path) as writer:
+            [answer] = writer.send([item], batch_items=1)
+        if isinstance(answer, Refusal):
+            raise Refused(answer.message)
+        if isinstance(answer, Admitted) and not answer.to:
+            self._screen.note(f"record {answer.seq} reached nobody: no workflow subscribes to it")
+
+    def _begin_afresh(self) -> None:
+        self._world.stop()
+        prepare(self._world.path, fresh=True)
+        self._screen.say("an empty world")
+        try:
+            if self._built is not None:
+                put_in_force(self._world.path, self._built, self._screen)
+        finally:
+            self._world.start(self._project, after=self._last())
+
+    def _last(self) -> int:
+        """The last record of the world, which nobody runs now."""
+        with open_reader(self._world.path) as reader:
+            return reader.seq
+
+    # What changes
+
+    def _take_changes(self, changes: Changes) -> None:
+        if changes.effects:
+            self._screen.say(f"{_listed(changes.effects)} changed: executors begin again")
+            self._world.restart(self._project)
+        if changes.sources:
+            self._screen.say(f"{_listed(changes.sources)} changed: building")
+            self._is_stale = True
+
+    def _take_build(self) -> None:
+        """Begin one that is due, or take the result of the one that is done."""
+        if self._builder is None:
+            if self._is_stale:
+                self._is_stale = False
+                self._builder = Builder(self._project.folder, self._console)
+            return
+        result = self._builder.result()
+        if result is None:
+            return
+        self._builder = None
+        try:
+            if isinstance(result, AosError):
+                raise result
+            self._take_built(result)
+        except NoExecutors as problem:
+            self._go_on_without(problem)
+            self._is_stale = True
+        except AosError as problem:
+            self._screen.problem(problem)
+            self._screen.say("the version before goes on")
+
+    def _take_built(self, built: Built) -> None:
+        """Raises AosError when it cannot come into force. The version before goes on."""
+        before, self._project = self._project, built.project
+        if built.project.world != before.world:
+            self._screen.note("another world in aos.toml counts from the next aos dev on")
+        self._built = built
+        self._screen.built(built)
+        if built.project.executors != before.executors:
+            self._world.restart(built.project)
+        self._world.wait_until_it_listens()
+        put_in_force(self._world.path, built, self._screen)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,149 @@
+"""A world that runs -> the traces of what goes into it, as it becomes durable (AU-86).
+
+What is new is told when it has come to rest for a moment, as the causal tree that it belongs to: an
+event with all that came of it, a receipt below the effect that it settles.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from aos.audit.render import Branch, lines
+from aos.audit.trace import trace
+from aos.audit.trace_tree import Node
+from aos.audit.view import View
+from aos.core.records import from_bytes
+from aos.host.reader import open_reader
+
+REST_S: Final = 0.25
+"""So long nothing may come before what came is told."""
+
+WAIT_S: Final = 2.0
+"""Told after so long in any case."""
+
+TRACES_MAX: Final = 10
+"""How many trees are told at once."""
+
+ABOVE_MAX: Final = 2
+"""How much is shown above of what it follows from: where it began, and what it is the answer to."""
+
+NODES_MAX: Final = 60
+"""How large one is."""
+
+TOLD: Final = frozenset(
+    {"event", "receipt", "kernel_receipt", "stream", "control", "step", "fault"}
+)
+"""Kinds of records that begin a tree, unless an earlier one has them in it."""
+
+
+class Follower:
+    """Reads the journal of a world beside the process that runs it."""
+
+    def __init__(self, world: Path, *, after: int | None = None) -> None:
+        self._reader = open_reader(world)
+        self._told = self._reader.seq if after is None else after
+        self._seen = self._told
+        self._seen_at = self._began_at = time.monotonic()
+
+    @property
+    def told(self) -> int:
+        """The last record that was told."""
+        return self._told
+
+    def news(self, *, at_once: bool = False) -> Iterator[tuple[Branch, ...] | str]:
+        """Traces of what came, or a line about those that are left out; nothing while it goes on.
+
+        ``at_once``: does not wait for it to come to rest.
+        """
+        now = time.monotonic()
+        head = self._reader.store.head()
+        last = 0 if head is None else head.seq
+        if last > self._seen:
+            self._began_at = now if self._seen == self._told else self._began_at
+            self._seen, self._seen_at = last, now
+        if self._seen == self._told:
+            return
+        is_time = now - self._seen_at >= REST_S or now - self._began_at >= WAIT_S
+        if is_time or at_once:
+            yield from self._tell()
+
+    def _tell(self) -> Iterator[tuple[Branch, ...] | str]:
+        first, self._told = self._told + 1, self._seen
+        self._reader.refresh()
+        view = View(self._reader.state, self._reader.store, now_ns=time.time_ns())
+        covered: set[int] = set()
+        left_out = number = 0
+        for seq in self._first(first, self._told):
+            if seq in covered:
+                continue
+            if number == TRACES_MAX:
+                left_out += 1
+                continue
+            number += 1
+            found = trace(view, [str(seq)], nodes_max=NODES_MAX)
+            covered |= _sequences(found.roots)
+            yield tuple(map(shortened, lines(found)))
+        if left_out:
+            yield f"… and {left_out} more, which aos inspect journal shows"
+
+    def _first(self, first: int, last: int) -> Iterator[int]:
+        for frame in self._reader.store.frames(first, last):
+            for seq, data in enumerate(frame.records, frame.header.first):
+                if first <= seq <= last and from_bytes(data).KIND in TOLD:
+                    yield seq
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def shortened(root: Branch) -> Branch:
+    """A tree without the middle of the way from its root to what is new: that was told before."""
+    path = _way_to_target(root)
+    if len(path) <= ABOVE_MAX + 1:
+        return root
+    number = len(path) - ABOVE_MAX - 1
+    told = Branch(kind="left_out", text=f"… {number} more on the way", children=(path[-2],))
+    return replace(root, children=(told,))
+
+
+def _way_to_target(root: Branch) -> list[Branch]:
+    """From the root to the branch that is marked; empty where there is none. Without recursion: a
+    trace may be deeper than Python's stack."""
+    came_from: dict[int, Branch] = {}
+    todo = [root]
+    while todo:
+        branch = todo.pop()
+        if branch.is_target:
+            path = [branch]
+            while (above := came_from.get(id(path[-1]))) is not None:
+                path.append(above)
+            return path[::-1]
+        for child in branch.children:
+            came_from[id(child)] = branch
+            todo.append(child)
+    return []
+
+
+def _sequences(roots: Iterable[Node]) -> set[int]:
+    found, todo = set(), list(roots)
+    while todo:
+        node = todo.pop()
+        found.add(node.seq)
+        todo.extend(node.children)
+    return found

@@ -1,0 +1,199 @@
+"""A name and a language -> the folder of a project that builds, passes its tests and runs (AU-20 to
+AU-23)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aos.authoring.project import LANGUAGES, RUST
+from aos.authoring.sdk import copy_sdk
+from aos.errors import BadUsage, Refused, Unavailable, sentence
+
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+NAME_CHARS_MAX: Final = 40
+
+RESERVED: Final = frozenset(
+    {
+        *("sys", "aos", "aos-sdk", "aos-sdk-macros", "core", "alloc", "std", "proc-macro"),
+        *("test", "tests", "build", "target", "sdk", "node", "env", "assembly", "assemblyscript"),
+        *("as", "async", "await", "box", "break", "const", "continue", "crate", "dyn", "else"),
+        *("enum", "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop"),
+        *("macro", "match", "mod", "move", "mut", "priv", "pub", "ref", "return", "self"),
+        *("static", "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe"),
+        *("unsized", "use", "virtual", "where", "while", "yield", "abstract", "become", "do"),
+        *("final", "override", "and", "assert", "class", "def", "del", "elif", "except"),
+        *("finally", "from", "global", "import", "is", "lambda", "nonlocal", "not", "or", "pass"),
+        *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
+    }
+)
+"""What a crate, a package or a namespace of that name would collide with."""
+
+IN_TEXT: Final = "project-name"
+IN_CODE: Final = "project_name"
+"""What stands for the name in the templates, which are whole projects of that name."""
+
+COMMON: Final = "common"
+HIDDEN: Final = {"gitignore": ".gitignore"}
+"""Files that would have a meaning of their own in our repository under their real name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    folder: Path
+    name: str
+    lang: str
+    files: tuple[str, ...]
+
+    @property
+    def workflow(self) -> str:
+        """The file in which its workflow is written."""
+        return "src/lib.rs" if self.lang == RUST else "assembly/index.ts"
+
+
+def new_project(folder: Path, *, lang: str) -> Made:
+    """Make a project in a new or empty folder, named after it.
+
+    Raises:
+        BadUsage: The name or the language cannot be one. Nothing has changed.
+        Refused: The folder is there and holds something. Nothing has changed.
+        Unavailable: It cannot be written. Nothing is left of it.
+    """
+    place = Path(os.path.abspath(folder))  # noqa: PTH100  # resolve() would follow a link
+    name = place.name
+    check_name(name)
+    if lang not in LANGUAGES:
+        raise BadUsage(sentence("--lang", expected=" or ".join(LANGUAGES), found=repr(lang)))
+    _check_free(place)
+    try:
+        with _unfinished(place) as made:
+            _fill(made, name, lang)
+            _put(made, place)
+            files = sorted(_names(place))
+    except OSError as error:
+        raise Unavailable(f"{folder}: the project cannot be written: {error.strerror}") from error
+    return Made(folder=folder, name=name, lang=lang, files=tuple(files))
+
+
+def check_name(name: str) -> None:
+    """Raises BadUsage unless a project can have that name."""
+    if NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
+        raise BadUsage(
+            sentence(
+                "the name of a project",
+                expected=f"lower-case letters and digits, beginning with a letter, with single "
+                f"hyphens between, at most {NAME_CHARS_MAX}",
+                found=repr(name),
+                hint=_suggestion(name),
+            )
+        )
+    if name in RESERVED:
+        raise BadUsage(
+            sentence(
+                f"the name of a project: {name!r} means something already",
+                hint=f"{name}-workflow, say",
+            )
+        )
+
+
+def templates() -> Path:
+    """Where the template projects are."""
+    return Path(__file__).resolve().parent / "templates"
+
+
+def _suggestion(name: str) -> str | None:
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-0123456789")[:NAME_CHARS_MAX]
+    return f"{plain} would do" if NAME.fullmatch(plain) and plain not in RESERVED else None
+
+
+def _check_free(place: Path) -> None:
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise Refused(f"{place}: expected a new or empty folder, found something else there")
+    if place.is_dir():
+        found = next(place.iterdir(), None)
+        if found is not None:
+            raise _not_empty(place, found.name)
+    if place == Path.cwd():
+        raise Refused(
+            f"{place}: a project takes the place of its folder, which you stand in "
+            f"(cd .., then aos new {place.name})"
+        )
+    if not place.parent.is_dir():
+        raise BadUsage(f"{place.parent}: there is no such folder to make {place.name} in")
+
+
+def _not_empty(place: Path, found: str) -> Refused:
+    return Refused(
+        sentence(
+            "the folder is not empty",
+            where=str(place),
+            expected="a new or empty folder",
+            found=f"{found} in it",
+        )
+    )
+
+
+@contextlib.contextmanager
+def _unfinished(place: Path) -> Iterator[Path]:
+    """A hidden folder beside the one that is to be, on the same disk; taken away at the end."""
+    made = Path(tempfile.mkdtemp(prefix=f".{place.name}.unfinished-", dir=place.parent))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _put(made: Path, place: Path) -> None:
+    """Give the folder its name, at once: a crash leaves all of it there, or nothing.
+
+    Raises:
+        Refused: Somebody has put something there meanwhile.
+    """
+    made.chmod(0o777 & ~_umask())
+    try:
+        made.rename(place)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise _not_empty(place, "something") from error
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _fill(folder: Path, name: str, lang: str) -> None:
+    for template in (templates() / COMMON, templates() / lang):
+        for source in sorted(template.rglob("*")):
+            if source.is_file() and "__pycache__" not in source.parts:
+                _write(source, folder / _renamed(source.relative_to(template), name), name)
+    copy_sdk(lang, folder / "sdk")
+
+
+def _renamed(path: Path, name: str) -> Path:
+    return Path(*(_filled(HIDDEN.get(part, part), name) for part in path.parts))
+
+
+def _filled(text: str, name: str) -> str:
+    return text.replace(IN_TEXT, name).replace(IN_CODE, name.replace("-", "_"))
+
+
+def _write(source: Path, file: Path, name: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(_filled(source.read_text("utf-8"), name), "utf-8")
+
+
+def _names(folder: Path) -> Iterator[str]:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            yield file.relative_to(folder).as_posix()

@@ -1,0 +1,208 @@
+"""``aos.toml`` -> Project (spec/authoring.md, AU-10 to AU-13)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any, Final
+
+from aos.errors import BadUsage, sentence
+
+PROJECT_FILE: Final = "aos.toml"
+AIR: Final = "air"
+GENERATED_AIR: Final = "air/generated.air.json"
+BUILD: Final = "build"
+WORLD: Final = ".aos/dev"
+
+RUST: Final = "rust"
+ASSEMBLYSCRIPT: Final = "assemblyscript"
+LANGUAGES: Final = (RUST, ASSEMBLYSCRIPT)
+DEFAULT_SOURCE: Final[Mapping[str, str]] = {RUST: ".", ASSEMBLYSCRIPT: "assembly/index.ts"}
+
+MODULE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+PROJECT_FILE_BYTES_MAX: Final = 256 * 1024
+
+_OURS: Final = frozenset({"$kind", "$comment", "air_version"})
+_SECTIONS: Final = ("schemas", "modules", "workflows", "effects", "secrets")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModuleSource:
+    """One module to build. ``source`` is relative to the project: the folder of a Rust package, or
+    the entry file of AssemblyScript."""
+
+    name: str
+    source: str
+
+    @property
+    def artifact(self) -> str:
+        """Where it is put, relative to the project."""
+        return f"{BUILD}/{self.name}.wasm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """What a project's ``aos.toml`` says.
+
+    Attributes:
+        executors: What ``aos dev`` carries effects out with, as ``--executors`` takes it.
+        world: The folder of the scratch world, relative to the project.
+        manifest: Fields of the manifest that no definition has: limits, executors, more routes.
+    """
+
+    folder: Path
+    name: str
+    lang: str
+    modules: tuple[ModuleSource, ...]
+    executors: tuple[str, ...]
+    world: str
+    manifest: Mapping[str, Any]
+
+    @property
+    def file(self) -> Path:
+        return self.folder / PROJECT_FILE
+
+
+def find_project(path: Path) -> Project:
+    """Read the project whose folder ``path`` is, or lies in.
+
+    Raises:
+        BadUsage: There is none, or its file says what is not understood.
+    """
+    start = path.resolve()
+    if start.is_file():
+        start = start.parent
+    for folder in (start, *start.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return read_project(folder)
+    raise BadUsage(
+        sentence(
+            f"there is no {PROJECT_FILE} here or in a folder above",
+            where=str(path),
+            expected="the folder of a project",
+            hint="aos new NAME --lang rust makes one",
+        )
+    )
+
+
+def read_project(folder: Path) -> Project:
+    """Raises BadUsage as ``find_project``."""
+    file = folder / PROJECT_FILE
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(PROJECT_FILE_BYTES_MAX + 1)
+        if len(data) > PROJECT_FILE_BYTES_MAX:
+            raise BadUsage(f"{file}: expected at most {PROJECT_FILE_BYTES_MAX:,} bytes")
+        found = tomllib.loads(data.decode())
+    except OSError as error:
+        raise BadUsage(f"{file}: the file cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadUsage(f"{file}: the file is not TOML: {error}") from error
+    return _Reading(file).project(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The gate between what TOML gave and a Project."""
+
+    file: Path
+
+    def project(self, found: Mapping[str, Any]) -> Project:
+        self._known(found, ("project", "modules", "manifest"), "")
+        head = self._table(found, "project", "")
+        self._known(head, ("name", "lang", "executors", "world"), "project")
+        name = self._text(head, "name", "project")
+        if MODULE_NAME.fullmatch(name) is None:
+            raise self._wrong("project.name", f"a name such as {MODULE_NAME.pattern}", repr(name))
+        lang = self._text(head, "lang", "project")
+        if lang not in LANGUAGES:
+            raise self._wrong("project.lang", " or ".join(map(repr, LANGUAGES)), repr(lang))
+        return Project(
+            folder=self.file.parent,
+            name=name,
+            lang=lang,
+            modules=self._modules(found, name, lang),
+            executors=self._executors(head),
+            world=self._inside(head.get("world", WORLD), "project.world"),
+            manifest=self._manifest(found),
+        )
+
+    def _modules(self, found: Mapping[str, Any], name: str, lang: str) -> tuple[ModuleSource, ...]:
+        default = DEFAULT_SOURCE[lang]
+        tables = self._table(found, "modules", "") if "modules" in found else {name: {}}
+        if not tables:
+            raise self._wrong("modules", "one table [modules.NAME] or more", "none")
+        modules = []
+        for module in tables:
+            where = f"modules.{module}"
+            if MODULE_NAME.fullmatch(module) is None:
+                raise self._wrong(where, f"a name such as {MODULE_NAME.pattern}", repr(module))
+            table = self._table(tables, module, "modules")
+            self._known(table, ("source",), where)
+            source = self._inside(table.get("source", default), f"{where}.source")
+            modules.append(ModuleSource(name=module, source=source))
+        return tuple(modules)
+
+    def _executors(self, head: Mapping[str, Any]) -> tuple[str, ...]:
+        found = head.get("executors", [])
+        if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+            raise self._wrong("project.executors", 'a list such as ["effects.py:shop"]', None)
+        return tuple(found)
+
+    def _manifest(self, found: Mapping[str, Any]) -> Mapping[str, Any]:
+        table = self._table(found, "manifest", "") if "manifest" in found else {}
+        for field in table:
+            if field in _OURS or field in _SECTIONS:
+                raise BadUsage(
+                    sentence(
+                        f"manifest.{field} is filled in by aos build",
+                        where=str(self.file),
+                        hint="leave it out; what is defined in the sources and in air/ is listed",
+                    )
+                )
+        return MappingProxyType(dict(table))
+
+    def _inside(self, value: object, where: str) -> str:
+        """A relative path that does not lead out of the project, in its normal form."""
+        path = PurePosixPath(value) if isinstance(value, str) and value else None
+        if path is None or path.is_absolute() or ".." in path.parts:
+            raise self._wrong(where, "a path below the project's folder", repr(value))
+        return str(path)
+
+    def _table(self, found: Mapping[str, Any], name: str, within: str) -> Mapping[str, Any]:
+        value = found.get(name)
+        if not isinstance(value, dict):
+            where = f"{within}.{name}" if within else name
+            raise self._wrong(where, f"a table [{where}]", None if value is None else repr(value))
+        return value
+
+    def _text(self, found: Mapping[str, Any], name: str, within: str) -> str:
+        value = found.get(name)
+        if not isinstance(value, str):
+            where = f"{within}.{name}"
+            raise self._wrong(where, "text", "nothing" if value is None else repr(value))
+        return value
+
+    def _known(self, found: Mapping[str, Any], names: Iterable[str], within: str) -> None:
+        names = tuple(names)
+        for name in found:
+            if name in names:
+                continue
+            near = difflib.get_close_matches(name, names, n=1)
+            raise BadUsage(
+                sentence(
+                    f"{within}.{name}" if within else name,
+                    where=str(self.file),
+                    expected="one of " + ", ".join(names),
+                    found=repr(name),
+                    hint=f"did you mean {near[0]}?" if near else None,
+                )
+            )
+
+    def _wrong(self, where: str, expected: str, found: str | None) -> BadUsage:
+        return BadUsage(sentence(where, where=str(self.file), expected=expected, found=found))

@@ -1,0 +1,137 @@
+"""A project's Rust packages -> WASM (spec/authoring.md, AU-30 to AU-35)."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aos.authoring.errors import BuildFailed
+from aos.authoring.project import ModuleSource, Project
+from aos.authoring.running import Console, run
+from aos.authoring.rust_std import built_std, cache_folder
+from aos.authoring.toolchain import cargo_build, find_toolchain
+from aos.errors import sentence
+
+TARGET_FOLDER: Final = "target"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """The bytes of each module, as the compiler left them, by name; and what made them."""
+
+    modules: Mapping[str, bytes]
+    compiler: Mapping[str, str]
+
+
+def compile_rust(project: Project, *, locked: bool, console: Console) -> Compiled:
+    """Build every module of the project.
+
+    ``locked``: a ``Cargo.lock`` that is not there or would change is an error.
+
+    Raises:
+        ToolMissing: There is no Rust compiler that can make WASM.
+        BuildFailed: The compiler refused; it has said why on stderr. Or there is no such package.
+    """
+    packages = {each.name: _package(project, each) for each in project.modules}
+    toolchain = find_toolchain()
+    folder = project.folder.resolve()
+    target = folder / TARGET_FOLDER
+    std = None
+    if toolchain.sources is not None:
+        std = built_std(toolchain, cache_folder() or target / "rust-std", console=console)
+    arguments = ["--quiet", "--message-format=json-render-diagnostics"]
+    arguments += ["--locked"] if locked else []
+    for package in packages.values():
+        arguments += ["--package", package]
+    for module in project.modules:
+        arguments += _manifest_path(module) if len(project.modules) == 1 else []
+    call = cargo_build(
+        toolchain,
+        remap={folder: "/project", **_elsewhere()},
+        target=target,
+        arguments=arguments,
+        std=std,
+    )
+    said = run(
+        call.command,
+        cwd=folder,
+        environment=call.environment,
+        what="the Rust compiler",
+        console=console,
+    )
+    made = _artifacts(said)
+    modules = {
+        module.name: _read(made, packages[module.name], module, project)
+        for module in project.modules
+    }
+    return Compiled(modules=modules, compiler=toolchain.identity())
+
+
+def _manifest_path(module: ModuleSource) -> list[str]:
+    """Where the package is, unless it is the folder that cargo looks into by itself."""
+    if module.source == ".":
+        return []
+    return ["--manifest-path", str(Path(module.source) / "Cargo.toml")]
+
+
+def _package(project: Project, module: ModuleSource) -> str:
+    """The name that cargo knows the package by."""
+    file = project.folder / module.source / "Cargo.toml"
+    try:
+        found = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise BuildFailed(
+            sentence(
+                f"modules.{module.name}.source: {file} cannot be read: {error.strerror}",
+                where=str(project.file),
+                expected="the folder of a Rust package",
+            )
+        ) from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BuildFailed(f"{file}: the file is not TOML: {error}") from error
+    match found:
+        case {"package": {"name": str(name)}}:
+            return name
+        case _:
+            raise BuildFailed(f"{file}: expected a [package] with a name")
+
+
+def _elsewhere() -> dict[Path, str]:
+    """Where crates from elsewhere are kept: their paths would stand in the bytes."""
+    home = os.environ.get("CARGO_HOME") or Path.home() / ".cargo"
+    return {Path(home): "/cargo"}
+
+
+def _artifacts(said: str) -> dict[str, list[Path]]:
+    """The .wasm files that cargo says it made, by package."""
+    found: dict[str, list[Path]] = {}
+    for line in said.splitlines():
+        message: Any = json.loads(line) if line.startswith("{") else {}
+        if message.get("reason") != "compiler-artifact":
+            continue
+        if "cdylib" in message["target"]["crate_types"]:
+            manifest = Path(message["manifest_path"])
+            name = tomllib.loads(manifest.read_text("utf-8"))["package"]["name"]
+            files = [Path(file) for file in message["filenames"] if file.endswith(".wasm")]
+            found.setdefault(name, []).extend(files)
+    return found
+
+
+def _read(
+    made: Mapping[str, list[Path]], package: str, module: ModuleSource, project: Project
+) -> bytes:
+    files = made.get(package, [])
+    if not files:
+        raise BuildFailed(
+            sentence(
+                f"the package {package} makes no WASM module",
+                where=str(project.folder / module.source / "Cargo.toml"),
+                expected='crate-type = ["cdylib"] in [lib]',
+            )
+        )
+    return files[0].read_bytes()

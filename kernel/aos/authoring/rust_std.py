@@ -1,0 +1,138 @@
+"""The standard library for WASM, built once from its sources (spec/authoring.md, AU-34).
+
+Where a toolchain has no library for WASM, as Debian's, it is built into a sysroot of its own among
+this user's caches, which all projects share.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from aos.authoring.errors import BuildFailed
+from aos.authoring.running import Console, Stopped, run
+from aos.authoring.toolchain import TARGET, Toolchain, cargo_build
+
+RECIPE: Final = 1
+"""Another number makes another folder. For every change of what is built here, or how."""
+
+CRATE: Final = """\
+[package]
+name = "aos-std"
+version = "0.0.0"
+edition = "2021"
+
+[lib]
+path = "lib.rs"
+
+[workspace]
+
+[profile.release]
+opt-level = "s"
+codegen-units = 1
+panic = "abort"
+debug = false
+"""
+SOURCE: Final = "#![no_std]\nextern crate alloc;\n"
+LIBRARIES: Final = ("core", "alloc", "compiler_builtins")
+
+UNFINISHED: Final = ".unfinished-"
+
+_LOOK_S: Final = 0.1
+
+
+def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Among this user's caches; None where there are to be none."""
+    own = environment.get("AOS_CACHE_DIR")
+    if own is not None:
+        return Path(own) / "rust-std" if own else None
+    shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
+    if not shared.is_absolute():  # such a one is to be ignored
+        shared = home / ".cache"
+    return shared / "aos" / "rust-std" if shared.is_absolute() else None
+
+
+def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
+    """Return a sysroot with the library of this very toolchain; build it first if need be.
+
+    Raises:
+        BuildFailed: The compiler refused, or the folder cannot be written.
+    """
+    place = cache / _identity(toolchain)
+    if place.is_dir():
+        return place
+    try:
+        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(cache, console):
+            for left in cache.glob(f"{UNFINISHED}*"):  # by one that was killed
+                shutil.rmtree(left, ignore_errors=True)
+            if not place.is_dir():
+                _build(toolchain, place, console)
+    except OSError as error:
+        raise BuildFailed(f"{cache}: the standard library cannot be kept: {error}") from error
+    return place
+
+
+def _identity(toolchain: Toolchain) -> str:
+    """What the library depends on. Two packages of one version of the compiler are told apart by
+    when its program was made."""
+    made = toolchain.rustc.resolve().stat()
+    seen = [RECIPE, toolchain.identity(), str(toolchain.rustc), made.st_size, made.st_mtime_ns]
+    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def _alone(cache: Path, console: Console) -> Iterator[None]:
+    """Two builds that need the same library: one makes it, the other waits."""
+    with (cache / "lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if console.given_up.is_set():
+                    raise Stopped("the build was stopped") from None
+                time.sleep(_LOOK_S)
+        yield
+
+
+def _build(toolchain: Toolchain, place: Path, console: Console) -> None:
+    console.report(
+        "building Rust's standard library for WASM from its sources: half a minute, once"
+    )
+    scratch = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
+    try:
+        (scratch / "Cargo.toml").write_text(CRATE, "utf-8")
+        (scratch / "lib.rs").write_text(SOURCE, "utf-8")
+        target = scratch / "target"
+        call = cargo_build(
+            toolchain,
+            remap={},
+            target=target,
+            arguments=["--offline", "--quiet"],
+            flags=["-Cembed-bitcode=yes"],  # for projects with link-time optimisation and without
+        )
+        run(
+            call.command,
+            cwd=scratch,
+            environment=call.environment,
+            what="the Rust compiler, at its own standard library,",
+            console=console,
+        )
+        library = scratch / "sysroot" / "lib" / "rustlib" / TARGET / "lib"
+        library.mkdir(parents=True)
+        for name in LIBRARIES:
+            for made in (target / TARGET / "release" / "deps").glob(f"lib{name}-*.rlib"):
+                shutil.copy2(made, library)
+        (scratch / "sysroot").rename(place)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

@@ -1,0 +1,212 @@
+"""The PATH -> a Rust compiler that can make WASM, and how it is called (AU-30 to AU-35).
+
+It makes WASM in one of two ways: with the target that ``rustup target add`` installs, or from the
+sources of the standard library, as Debian ships them. ``modules/build`` uses this file on a bare
+checkout, so nothing is imported here that has to be installed.
+"""
+
+# ruff: noqa: S603  # it runs compilers
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aos.authoring.errors import ToolMissing
+
+TARGET: Final = "wasm32-unknown-unknown"
+
+STACK_BYTES: Final = 64 * 1024
+"""A guest's own stack. The linker's 1 MiB would be zeroed anew for each of millions of steps."""
+
+FOREIGN: Final = re.compile(r"RUST(FLAGS|C|DOC)|CARGO_(ENCODED|BUILD|PROFILE|TARGET|UNSTABLE)")
+"""What would let the caller's environment change the bytes."""
+
+OS_RELEASE: Final = Path("/etc/os-release")
+
+_INSTALL: Final[Mapping[str, str]] = {
+    "debian": "`apt-get install rustc-web cargo-web rust-web-src lld`",
+    "fedora": f"`dnf install rust cargo rust-std-static-{TARGET} lld`",
+    "arch": "`pacman -S rust rust-wasm lld`",
+    "alpine": "`apk add rust cargo rust-wasm lld`",
+}
+"""By the id of a system or of what it is like (os-release)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """What makes the bytes, and what it calls itself."""
+
+    rustc: Path
+    cargo: Path
+    version: str  # rustc -vV
+    sysroot: Path
+    sources: Path | None  # of the standard library, when it has to be built too
+    linker: Path | None  # None: the compiler's own
+
+    def identity(self) -> dict[str, str]:
+        """Equal identities make equal bytes."""
+        return {
+            "rustc": self.version,
+            "cargo": said(self.cargo, "-V"),
+            "std": "built from source" if self.sources else "installed",
+            "linker": said(self.linker, "--version") if self.linker else "the compiler's own",
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command, and the whole environment that it is given."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+def cargo_build(
+    toolchain: Toolchain,
+    *,
+    remap: Mapping[Path, str],
+    target: Path,
+    arguments: Sequence[str],
+    std: Path | None = None,
+    flags: Sequence[str] = (f"-Clink-arg=-zstack-size={STACK_BYTES}",),
+) -> Call:
+    """A release build for WASM whose bytes depend on the sources and the toolchain alone.
+
+    Args:
+        remap: Folders, and what stands for them in the bytes.
+        target: Where cargo works.
+        std: A sysroot with a standard library that was built before; without one, a toolchain that
+            has it as sources builds it beside the rest.
+    """
+    # Beside one another: the longest prefix is to win, and rustc takes the last that fits.
+    places = sorted([*remap.items(), (toolchain.sysroot, "/rust")], key=lambda each: len(str(each)))
+    flags = [*flags, *([f"--sysroot={std}"] if std else [])]
+    flags += [f"--remap-path-prefix={folder}={name}" for folder, name in places]
+    command = [str(toolchain.cargo), "build", "--release"]
+    command += ["--target", TARGET, "--target-dir", str(target), *arguments]
+    environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
+    environment |= {
+        "RUSTC": str(toolchain.rustc),
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
+        "CARGO_INCREMENTAL": "0",
+    }
+    linker = toolchain.linker or (own_linker(toolchain.sysroot) if std else None)
+    if linker:
+        environment["CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"] = str(linker)
+    if toolchain.sources and not std:
+        # Building the standard library is unstable; this lets a stable compiler do it.
+        environment["RUSTC_BOOTSTRAP"] = "1"
+        command.append("-Zbuild-std=core,alloc")
+        vendored = toolchain.sources / "vendor"
+        if vendored.is_dir():
+            command += ["--config", 'source.crates-io.replace-with="shipped"']
+            command += ["--config", f'source.shipped.directory="{vendored}"']
+    return Call(tuple(command), environment)
+
+
+def find_toolchain() -> Toolchain:
+    """Return the first on the PATH that can make WASM.
+
+    Raises:
+        ToolMissing: There is none. Its text has what each one lacks, and what to install.
+    """
+    seen = []
+    for rustc in programs("rustc"):
+        version, sysroot = said(rustc, "-vV"), Path(said(rustc, "--print", "sysroot") or "/nowhere")
+        cargo = next(iter([*beside(rustc, "cargo"), *programs("cargo")]), None)
+        rustlib = sysroot / "lib" / "rustlib"
+        installed = any((rustlib / TARGET / "lib").glob("libcore-*.rlib"))
+        library = rustlib / "src" / "rust" / "library"
+        sources = library.resolve() if (library / "core/src/lib.rs").exists() else None
+        carries_linker = own_linker(sysroot) is not None
+        linker = None if carries_linker else find_linker()
+        lacks = []
+        if not version:
+            lacks.append("it does not run")
+        if cargo is None:
+            lacks.append("no cargo")
+        if not installed and sources is None:
+            lacks.append(f"neither the target {TARGET} nor the sources of the standard library")
+        if linker is None and not carries_linker:
+            lacks.append("no WASM linker (rust-lld or wasm-ld)")
+        if cargo is not None and not lacks:
+            return Toolchain(rustc, cargo, version, sysroot, None if installed else sources, linker)
+        seen.append(f"  {rustc}: {', '.join(lacks)}")
+    raise ToolMissing(
+        "no Rust compiler that can make WASM was found on the PATH"
+        + ("; looked at\n" + "\n".join(seen) if seen else ".")
+        + f"\nInstall one: {advice()}."
+    )
+
+
+def advice(os_release: Path = OS_RELEASE) -> str:
+    """What to install on this system so that ``find_toolchain`` finds something."""
+    if next(programs("rustup"), None) is not None:
+        ways = [f"`rustup target add {TARGET}`"]
+    else:
+        ways = [f"`rustup target add {TARGET}` once rustup is installed"]
+    ways += [_INSTALL[name] for name in systems(os_release) if name in _INSTALL][:1]
+    return ", or here ".join(ways)
+
+
+def systems(os_release: Path) -> list[str]:
+    """The id of this system and of those that it is like, nearest first."""
+    try:
+        text = os_release.read_text("utf-8", "replace")
+    except OSError:
+        return []
+    fields = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").split()
+
+
+def own_linker(sysroot: Path) -> Path | None:
+    """The linker that a toolchain brings along."""
+    return next(iter(sorted((sysroot / "lib" / "rustlib").glob("*/bin/rust-lld"))), None)
+
+
+def find_linker() -> Path | None:
+    """Return `wasm-ld` or the newest `wasm-ld-<number>` on the PATH."""
+    numbered = list(programs(r"wasm-ld-\d+"))
+    numbered.sort(key=lambda program: int(program.name.rsplit("-", 1)[1]), reverse=True)
+    return next(iter([*programs("wasm-ld"), *numbered]), None)
+
+
+def said(program: Path, *arguments: str) -> str:
+    """What a program prints, or nothing when it does not run."""
+    try:
+        ran = subprocess.run(
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except OSError:
+        return ""
+    return ran.stdout.strip() if ran.returncode == 0 else ""
+
+
+def programs(pattern: str) -> Iterator[Path]:
+    """Yield every program on the PATH whose whole name matches, once."""
+    seen: set[Path] = set()
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        found = sorted(Path(folder).glob("*")) if folder and Path(folder).is_dir() else []
+        for program in found:
+            if re.fullmatch(pattern, program.name) and os.access(program, os.X_OK):
+                # A shim of rustup is a link to one program for all names: compare where it is.
+                place = program.parent.resolve() / program.name
+                if place not in seen:
+                    seen.add(place)
+                    yield program
+
+
+def beside(program: Path, name: str) -> list[Path]:
+    """Return the program of that name in the same folder, if there is one."""
+    other = program.with_name(name)
+    return [other] if os.access(other, os.X_OK) else []

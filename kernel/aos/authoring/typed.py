@@ -1,0 +1,96 @@
+"""Lines that are typed to ``aos dev``: ``SCHEMA JSON``, or a word that asks for something.
+
+spec/authoring.md, AU-87.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import select
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from aos.errors import BadUsage, sentence
+from aos.host.client import Item
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+CHUNK_BYTES: Final = 64 * 1024
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+
+class Command(enum.Enum):
+    FRESH = "fresh"
+    QUIT = "quit"
+    HELP = "help"
+
+
+def parse_line(line: str) -> Item | Command | None:
+    """None for an empty line.
+
+    Raises:
+        BadUsage: It is neither an event nor a command.
+    """
+    words = line.strip().split(maxsplit=1)
+    if not words:
+        return None
+    if len(words) == 1:
+        try:
+            return Command(words[0])
+        except ValueError:
+            commands = ", ".join(each.value for each in Command)
+            raise BadUsage(
+                sentence(
+                    "a line",
+                    expected=f"SCHEMA JSON, such as shop/Placed@1 {{…}}, or {commands}",
+                    found=repr(words[0][:80]),
+                )
+            ) from None
+    schema, text = words
+    try:
+        value = parse_json(text, max_bytes=LINE_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"{schema}: {problem}") from problem
+    return Item(schema=schema, value=value)
+
+
+class Typed:
+    """Lines of a file descriptor, as they come. Without one there are none."""
+
+    def __init__(self, fd: int | None) -> None:
+        self._fd = fd
+        self._rest = b""
+
+    def lines(self, wait_s: float, over: threading.Event) -> Iterator[str]:
+        """What has come; waits so long for it, or until it is ``over``."""
+        if self._fd is None or not self._is_ours(self._fd):
+            over.wait(wait_s)
+            return
+        ready, _, _ = select.select([self._fd], [], [], wait_s)
+        if ready:
+            yield from self._read(self._fd)
+
+    def all(self) -> Iterator[str]:
+        """Every line to the end."""
+        while self._fd is not None:
+            yield from self._read(self._fd)
+
+    def _is_ours(self, fd: int) -> bool:
+        """Whether it may be read: a terminal stops a process in the background that tries."""
+        try:
+            return not os.isatty(fd) or os.tcgetpgrp(fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def _read(self, fd: int) -> Iterator[str]:
+        data = os.read(fd, CHUNK_BYTES)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data:
+            self._fd = None
+            lines, self._rest = [self._rest] if self._rest else [], b""
+        if len(self._rest) > LINE_BYTES_MAX:
+            lines, self._rest = [*lines, self._rest], b""  # for ``parse_line`` to refuse
+        for line in lines:
+            yield line.decode(errors="replace")

@@ -1,0 +1,82 @@
+"""The files of a project -> which of them have changed since it was last asked (AU-80).
+
+By looking again and again: times and sizes of some hundred files, without another package and on
+every file system.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from aos.authoring.project import BUILD, GENERATED_AIR, Project
+
+SUFFIXES: Final = (".rs", ".toml", ".lock", ".ts", ".json")
+"""What a build may read."""
+
+PYTHON: Final = ".py"
+"""What executors are made of."""
+
+PASSED_OVER: Final = frozenset({"target", "node_modules", BUILD, "tests", "__pycache__"})
+MADE: Final = frozenset({GENERATED_AIR, "assembly/generated.ts"})
+FILES_MAX: Final = 5_000
+
+Seen: TypeAlias = dict[str, tuple[int, int]]
+"""Time of change and size of each file, by its path below the project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Files that came, went or changed: those of a build, and those of the executors."""
+
+    sources: tuple[str, ...]
+    effects: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.sources or self.effects)
+
+
+class Watch:
+    """What the project's files were when a change was last told."""
+
+    def __init__(self, project: Project) -> None:
+        self._folder = project.folder
+        self._told = self._last = self._look()
+
+    def changes(self) -> Changes | None:
+        """What changed since something was told last; None while nothing did, or while files still
+        change, as an editor or a version control writes several."""
+        now = self._look()
+        is_at_rest, self._last = now == self._last, now
+        if not is_at_rest or now == self._told:
+            return None
+        names = {name for name, _ in self._told.items() ^ now.items()}
+        self._told = now
+        return Changes(
+            sources=tuple(sorted(name for name in names if not name.endswith(PYTHON))),
+            effects=tuple(sorted(name for name in names if name.endswith(PYTHON))),
+        )
+
+    def _look(self) -> Seen:
+        seen: Seen = {}
+        for file in _files(self._folder):
+            name = file.relative_to(self._folder).as_posix()
+            if name in MADE or len(seen) == FILES_MAX:
+                continue
+            try:
+                found = file.stat()
+            except OSError:
+                continue  # gone since it was listed
+            seen[name] = (found.st_mtime_ns, found.st_size)
+        return seen
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for here, below, names in os.walk(folder):
+        below[:] = sorted(n for n in below if n not in PASSED_OVER and not n.startswith("."))
+        for name in sorted(names):
+            if name.endswith((*SUFFIXES, PYTHON)) and not name.startswith("."):
+                yield Path(here, name)

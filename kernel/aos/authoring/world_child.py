@@ -1,0 +1,112 @@
+"""The process in which ``aos dev`` runs its world (AU-85).
+
+    python -m aos.authoring.world_child '{"world": …, "executors": […], "until_idle": …, …}'
+
+It writes one JSON object a line to stdout: ``{"started": SEQ}``, then ``{"note": TEXT}`` and at its
+end ``{"ended": …}`` or ``{"failed": TEXT, "code": N}``. It ends when its stdin does, so that it
+never outlives who started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+from aos.core.ports import BlobReader
+from aos.errors import AosError
+from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.http import HttpExecutor
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import Executor
+from aos.host.executors.timer import TimerExecutor
+from aos.host.runner import Ended, Started, run_world
+from aos.host.secrets import Secrets
+from aos.values.digests import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be run. ``executors`` are as ``--executors`` takes them."""
+
+    world: str
+    executors: Sequence[str]
+    allow_http: Sequence[str] = ()
+    secrets: str | None = None
+    until_idle: bool = False
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+
+def main() -> int:
+    order = Order.from_text(sys.argv[1])
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    try:
+        ended = asyncio.run(
+            run_world(
+                Path(order.world),
+                executors=lambda read, world: _executors(order, read, world),
+                until_idle=order.until_idle,
+                report=lambda text: _tell({"note": text}),
+                on_started=_started,
+            )
+        )
+    except AosError as error:
+        _tell({"failed": str(error), "code": error.exit_code})
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 0
+    _tell({"ended": _document(ended)})
+    return 0
+
+
+def _executors(order: Order, read: BlobReader, world: Hash) -> list[Executor]:
+    secrets = Secrets(None if order.secrets is None else Path(order.secrets))
+    return [
+        TimerExecutor(report=_note),
+        BlobExecutor(read, report=_note),
+        HttpExecutor(order.allow_http, read=read, secrets=secrets, report=_note),
+        *(PythonExecutor(spec, world=world, report=_note) for spec in order.executors),
+    ]
+
+
+def _started(found: Started) -> None:
+    _tell({"started": found.seq})
+
+
+def _note(text: str) -> None:
+    _tell({"note": text})
+
+
+def _document(ended: Ended) -> Mapping[str, object]:
+    return {"idle": ended.is_idle, "waiting": dict(ended.waiting)}
+
+
+def _tell(message: Mapping[str, object]) -> None:
+    try:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass  # nobody listens any more; the end of stdin ends this process
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The process that runs the scratch world, as ``aos dev`` sees it (AU-85)."""
+
+# ruff: noqa: S603  # it starts our own module
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Final
+
+from aos.authoring.world_child import Order
+
+ENDS_S: Final = 10.0
+"""How long it may take to stop cleanly."""
+
+Message = Mapping[str, Any]
+
+
+class WorldProcess:
+    """A running ``aos.authoring.world_child``. What it says is read on a thread of its own."""
+
+    def __init__(self, order: Order) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "aos.authoring.world_child", order.to_text()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us: we stop it in our own order
+        )
+        assert self._process.stdout is not None
+        self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,))
+        self._listener.start()
+
+    def messages(self) -> Iterator[Message]:
+        """What it has said since this was asked last."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                yield self._messages.get_nowait()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is over and all that it said can be had."""
+        return not self._listener.is_alive() and self._process.poll() is not None
+
+    @property
+    def code(self) -> int | None:
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Stop it cleanly and wait for its end; kill it where that takes too long."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(ENDS_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join()
+
+    def _listen(self, said: IO[bytes]) -> None:
+        with said:
+            for line in said:
+                try:
+                    message = json.loads(line)
+                except ValueError:
+                    message = line.decode(errors="replace").rstrip()
+                if not isinstance(message, dict):
+                    message = {"note": str(message)}
+                self._messages.put(message)

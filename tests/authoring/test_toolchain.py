@@ -1,0 +1,247 @@
+"""Which compiler is taken, how it is called, what is said without one (AU-30 to AU-34)."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from aos.authoring import asc, toolchain
+from aos.authoring.errors import BuildFailed, ToolMissing
+from aos.authoring.running import Console, Stopped
+from aos.authoring.rust import compile_rust
+from aos.authoring.rust_std import built_std, cache_folder
+from aos.authoring.toolchain import find_toolchain
+from tests.authoring import fakes
+from tests.authoring.fakes import ROOT, path, program
+
+DEBIAN = 'ID=debian\nVERSION_ID="12"\n'
+UBUNTU = "ID=ubuntu\nID_LIKE=debian\n"
+ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'
+
+
+def release(folder: Path, text: str) -> Path:
+    file = folder / "os-release"
+    file.write_text(text)
+    return file
+
+
+def test_a_toolchain_with_the_target_needs_nothing_built(rust: Path) -> None:
+    found = find_toolchain()
+
+    assert (found.rustc, found.cargo) == (rust / "rustc", rust / "cargo")
+    assert (found.sources, found.linker) == (None, None)
+    assert found.identity()["std"] == "installed"
+
+
+def test_rustup_without_the_target_is_passed_over_for_debians_toolchain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rustup = fakes.toolchain(tmp_path / "rustup", has_target=False)
+    program(rustup / "rustup", "#!/bin/sh\n")
+    debian = fakes.toolchain(tmp_path / "debian", has_target=False, has_sources=True)
+    monkeypatch.setenv("PATH", path(rustup, debian))
+
+    found = find_toolchain()
+
+    assert found.rustc == debian / "rustc"
+    assert found.sources == tmp_path / "debian/sysroot/lib/rustlib/src/rust/library"
+    assert found.linker == debian / "wasm-ld"
+
+
+def test_when_there_is_none_it_says_what_each_lacks_and_what_to_install_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = fakes.toolchain(tmp_path / "first", has_target=False)
+    second = fakes.toolchain(tmp_path / "second", has_target=False, has_sources=True)
+    (second / "wasm-ld").unlink()
+    broken = program(tmp_path / "broken/rustc", "#!/bin/sh\nexit 1\n").parent
+    monkeypatch.setenv("PATH", path(first, second, broken))
+
+    with pytest.raises(ToolMissing) as missing:
+        find_toolchain()
+
+    said = str(missing.value)
+    assert f"{first}/rustc: neither the target wasm32-unknown-unknown nor the sources" in said
+    assert f"{second}/rustc: no WASM linker (rust-lld or wasm-ld)" in said
+    assert f"{broken}/rustc: it does not run" in said
+    assert "Install one: `rustup target add wasm32-unknown-unknown`" in said
+    assert missing.value.exit_code == 4
+
+
+def test_on_an_empty_path_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(ToolMissing, match=r"on the PATH\.\nInstall one: `rustup target add"):
+        find_toolchain()
+
+
+@pytest.mark.parametrize(
+    ("text", "rust", "node"),
+    [
+        (
+            DEBIAN,
+            "apt-get install rustc-web cargo-web rust-web-src lld",
+            "apt-get install nodejs npm",
+        ),
+        (UBUNTU, "apt-get install rustc-web", "apt-get install nodejs npm"),
+        (ROCKY, "dnf install rust cargo rust-std-static-wasm32", "dnf install nodejs npm"),
+        ("ID=arch\n", "pacman -S rust rust-wasm lld", "pacman -S nodejs npm"),
+        ("ID=alpine\n", "apk add rust cargo rust-wasm lld", "apk add nodejs npm"),
+        ("", "once rustup is installed", "nodejs and npm, as this system packages them"),
+    ],
+)
+def test_the_advice_is_for_this_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, rust: str, node: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = release(tmp_path, text)
+
+    assert rust in toolchain.advice(file)
+    assert node in asc.advice(file)
+
+
+def test_with_rustup_its_own_command_is_the_advice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(tmp_path / "rustup", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert toolchain.advice(release(tmp_path, "")) == "`rustup target add wasm32-unknown-unknown`"
+
+
+def test_what_would_change_the_bytes_is_not_handed_to_the_compiler(
+    tmp_path: Path, rust: Path, monkeypatch: pytest.MonkeyPatch, console: Console
+) -> None:
+    """AU-6"""
+    project = fakes.project(tmp_path / "shop")
+    for name in ("RUSTFLAGS", "CARGO_PROFILE_RELEASE_LTO", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"):
+        monkeypatch.setenv(name, "evil")
+
+    compile_rust(project, locked=False, console=console)
+
+    [call] = fakes.calls(project.folder)
+    assert call["rustc"] == str(rust / "rustc")
+    assert call["bootstrap"] is None
+    assert call["foreign"] == []
+    assert "-Clink-arg=-zstack-size=65536" in call["flags"]
+    assert f"--remap-path-prefix={project.folder}=/project" in call["flags"]
+
+
+@pytest.fixture
+def debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = fakes.toolchain(tmp_path / "debian", has_target=False, has_sources=True)
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path / "cache"))
+    return folder.parent
+
+
+def test_a_standard_library_is_built_once_for_all_projects(
+    tmp_path: Path, debian: Path, console: Console, said: list[str]
+) -> None:
+    """AU-34"""
+    (tmp_path / "cache/rust-std/.unfinished-1").mkdir(parents=True)  # of a build that was killed
+    one, two = fakes.project(tmp_path / "one"), fakes.project(tmp_path / "two")
+
+    for each in (one, two):
+        compile_rust(each, locked=False, console=console)
+
+    assert (debian / "std-builds").read_text() == "1\n"
+    assert len(said) == 1
+    assert "half a minute, once" in said[0]
+    [call] = fakes.calls(two.folder)
+    [sysroot] = [flag for flag in call["flags"] if flag.startswith("--sysroot=")]
+    library = Path(sysroot.partition("=")[2]) / "lib/rustlib/wasm32-unknown-unknown/lib"
+    assert library.is_relative_to(tmp_path / "cache/rust-std")
+    assert sorted(each.name for each in library.iterdir()) == [
+        "liballoc-1.rlib", "libcompiler_builtins-1.rlib", "libcore-1.rlib",
+    ]  # fmt: skip
+    assert not (tmp_path / "cache/rust-std/.unfinished-1").exists()
+    assert call["bootstrap"] is None, "a project is built with a compiler that is stable"
+
+
+def test_another_compiler_gets_a_library_of_its_own(
+    tmp_path: Path, debian: Path, console: Console
+) -> None:
+    project = fakes.project(tmp_path / "shop")
+    compile_rust(project, locked=False, console=console)
+
+    program(debian / "bin/rustc", (debian / "bin/rustc").read_text().replace("1.99", "2.00"))
+    compile_rust(project, locked=False, console=console)
+
+    assert len((debian / "std-builds").read_text().split()) == 2
+
+
+def test_a_library_that_cannot_be_built_leaves_nothing_that_looks_like_one(
+    tmp_path: Path, debian: Path, console: Console
+) -> None:
+    (debian / "std-is-broken").touch()
+    project = fakes.project(tmp_path / "shop")
+
+    with pytest.raises(BuildFailed, match=r"at its own standard library, refused \(exit code 7\)"):
+        compile_rust(project, locked=False, console=console)
+
+    assert [each.name for each in (tmp_path / "cache/rust-std").iterdir()] == ["lock"]
+
+
+def test_of_two_builds_that_need_the_library_one_makes_it(
+    tmp_path: Path, debian: Path, console: Console
+) -> None:
+    found, cache = find_toolchain(), tmp_path / "cache/rust-std"
+    made: list[Path] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(built_std(found, cache, console=console)))
+        for _ in range(4)
+    ]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(made)) == 1
+    assert len(made) == 4
+    assert (debian / "std-builds").read_text() == "1\n"
+
+
+def test_who_waits_for_the_library_can_be_stopped(
+    tmp_path: Path, debian: Path, console: Console
+) -> None:
+    found, cache = find_toolchain(), tmp_path / "cache/rust-std"
+    cache.mkdir(parents=True)
+    console.given_up.set()
+
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Stopped):
+            built_std(found, cache, console=console)
+
+    assert not (debian / "std-builds").exists()
+
+
+def test_caches_are_where_other_programs_have_them() -> None:
+    assert cache_folder({"AOS_CACHE_DIR": "/c"}) == Path("/c/rust-std")
+    assert cache_folder({"AOS_CACHE_DIR": "", "HOME": "/h"}) is None
+    assert cache_folder({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/aos/rust-std")
+    assert cache_folder({"XDG_CACHE_HOME": "x", "HOME": "/h"}) == Path("/h/.cache/aos/rust-std")
+    assert cache_folder({}) is None
+
+
+def test_modules_build_finds_its_compiler_without_anything_installed(tmp_path: Path) -> None:
+    """On a bare checkout: no site-packages, no environment."""
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", ROOT / "modules/build", "--check"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stderr.startswith("modules/build: no Rust compiler that can make WASM was found")

@@ -10,7 +10,7 @@ TARGET ?= decoder
 SECONDS ?= 60
 SEEDS ?= 1000
 
-.PHONY: demo test test-long sim fuzz check bench bench-peers bench-rest modules lock clean help
+.PHONY: demo test test-long sim fuzz check bench bench-peers bench-rest bench-sdk modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -22,7 +22,8 @@ help:
 	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS and Restate, by turns (7 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
-	@echo "make modules  rebuild the WASM modules (needs Rust; see modules/README.md)"
+	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
+	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make lock     resolve the dependencies anew into requirements.lock"
 
 demo: $(READY)
@@ -54,8 +55,13 @@ bench-peers: $(READY)
 bench-rest: $(READY)
 	$(BIN)/python -m benchmarks.rest $(OPTIONS)
 
+bench-sdk: $(READY)
+	$(BIN)/python -m benchmarks.sdk $(OPTIONS)
+
 modules: $(READY)
 	$(BIN)/python modules/build
+	$(BIN)/python modules/cookbook/generate
+	$(BIN)/python modules/build-assemblyscript
 
 lock:
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \

@@ -12,6 +12,7 @@ from benchmarks.chart import Panel, Series, svg
 from benchmarks.figures import ratio
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.rest.tables import rest_aims, rest_tables
+from benchmarks.sdk.tables import sdk_aims, sdk_tables
 
 Json = Mapping[str, Any]
 
@@ -19,6 +20,7 @@ HERE: Final = Path(__file__).resolve().parent
 BENCH: Final = HERE / "results" / "bench.json"
 PEERS: Final = HERE / "results" / "peers.json"
 REST: Final = HERE / "results" / "rest.json"
+SDK: Final = HERE / "results" / "sdk.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -30,8 +32,8 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers` and `make bench-rest` write; what is measured, and how, stands in "
-    "`README.md`. Compare figures within one run: machines differ and are shared."
+    "`make bench-peers`, `make bench-rest` and `make bench-sdk` write; what is measured, and how, "
+    "stands in `README.md`. Compare figures within one run: machines differ and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -47,7 +49,8 @@ def write() -> None:
     bench, peers = _read(BENCH), _read(PEERS)
     CHART.parent.mkdir(exist_ok=True)
     CHART.write_text(svg(panels(bench, peers)))
-    RESULTS.write_text(render(bench, peers, NOTES.read_text(), rest=_read(REST)))
+    found = render(bench, peers, NOTES.read_text(), rest=_read(REST), sdk=_read(SDK))
+    RESULTS.write_text(found)
 
 
 def _read(path: Path) -> Json | None:
@@ -57,13 +60,20 @@ def _read(path: Path) -> Json | None:
     return found
 
 
-def render(bench: Json | None, peers: Json | None, notes: str, *, rest: Json | None = None) -> str:
+def render(
+    bench: Json | None,
+    peers: Json | None,
+    notes: str,
+    *,
+    rest: Json | None = None,
+    sdk: Json | None = None,
+) -> str:
     parts = [
         "# Results",
         ABOUT,
         "![Rates](results/rates.svg)",
         "## Aims",
-        _aims(bench, peers, rest),
+        _aims(bench, peers, rest, sdk),
         notes.strip(),
     ]
     if peers is not None:
@@ -72,6 +82,8 @@ def render(bench: Json | None, peers: Json | None, notes: str, *, rest: Json | N
         parts += ["## The kernel", bench_tables(bench)]
     if rest is not None:
         parts += ["## State at rest", rest_tables(rest)]
+    if sdk is not None:
+        parts += ["## SDKs", sdk_tables(sdk)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -290,11 +302,11 @@ def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
 # Words
 
 
-def _aims(bench: Json | None, peers: Json | None, rest: Json | None) -> str:
+def _aims(bench: Json | None, peers: Json | None, rest: Json | None, sdk: Json | None) -> str:
     words = {True: "yes", False: "no", None: NOTHING}
     rows = [
         (each.what, each.aim, each.found, words[each.is_met])
-        for each in (*aims(bench, peers), *rest_aims(rest))
+        for each in (*aims(bench, peers), *rest_aims(rest), *sdk_aims(sdk))
     ]
     return table(("what", "aim", "found", "met"), rows)
 

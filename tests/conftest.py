@@ -20,12 +20,17 @@ HANGS_S = 900.0 if long_form() else 300.0
 STDERR = 2
 """As a number: what stands under its name while a test runs has none."""
 
+RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
+
 _FOLDER = pytest.StashKey[Path]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Processes that tests start inherit it."""
     config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="aos-test-modules-"))
+    # Rust's library for WASM, where it has to be built, is built once for all processes and runs.
+    RUST_STD.mkdir(parents=True, exist_ok=True)
+    (config.stash[_FOLDER] / "rust-std").symlink_to(RUST_STD)
     os.environ["AOS_CACHE_DIR"] = str(config.stash[_FOLDER])
 
 

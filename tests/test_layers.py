@@ -13,12 +13,16 @@ PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "cbor2", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "decimal", "difflib", "enum", "functools", "heapq", "ipaddress", "itertools",
+    "datetime", "decimal", "difflib", "enum", "functools", "hashlib", "heapq", "ipaddress",
+    "itertools",
     "json", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
 
 # A package may import from those after it, never the other way.
-LAYERS = ("aos_cli", "aos.host", "aos.audit", "aos.worker", "aos.store", "aos.sandbox", "aos.core")
+LAYERS = (
+    "aos_cli", "aos.authoring", "aos.testing", "aos.host", "aos.audit", "aos.worker", "aos.store",
+    "aos.sandbox", "aos.core",
+)  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
 
 

@@ -1,0 +1,202 @@
+"""Measure what the SDKs cost: ``python -m benchmarks.sdk``, or ``make bench-sdk``.
+
+A whole run writes ``benchmarks/results/sdk.json`` and ``benchmarks/RESULTS.md``; one with other
+numbers prints its table and writes nothing but what ``--out`` asks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from aos.core.ports import Call, Ran
+from aos.errors import AosError
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from benchmarks import report
+from benchmarks.figures import NS_PER_S, median
+from benchmarks.machine import machine
+from benchmarks.scratch import DEFAULT, scratch
+from benchmarks.sdk.tables import sdk_tables
+from benchmarks.sdk.variants import BY_HAND, NOTHING, VARIANTS, Variant, nothing, record
+
+NS_PER_US: Final = 1_000
+WARM_CALLS: Final = 64
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """``items`` of each world that is recorded; its calls are timed ``rounds`` times, for at least
+    ``seconds`` each."""
+
+    items: int = 200
+    rounds: int = 60
+    seconds: float = 0.05
+
+    @property
+    def is_whole(self) -> bool:
+        return self == Options()
+
+
+QUICK: Final = Options(items=40, rounds=3, seconds=0.02)
+
+
+def measure(options: Options, folder: Path) -> Json:
+    """Record every variant, then time them by turns: what else the machine does meets all."""
+    began = time.monotonic()
+    found: Json = {
+        "kind": "sdk",
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "options": asdict(options),
+        "machine": machine(folder),
+    }
+    made = [_of(variant, items=options.items) for variant in VARIANTS]
+    made.insert(0, _nothing(next(each for each in made if each.is_base)))
+    timed = run_on_big_stack(lambda: _timed(made, options))
+    base = {each.workload: times for each, times in zip(made, timed, strict=True) if each.is_base}
+    found["variants"] = [
+        each.row(times, base[each.workload]) for each, times in zip(made, timed, strict=True)
+    ]
+    found["seconds"] = round(time.monotonic() - began)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """A module, the calls that are made of it, and what they came to when they were recorded."""
+
+    workload: str
+    name: str
+    wasm: bytes
+    calls: tuple[Call, ...]
+    ran: tuple[Ran, ...]
+
+    @property
+    def is_base(self) -> bool:
+        return self.name == BY_HAND
+
+    def row(self, times_us: Sequence[float], base_us: Sequence[float]) -> Json:
+        steps = len(self.calls)
+        return {
+            "workload": self.workload,
+            "name": self.name,
+            "bytes": len(self.wasm),
+            "steps": steps,
+            "fuel": sum(each.fuel for each in self.ran) / steps,
+            "pages": max(each.pages for each in self.ran),
+            "input_bytes": sum(len(each.input) for each in self.calls) / steps,
+            "output_bytes": sum(len(each.output or b"") for each in self.ran) / steps,
+            "step_us": median(times_us),
+            "step_us_least": min(times_us),
+            "against_by_hand": median(
+                [ours / base for ours, base in zip(times_us, base_us, strict=True)]
+            ),
+        }
+
+
+def _of(variant: Variant, *, items: int) -> _Made:
+    found = record(variant, items=items)
+    return _Made(
+        workload=variant.workload,
+        name=variant.name,
+        wasm=variant.wasm,
+        calls=found.calls,
+        ran=found.ran,
+    )
+
+
+def _nothing(base: _Made) -> _Made:
+    wasm, calls = nothing(base.calls, base.ran)
+    ran = run_on_big_stack(lambda: _run(wasm, calls))
+    return _Made(workload=base.workload, name=NOTHING, wasm=wasm, calls=calls, ran=ran)
+
+
+def _run(wasm: bytes, calls: Sequence[Call]) -> tuple[Ran, ...]:
+    sandbox = Sandbox(lambda _hash: wasm)
+    try:
+        return tuple(sandbox.run(call) for call in calls)
+    finally:
+        sandbox.close()
+
+
+def _timed(made: Sequence[_Made], options: Options) -> list[list[float]]:
+    """µs of processor time a step of each in each round."""
+    modules = {each.calls[0].module: each.wasm for each in made}
+    sandbox = Sandbox(modules.__getitem__)
+    try:
+        for each in made:
+            _step_us(sandbox, each.calls[:WARM_CALLS], 0)
+        found: list[list[float]] = [[] for _ in made]
+        for number in range(options.rounds):
+            # Whoever is first meets what the round before left: it is another one each time.
+            for place in range(len(made)):
+                at = (place + number) % len(made)
+                found[at].append(_step_us(sandbox, made[at].calls, options.seconds))
+        return found
+    finally:
+        sandbox.close()
+
+
+def _step_us(sandbox: Sandbox, calls: Sequence[Call], seconds: float) -> float:
+    # Of this thread, which does all of it: who else works on the machine counts less so.
+    steps, began = 0, time.thread_time_ns()
+    while True:
+        for call in calls:
+            sandbox.run(call)
+        steps += len(calls)
+        spent = time.thread_time_ns() - began
+        if spent >= seconds * NS_PER_S:
+            return spent / steps / NS_PER_US
+
+
+def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
+    """Options of the run, a folder on the disk that figures name, and the file to write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.sdk", description=(__doc__ or "").split("\n", 1)[0]
+    )
+    whole = Options()
+    parser.add_argument("--quick", action="store_true", help="few calls, a second")
+    parser.add_argument("--items", type=int, help=f"in each world ({whole.items})")
+    parser.add_argument("--rounds", type=int, help=f"of each variant ({whole.rounds})")
+    parser.add_argument("--seconds", type=float, help=f"of one round ({whole.seconds:g})")
+    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
+    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
+    given = parser.parse_args(arguments)
+    base = asdict(QUICK if given.quick else whole)
+    named = {name: getattr(given, name) for name in ("items", "rounds", "seconds")}
+    asked = {name: value for name, value in named.items() if value is not None}
+    return Options(**{**base, **asked}), given.dir, given.out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with scratch(below) as folder:
+            found = measure(options, folder)
+    except KeyboardInterrupt:
+        return 130
+    except AosError as problem:
+        print(f"benchmarks: {problem}", file=sys.stderr)
+        return 1
+    print(sdk_tables(found))
+    if options.is_whole:
+        out = out or report.SDK
+    if out is not None:
+        out.parent.mkdir(exist_ok=True)
+        out.write_text(json.dumps(found, indent=1) + "\n")
+    if out == report.SDK:
+        report.write()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""The tutorials are true word for word: what they say to type is typed, in an empty folder, and
+what they quote stands in the project that comes of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from aos.authoring.errors import ToolMissing
+from aos.authoring.toolchain import find_toolchain
+from tests.cookbook.typed import bin_, blocks, follow
+from tests.cookbook.worlds import ROOT
+from tests.tools import long_form, missing
+
+__all__ = ["bin_"]
+
+PAGES: Final = {
+    "rust": ROOT / "modules" / "sdk-rust" / "TUTORIAL.md",
+    "assemblyscript": ROOT / "modules" / "sdk-assemblyscript" / "TUTORIAL.md",
+}
+QUOTED: Final = {
+    "rust": {"rust": "src/lib.rs", "python": "effects.py"},
+    "assemblyscript": {"json": "air/*.air.json", "ts": "assembly/index.ts", "python": "effects.py"},
+}
+SHOWN: Final = (
+    r"shop/order@1\to-1\tcompleted",
+    r"shop/order@1\tslow-2\tcompleted",
+    r"emits shop/Paid@1 [^\n]*slow-2",
+    r"byte-identical",
+    r"2 of 8 steps come out otherwise",
+    r"not the same",
+    r"emits shop/Delayed@1 [^\n]*slow-3",
+)
+README: Final = ROOT / "README.md"
+SECTION: Final = re.compile(r"^## Write your own\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+INDENTED: Final = re.compile(r"(?:^    \S.*\n)+", re.MULTILINE)
+
+
+def need_tools(lang: str) -> None:
+    if shutil.which("patch") is None:
+        missing("there is no patch, so the tutorials cannot be followed")
+    if lang == "rust":
+        try:
+            find_toolchain()
+        except ToolMissing as problem:
+            missing(str(problem))
+    elif shutil.which("node") is None or shutil.which("npm") is None:
+        missing("there is no Node.js with npm, so AssemblyScript cannot be built")
+
+
+@pytest.mark.parametrize("lang", PAGES)
+def test_a_tutorial_is_true_word_for_word(
+    lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    need_tools(lang)
+    page, empty = PAGES[lang], Path.cwd()
+
+    found = "".join(follow(block, bin_=bin_) for block in blocks(page))
+
+    for each in SHOWN:
+        assert re.search(each, found), f"{each}\n{found}"
+    passed = re.findall(r"(\d+) passed in", capfd.readouterr().out)
+    assert passed == ["6", "7"], "the reader's own test is there the second time"
+    for kind, name in QUOTED[lang].items():
+        files = sorted((empty / "shop").glob(name))
+        there = [_lines("\n".join(file.read_text() for file in files))]
+        quotes = re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        assert quotes
+        for quote in quotes:
+            assert any(_lines(quote) in text for text in there), f"{name} has no\n{quote}"
+
+
+def _lines(text: str) -> str:
+    """Text without what stands left and right of its lines."""
+    return "\n" + "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lang", PAGES if long_form() else ["rust"])
+def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
+    lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    need_tools(lang)
+    section = SECTION.search(README.read_text())
+    assert section is not None
+    plain = re.sub(r"^```.*?^```", "", section[1], flags=re.MULTILINE | re.DOTALL)
+    typed = [_unindented(block) for block in INDENTED.findall(plain)]
+    new, dev, world = (block.replace("--lang rust", f"--lang {lang}") for block in typed)
+
+    follow(new, bin_=bin_)
+    assert "6 passed" in capfd.readouterr().out
+    # Whoever reads ends it by Ctrl-C.
+    command, _, events = dev.partition("\n")
+    traces = follow(f"{command} --until-idle <<'EOF'\n{events}EOF\n", bin_=bin_)
+    found = follow(world, bin_=bin_)
+
+    assert re.search(r"attempt 2 of 4: bank_closed", traces)
+    assert len(re.findall(r"emits parcels/Paid@1", traces)) == 2
+    assert re.search(r"emits parcels/Paid@1 [^\n]*o-1", found)
+    assert "byte-identical" in found
+
+
+def _unindented(block: str) -> str:
+    return "".join(f"{line.strip()}\n" for line in block.splitlines())

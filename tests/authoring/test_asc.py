@@ -147,6 +147,20 @@ def test_an_entry_file_that_is_not_there_is_named(script: Project, console: Cons
         build(script, console=console)
 
 
+def test_a_forgotten_export_comes_with_the_line_to_write(script: Project, console: Console) -> None:
+    """AU-55"""
+    air = script.folder / "air/shop.air.json"
+    air.write_text(air.read_text().replace('"entrypoint": "step"', '"entrypoint": "order"'))
+
+    with pytest.raises(ManifestProblems) as refused:
+        build(script, console=console)
+
+    assert str(refused.value).endswith(
+        "found no such export (write in the module's entry file: "
+        "export function order(pointer: i32, length: i32): u64 { … })"
+    )
+
+
 def test_classes_are_made_of_definitions_that_are_right_only(
     script: Project, console: Console
 ) -> None:

@@ -6,9 +6,10 @@ import contextlib
 import difflib
 import json
 import os
+import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +43,8 @@ GENERATED_CODE: Final = "assembly/generated.ts"
 
 _SHOWN: Final = 200
 """Lines of a difference that are told."""
+
+_NO_EXPORT: Final = re.compile(r'export "(.+)": .*, found no such export')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +241,7 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
     Raises:
         ManifestProblems: Everything that is wrong with it.
     """
-    loaded = load(files, check=check_module)
+    loaded = load(files, check=_check_script if project.lang == ASSEMBLYSCRIPT else check_module)
     air = {name: data for name, data in files.items() if name.endswith(".json")}
     needed = needed_files(air)
     unused = [each.artifact for each in project.modules if each.artifact not in needed]
@@ -252,6 +255,25 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
             )
         )
     return loaded
+
+
+def _check_script(wasm: bytes, entrypoints: Iterable[str]) -> list[str]:
+    """What is wrong with a module, and the line to write where an export is missing: in
+    AssemblyScript, exports are written by hand."""
+    return [_with_line(each) for each in check_module(wasm, entrypoints)]
+
+
+def _with_line(problem: str) -> str:
+    found = _NO_EXPORT.fullmatch(problem)
+    if found is None:
+        return problem
+    name = found[1]
+    line = (
+        'export { alloc } from "aos-sdk";'
+        if name == "alloc"
+        else f"export function {name}(pointer: i32, length: i32): u64 {{ … }}"
+    )
+    return f"{problem} (write in the module's entry file: {line})"
 
 
 def _try(modules: list[BuiltModule], project: Project) -> None:

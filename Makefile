@@ -10,17 +10,20 @@ TARGET ?= decoder
 SECONDS ?= 60
 SEEDS ?= 1000
 
-.PHONY: demo test test-long sim fuzz check bench bench-peers bench-rest bench-sdk modules lock clean help
+.PHONY: demo test test-long test-compiled compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make test     every test, formatter, linter and type checker"
 	@echo "make test-long  the long forms of the tests that have one (at most 20 minutes)"
+	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
+	@echo "make test-compiled  the tests of the kernel on it"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
 	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
 	@echo "make bench-peers  the same three effects on AOS, DBOS and Restate, by turns (7 minutes)"
+	@echo "make bench-compiled  the kernel interpreted and compiled, by turns (7 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
@@ -34,6 +37,15 @@ test: check
 
 test-long: $(READY)
 	AOS_LONG=1 $(BIN)/python -m pytest $(TESTS) -m long -n $(JOBS) --dist worksteal
+
+# What the tests of modules, SDKs and projects start is none of the kernel's.
+COMPILED_TESTS ?= $(filter-out tests/__pycache__ tests/authoring tests/modules tests/sdk,$(patsubst %/,%,$(wildcard tests/*/)))
+
+compiled: $(VENV)/.compiling
+	$(BIN)/python -m compiling
+
+test-compiled: compiled
+	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest $(COMPILED_TESTS) -n $(JOBS) --dist worksteal
 
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(SEEDS)
@@ -51,6 +63,9 @@ bench: $(READY)
 
 bench-peers: $(READY)
 	$(BIN)/python -m benchmarks.peers $(OPTIONS)
+
+bench-compiled: $(READY)
+	$(BIN)/python -m benchmarks.compiled $(OPTIONS)
 
 bench-rest: $(READY)
 	$(BIN)/python -m benchmarks.rest $(OPTIONS)
@@ -77,6 +92,10 @@ $(READY): requirements.lock pyproject.toml
 # The fuzzer is for `make fuzz` alone, so it is none of the locked development tools.
 $(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.txt
+	@touch $@
+
+$(VENV)/.compiling: $(READY) kernel/compiling/requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r kernel/compiling/requirements.txt
 	@touch $@
 
 clean:

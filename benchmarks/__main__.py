@@ -12,7 +12,7 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,9 +58,12 @@ class Options:
 class Bench:
     """One run, in ``folder``."""
 
-    def __init__(self, options: Options, folder: Path) -> None:
+    def __init__(
+        self, options: Options, folder: Path, env: Mapping[str, str] | None = None
+    ) -> None:
         self._options = options
         self._folder = folder
+        self._env = env
 
     def run(self) -> Json:
         began = time.monotonic()
@@ -139,7 +142,7 @@ class Bench:
         return {"events": events, "live": live["points"][0], "start": start}
 
     def _child(self, spec: Json, timeout_s: float) -> Any:
-        return run_child(spec, self._folder, timeout_s=timeout_s)
+        return run_child(spec, self._folder, timeout_s=timeout_s, env=self._env)
 
 
 def _title(text: str) -> None:

@@ -11,6 +11,7 @@ from benchmarks.figures import median, ratio
 Json = Mapping[str, Any]
 
 AOS: Final = "AOS"
+AOS_COMPILED: Final = "AOS, compiled"
 RESTATE: Final = "Restate, TypeScript"
 
 HOT_RATE: Final = 5_000
@@ -36,7 +37,11 @@ def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
     worlds = [] if bench is None else bench["worlds"]
     journals = [] if bench is None else bench["journals"]
     restart = None if bench is None else bench.get("restart")
-    found = [_restate_rate(peers), _restate_p50(peers), _hot(worlds), _floor(worlds), _flat(worlds)]
+    found = []
+    for system in (AOS, AOS_COMPILED):
+        if system == AOS or _pair(peers, system, 64, "rate")[0] is not None:
+            found += [_restate_rate(peers, system), _restate_p50(peers, system)]
+    found += [_hot(worlds), _floor(worlds), _flat(worlds)]
     found += [_replay(each) for each in journals]
     found.append(_restart(restart))
     return found
@@ -72,33 +77,39 @@ def peer_figure(peers: Json, system: str, cells: str, in_flight: int, name: str)
     return median(there) if there else None
 
 
-def _restate_rate(peers: Json | None) -> Aim:
-    ours, theirs = _pair(peers, 64, "rate")
+def _restate_rate(peers: Json | None, system: str) -> Aim:
+    ours, theirs = _pair(peers, system, 64, "rate")
     found = ratio(ours, theirs)
     return Aim(
-        what="three effects, 64 in flight: rate against Restate (TypeScript)",
+        what=f"three effects, 64 in flight: rate against Restate (TypeScript){_form(system)}",
         aim=f"{RESTATE_RATE:g} times",
         found=_nothing(found, lambda x: f"{x:.2f} times: {ours:,.0f}/s and {theirs:,.0f}/s"),
         is_met=None if found is None else found >= RESTATE_RATE,
     )
 
 
-def _restate_p50(peers: Json | None) -> Aim:
-    ours, theirs = _pair(peers, 1, "p50")
+def _restate_p50(peers: Json | None, system: str) -> Aim:
+    ours, theirs = _pair(peers, system, 1, "p50")
     found = ratio(ours, theirs)
     return Aim(
-        what="three effects, 1 in flight: p50 against Restate (TypeScript)",
+        what=f"three effects, 1 in flight: p50 against Restate (TypeScript){_form(system)}",
         aim=f"{RESTATE_P50:g} times",
         found=_nothing(found, lambda x: f"{x:.2f} times: {ours:.1f} ms and {theirs:.1f} ms"),
         is_met=None if found is None else found <= RESTATE_P50,
     )
 
 
-def _pair(peers: Json | None, in_flight: int, name: str) -> tuple[float | None, float | None]:
+def _form(system: str) -> str:
+    return "; compiled" if system == AOS_COMPILED else ""
+
+
+def _pair(
+    peers: Json | None, system: str, in_flight: int, name: str
+) -> tuple[float | None, float | None]:
     if peers is None:
         return None, None
     return (
-        peer_figure(peers, AOS, "fresh", in_flight, name),
+        peer_figure(peers, system, "fresh", in_flight, name),
         peer_figure(peers, RESTATE, "fresh", in_flight, name),
     )
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Self
 from aos.errors import Unavailable
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+COMPILED: Final = ROOT / "build" / "compiled"
 END_S: Final = 10.0
 LAST_LINES: Final = 12
 
@@ -75,8 +76,25 @@ class Children:
                 process.wait()
 
 
+def compiled_env() -> dict[str, str]:
+    """The environment in which a child runs the compiled kernel (spec/compiled.md).
+
+    Raises:
+        Unavailable: There is none.
+    """
+    if not COMPILED.exists():
+        raise Unavailable(f"{COMPILED}: found no compiled kernel (make compiled)")
+    rest = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(COMPILED), str(ROOT), rest)))}
+
+
 def run_child(
-    spec: Mapping[str, Any], folder: Path, *, timeout_s: float, module: str = "benchmarks.child"
+    spec: Mapping[str, Any],
+    folder: Path,
+    *,
+    timeout_s: float,
+    module: str = "benchmarks.child",
+    env: Mapping[str, str] | None = None,
 ) -> Any:
     """Run a module that takes ``spec`` as JSON and return what it wrote to the ``out`` in it.
 
@@ -86,7 +104,7 @@ def run_child(
     out = folder / "found.json"
     given = json.dumps({**spec, "out": str(out)}, default=str)
     command = [sys.executable, "-m", module, given]
-    wait_for(command, folder=folder, timeout_s=timeout_s)
+    wait_for(command, folder=folder, timeout_s=timeout_s, env=env)
     return json.loads(out.read_text())
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.aims import AOS, aims, peer_figure, points_of
+from benchmarks.aims import AOS, AOS_COMPILED, aims, peer_figure, points_of
 from benchmarks.chart import Panel, Series, svg
+from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.rest.tables import rest_aims, rest_tables
@@ -20,6 +21,7 @@ HERE: Final = Path(__file__).resolve().parent
 BENCH: Final = HERE / "results" / "bench.json"
 PEERS: Final = HERE / "results" / "peers.json"
 REST: Final = HERE / "results" / "rest.json"
+FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
@@ -32,8 +34,9 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers`, `make bench-rest` and `make bench-sdk` write; what is measured, and how, "
-    "stands in `README.md`. Compare figures within one run: machines differ and are shared."
+    "`make bench-peers`, `make bench-compiled`, `make bench-rest` and `make bench-sdk` write; what "
+    "is measured, and how, stands in `README.md`. Compare figures within one run: machines differ "
+    "and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -49,7 +52,14 @@ def write() -> None:
     bench, peers = _read(BENCH), _read(PEERS)
     CHART.parent.mkdir(exist_ok=True)
     CHART.write_text(svg(panels(bench, peers)))
-    found = render(bench, peers, NOTES.read_text(), rest=_read(REST), sdk=_read(SDK))
+    found = render(
+        bench,
+        peers,
+        NOTES.read_text(),
+        forms=_read(FORMS),
+        rest=_read(REST),
+        sdk=_read(SDK),
+    )
     RESULTS.write_text(found)
 
 
@@ -65,6 +75,7 @@ def render(
     peers: Json | None,
     notes: str,
     *,
+    forms: Json | None = None,
     rest: Json | None = None,
     sdk: Json | None = None,
 ) -> str:
@@ -73,13 +84,15 @@ def render(
         ABOUT,
         "![Rates](results/rates.svg)",
         "## Aims",
-        _aims(bench, peers, rest, sdk),
+        _aims(bench, peers, forms, rest, sdk),
         notes.strip(),
     ]
     if peers is not None:
         parts += ["## Beside others", peer_tables(peers)]
     if bench is not None:
         parts += ["## The kernel", bench_tables(bench)]
+    if forms is not None:
+        parts += ["## Compiled", compiled_tables(forms)]
     if rest is not None:
         parts += ["## State at rest", rest_tables(rest)]
     if sdk is not None:
@@ -236,7 +249,7 @@ def _peer_ratios(peers: Json, systems: Sequence[str]) -> str:
     head = ("AOS against", *(f"{_load(*each)}: rate; p50" for each in PEER_POINTS))
     rows = []
     for system in systems:
-        if system == AOS:
+        if system in (AOS, AOS_COMPILED):
             continue
         cells = []
         for kind, in_flight in PEER_POINTS:
@@ -302,11 +315,22 @@ def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
 # Words
 
 
-def _aims(bench: Json | None, peers: Json | None, rest: Json | None, sdk: Json | None) -> str:
+def _aims(
+    bench: Json | None,
+    peers: Json | None,
+    forms: Json | None,
+    rest: Json | None,
+    sdk: Json | None,
+) -> str:
     words = {True: "yes", False: "no", None: NOTHING}
     rows = [
         (each.what, each.aim, each.found, words[each.is_met])
-        for each in (*aims(bench, peers), *rest_aims(rest), *sdk_aims(sdk))
+        for each in (
+            *aims(bench, peers),
+            *compiled_aims(forms),
+            *rest_aims(rest),
+            *sdk_aims(sdk),
+        )
     ]
     return table(("what", "aim", "found", "met"), rows)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import Unavailable
-from benchmarks.aims import AOS, RESTATE
+from benchmarks.aims import AOS, AOS_COMPILED, RESTATE
 from benchmarks.peers import tools
 from benchmarks.peers.tools import SERVICES
-from benchmarks.processes import Children, run_child, wait_for
+from benchmarks.processes import Children, compiled_env, run_child, wait_for
 
 Json = dict[str, Any]
 
@@ -70,13 +70,24 @@ class System:
 # Ours
 
 
-def _aos(folder: Path, points: Sequence[Json]) -> list[Json]:
+def _aos_compiled(folder: Path, points: Sequence[Json]) -> list[Json]:
+    return _aos(folder, points, compiled_env())
+
+
+def _is_compiled() -> None:
+    try:
+        compiled_env()
+    except Unavailable as problem:
+        raise tools.NotInstalled(str(problem)) from None
+
+
+def _aos(folder: Path, points: Sequence[Json], env: Mapping[str, str] | None = None) -> list[Json]:
     world: Json = {"workload": "steps", "path": folder / "world"}
-    run_child({**world, "do": "make"}, folder, timeout_s=READY_S)
+    run_child({**world, "do": "make"}, folder, timeout_s=READY_S, env=env)
     # In one cell, runs may also go on side by side: which none of the others has.
     own = [*points, *({**each, "cells": "hot"} for each in points if each["cells"] == "line")]
     found: Json = run_child(
-        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own)
+        {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own), env=env
     )
     return list(found["points"])
 
@@ -228,6 +239,7 @@ def _both(*installs: Callable[[], object]) -> Callable[[], object]:
 
 SYSTEMS: Final = (
     System(name=AOS, install=lambda: None, measure=_aos),
+    System(name=AOS_COMPILED, install=_is_compiled, measure=_aos_compiled),
     System(name="DBOS, SQLite", install=tools.python, measure=_dbos_sqlite),
     System(
         name="DBOS, PostgreSQL", install=_both(tools.python, tools.postgres), measure=_dbos_postgres

@@ -430,10 +430,7 @@ def test_a_receipt_for_an_unknown_intent_is_refused() -> None:  # H-30
         rig.ask(asking("a"))
         [intent] = rig.opened(1)
         given = receipt(rig.world, intent)
-        unknown = type(given)(
-            **{name: getattr(given, name) for name in given.__slots__}
-            | {"intent": content_hash(b"")}
-        )
+        unknown = replace(given, intent=content_hash(b""))
         [answer] = rig.ask(unknown)
         assert isinstance(answer, Refusal)
         assert answer.rule is Rule.RECEIPT_INTENT_IS_UNKNOWN

@@ -74,14 +74,14 @@ def test_text_keys_agree_with_another_implementation(value: dict[str | int, Valu
 )
 def test_what_is_not_a_value_is_a_bug_of_the_caller(thing: Any) -> None:
     """V-17"""
-    with pytest.raises(TypeError, match="not a Value"):
+    with pytest.raises(TypeError, match=r"not a Value|object expected"):
         encode(thing)
 
 
 @pytest.mark.parametrize("key", [True, None, 1.0, b"k", (1,)], ids=repr)
 def test_a_key_is_text_or_an_integer(key: Any) -> None:
     """V-1, V-17"""
-    with pytest.raises(TypeError, match="not a map key"):
+    with pytest.raises(TypeError, match=r"not a map key|object expected"):
         encode({key: 0})
 
 

@@ -15,7 +15,7 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from typing import Final
 
 from aos.core.cell import Cell
@@ -32,7 +32,7 @@ RESTING_MAX: Final = 4096
 TIDIED: Final = 8
 """Packed cells that are looked at when one comes to rest, while some are left of an older base."""
 
-DELTA_BYTES_MAX: Final = 64 * 1024 * 1024
+DELTA_BYTES_MAX = 64 * 1024 * 1024  # not Final: tests set it
 """Bytes of states that a delta keeps in memory. Beyond, the oldest go to the blob store, and stay
 as dirty as they were."""
 
@@ -155,10 +155,12 @@ class Cells:
         return sum(shelf.count for shelf in self.shelves.values())
 
     def __iter__(self) -> Iterator[CellId]:
-        return (cell.id for cell in self.values())
+        for cell in self.values():
+            yield cell.id
 
     def items(self) -> Iterator[tuple[CellId, Cell]]:
-        return ((cell.id, cell) for cell in self.values())
+        for cell in self.values():
+            yield cell.id, cell
 
     def values(self) -> Iterator[Cell]:
         """All cells, by workflow and then by the hash of the key. Those at rest are read for this
@@ -194,8 +196,7 @@ class Cells:
             if id[0] == workflow:
                 above[content_hash(id[1])] = cell
         ours = sorted(hash for hash in above if after is None or hash > after)
-        theirs = (each for each in shelf.base.items(after) if each[0] not in above)
-        for hash, data in heapq.merge(((each, b"") for each in ours), theirs):
+        for hash, data in heapq.merge([(each, b"") for each in ours], _others(shelf, after, above)):
             held = above.get(hash)
             if isinstance(held, Cell):
                 yield held
@@ -213,7 +214,9 @@ class Cells:
             if packed.changed > since and packed.entry is not None and id not in self.active:
                 yield self._cell(workflow, packed.entry, packed)
         above = [each for each in self.active.values() if each.id[0] == workflow]
-        yield from (each for each in (*shelf.resting.values(), *above) if each.changed > since)
+        for cell in (*shelf.resting.values(), *above):
+            if cell.changed > since:
+                yield cell
 
     def naming(self, blob: Hash) -> Iterator[Cell]:
         """The cells whose state, or whose keys, are this blob. Looks at every entry."""
@@ -227,14 +230,16 @@ class Cells:
             for packed in shelf.delta.values():
                 if packed.entry is not None and blob in packed.entry.references():
                     yield self._cell(workflow, packed.entry, packed)
-            for data in chain.from_iterable(each for _, each in shelf.base.leaves()):
-                # Most entries hold these bytes nowhere: they are not decoded.
-                if data.find(blob) >= 0 and blob in Entry(data).references():
-                    cell = self._cell(workflow, Entry(data))
-                    if not (
-                        cell.id in self.active or cell.id in shelf.resting or cell.id in shelf.delta
-                    ):
-                        yield cell
+            for _, entries in shelf.base.leaves():
+                for data in entries:
+                    # Most entries hold these bytes nowhere: they are not decoded.
+                    if data.find(blob) >= 0 and blob in Entry(data).references():
+                        cell = self._cell(workflow, Entry(data))
+                        if not self._is_above(shelf, cell.id):
+                            yield cell
+
+    def _is_above(self, shelf: Shelf, id: CellId) -> bool:
+        return id in self.active or id in shelf.resting or id in shelf.delta
 
     def _at_rest(self, shelf: Shelf, id: CellId) -> Cell | None:
         cell = shelf.resting.get(id)
@@ -461,6 +466,15 @@ class Cells:
                 self._stale.pop()
             if most is not None:
                 return
+
+
+def _others(
+    shelf: Shelf, after: Hash | None, above: Mapping[Hash, Cell | Packed]
+) -> Iterator[tuple[Hash, bytes]]:
+    """The entries of the base that nothing in memory hides."""
+    for hash, data in shelf.base.items(after):
+        if hash not in above:
+            yield hash, data
 
 
 def _stored(cell: Cell, put: Callable[[bytes], Hash]) -> bytes | None:

@@ -198,7 +198,8 @@ def _erasable(state: State, value: Hash | None, read: BlobReader) -> Refusal | N
 def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     if value in state.pinned:
         yield "a manifest of this world or a module of one"
-    if state.snapshot is not None and value in parts(state.snapshot.document, read):
+    mark = state.snapshot
+    if mark is not None and any(part == value for part in parts(mark.document, read)):
         yield "a part of the newest snapshot"
     yield from needed(state, value)
 

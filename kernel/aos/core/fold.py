@@ -356,7 +356,7 @@ def _forget_work(state: State, intent: Hash) -> None:
     """What was streamed of an intent that is open no longer, and owed for it."""
     state.streams.pop(intent, None)
     if state.owed:
-        state.owed = deque(owed for owed in state.owed if owed.intent != intent)
+        state.owed = deque([owed for owed in state.owed if owed.intent != intent])
 
 
 def _fold_stream(state: State, record: Stream) -> None:

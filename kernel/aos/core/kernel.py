@@ -103,7 +103,7 @@ class Sealed:
 
     @property
     def to_publish(self) -> tuple[OpenIntent, ...]:
-        over = {*self.abandoned, *(each.intent for each in self.settled)}
+        over = {*self.abandoned, *[each.intent for each in self.settled]}
         return tuple(
             each
             for each in self.opened

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from aos.core.answers import Blocker
 from aos.core.cell import Cell
@@ -31,8 +31,8 @@ from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
 
-SLICE_CELLS: Final = 4096
-KEPT_BYTES: Final = 4 * 1024 * 1024
+SLICE_CELLS = 4096  # not Final: tests set it
+KEPT_BYTES = 4 * 1024 * 1024  # not Final: tests set it
 
 Keep = Callable[[Mapping[Hash, bytes]], None]
 """Makes blobs durable beside the journal, before it returns."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from aos.core.cell import Cell, OpenIntent
@@ -228,8 +227,12 @@ def _list_cells(run: _Answering, params: _Params) -> Value | _Error:
     most = CELLS_LISTED_MAX if limit is None else min(max(limit, 1), CELLS_LISTED_MAX)
     above = None if after is None else content_hash(after)
     listing = run.state.cells.of(str(params["workflow"]), above)
-    with_state = (cell for cell in listing if cell.state is not None)
-    first = list(islice(with_state, most + 1))
+    first: list[Cell] = []
+    for cell in listing:
+        if cell.state is not None:
+            first.append(cell)
+            if len(first) > most:
+                break
     room = run.state.effective.limits.event_bytes - 1024
     listed: list[Value] = []
     last: bytes | None = None

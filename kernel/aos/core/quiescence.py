@@ -31,7 +31,7 @@ from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.shapes import Shapes
 from aos.values.digests import Hash
 
-BLOCKERS_MAX: Final = 1000
+BLOCKERS_MAX = 1000  # not Final: tests set it
 """So many are listed; a world may have a million."""
 
 NOT_TERMINAL: Final = "instance_is_not_terminal"
@@ -307,11 +307,13 @@ def _differs(
 
 
 def _looked_at(state: State, workflow: str, since: int | None, *, reads: bool) -> Iterator[Cell]:
-    active = (cell for cell in state.cells.active.values() if cell.id[0] == workflow)
+    active = [cell for cell in state.cells.active.values() if cell.id[0] == workflow]
     if not reads:
-        yield from list(active)
+        yield from active
     elif since is None:
         yield from state.cells.of(workflow)
     else:
         yield from state.cells.changed(workflow, since)
-        yield from (cell for cell in active if cell.changed <= since)
+        for cell in active:
+            if cell.changed <= since:
+                yield cell

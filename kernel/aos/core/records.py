@@ -10,6 +10,7 @@ Reading is the record gate: an unknown field, a missing one or another type is d
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
@@ -27,6 +28,7 @@ from aos.values.cbor import (
     head,
 )
 from aos.values.codec import read_bytes, read_nat, read_text
+from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
 
@@ -420,7 +422,7 @@ INPUTS: Final = (
 """Records that carry a stamp: what came from outside. The others follow from them."""
 
 
-RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
+RECORD_BYTES_MAX = 64 * 1024 * 1024  # not Final: tests set it
 """What a reader takes before it looks inside: four times the largest output of a step."""
 
 
@@ -829,8 +831,9 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     if not 0 <= left < 24:
         raise _Miss
     at += 1
-    # Slot by slot: a call with this many keywords costs as much as reading them.
-    record: Any = object.__new__(cls)
+    # Slot by slot: a call with this many keywords costs as much as reading them. Compiled classes
+    # have no slots to fill: their values are gathered first.
+    record: Any = {} if IS_COMPILED else object.__new__(cls)
     for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
             value, at = quick(data, at + size)
@@ -844,32 +847,39 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
         put(record, value)
     if left:
         raise _Miss
-    return record, at
+    return (cls(**record) if IS_COMPILED else record), at
 
 
-_Quick: TypeAlias = tuple[
-    bytes, int, bool, Callable[[bytes, int], tuple[Any, int]], Callable[[Any, Any], None], Any
-]
-"""(encoded name, its size, whether it is an option, how it is read, the slot, what is there when it
-is absent) of a field."""
+_Put: TypeAlias = Callable[[Any, Any], None]
+
+_Quick: TypeAlias = tuple[bytes, int, bool, Callable[[bytes, int], tuple[Any, int]], _Put, Any]
+"""(encoded name, its size, whether it is an option, how it is read, where it is put, what is there
+when it is absent) of a field."""
 
 
 def _quick(cls: type) -> tuple[_Quick, ...]:
     return tuple(
-        (
-            key,
-            len(key),
-            is_option,
-            kind.quick,
-            _no_slot if name == "KIND" else cls.__dict__[name].__set__,
-            () if name in _TUPLES else None,
-        )
-        for name, key, is_option, kind in _PLANS[cls]
+        [
+            (
+                key,
+                len(key),
+                is_option,
+                kind.quick,
+                _put(cls, name),
+                () if name in _TUPLES else None,
+            )
+            for name, key, is_option, kind in _PLANS[cls]
+        ]
     )
 
 
-def _no_slot(_: object, __: object) -> None:
-    """A kind stands in the class."""
+def _put(cls: type, name: str) -> _Put:
+    if name == "KIND":
+        return lambda _, __: None  # it stands in the class
+    if IS_COMPILED:
+        return lambda record, value: operator.setitem(record, name, value)
+    slot: _Put = cls.__dict__[name].__set__
+    return slot
 
 
 _QUICK: Final = {cls: _quick(cls) for cls in _PLANS}

@@ -20,15 +20,15 @@ from aos.core.cell_index import CellIndex
 from aos.core.entry import TERMINAL, pack_keys
 from aos.core.faults import Fault
 from aos.core.records import Ref, Slot, to_bytes
-from aos.core.state import State
+from aos.core.state import Owed, State, StreamState
 from aos.core.submissions import Chunk
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 
 FORMAT: Final = 1
 
-PAGE_BYTES: Final = 64 * 1024
-PAGE_ITEMS: Final = 1024
+PAGE_BYTES = 64 * 1024  # not Final: tests set it
+PAGE_ITEMS = 1024  # not Final: tests set it
 """A page of open work ends with the item that fills it."""
 
 Put: TypeAlias = Callable[[bytes], Hash]
@@ -112,7 +112,7 @@ def _document(
                 index.root,
                 index.count,
                 shelves[name].count,
-                *(shelves[name].declared[status] for status in TERMINAL),
+                *[shelves[name].declared[status] for status in TERMINAL],
             ]
             for name, index in indexes.items()
             if shelves[name].count
@@ -143,20 +143,14 @@ def _work(state: State) -> dict[str, _Items]:
     cells = sorted(state.cells.active.values(), key=lambda cell: cell.id)
     return {
         "roots": _roots(state, cells),
-        "ring": ([*id] for id in state.ring),
-        "owed": (
-            [each.intent, each.why.value, each.root.seq, each.depth, each.problem, each.canceled]
-            for each in state.owed
-        ),
-        "intents": (_intent(each) for each in state.intents.values()),
-        "abandoned": (_intent(each) for each in state.abandoned.values()),
-        "attempts": ([intent, last] for intent, last in sorted(state.attempts.items())),
-        "streams": (
-            [intent, each.last, each.frames, each.since_ns, each.recent]
-            for intent, each in sorted(state.streams.items())
-        ),
-        "cells": (_active(cell) for cell in cells),
-        "world_keys": ([key, params] for key, params in state.world_keys.items()),
+        "ring": map(_row, state.ring),
+        "owed": map(_owed, state.owed),
+        "intents": map(_intent, state.intents.values()),
+        "abandoned": map(_intent, state.abandoned.values()),
+        "attempts": map(_row, sorted(state.attempts.items())),
+        "streams": map(_stream, sorted(state.streams.items())),
+        "cells": map(_active, cells),
+        "world_keys": map(_row, state.world_keys.items()),
     }
 
 
@@ -165,6 +159,20 @@ def _roots(state: State, cells: Iterable[Cell]) -> _Items:
     roots.update((owed.root.seq, owed.root) for owed in state.owed)
     for _, root in sorted(roots.items()):
         yield [root.seq, root.stamp.ns, root.stamp.entropy, root.steps]
+
+
+def _row(pair: tuple[Value, Value]) -> Value:
+    return [*pair]
+
+
+def _owed(owed: Owed) -> Value:
+    root = owed.root.seq
+    return [owed.intent, owed.why.value, root, owed.depth, owed.problem, owed.canceled]
+
+
+def _stream(item: tuple[Hash, StreamState]) -> Value:
+    intent, each = item
+    return [intent, each.last, each.frames, each.since_ns, each.recent]
 
 
 def _intent(intent: OpenIntent) -> Value:

@@ -74,7 +74,8 @@ def parts(
     try:
         loader = _Loader(document, read)
         yield document
-        yield from (chunk.hash for chunk in loader.chunks())
+        for chunk in loader.chunks():
+            yield chunk.hash
         for pages in loader.fields["work"].values():
             yield from map(_hash, pages)
         for index in loader.indexes().values():
@@ -110,7 +111,8 @@ def _references(
     for chunk in loader.chunks():
         yield chunk.hash, "a chunk of the dedup window"
     for pages in loader.fields["work"].values():
-        yield from ((Hash(page), "a page of open work") for page in pages)
+        for page in pages:
+            yield Hash(page), "a page of open work"
     yield from _of_open_work(loader.state(None))
     for workflow, index in loader.indexes().items():
         for node, entries in index.leaves(seen):
@@ -257,10 +259,12 @@ class _Loader:
             cells.active[cell.id] = cell
 
     def _load_work(self, state: State) -> None:
-        state.ring = deque((name, key) for name, key in self._items("ring"))
+        state.ring = deque([(name, key) for name, key in self._items("ring")])
         state.owed = deque(
-            Owed(_hash(intent), Debt(why), self._roots[root], depth, problem, canceled)
-            for intent, why, root, depth, problem, canceled in self._items("owed")
+            [
+                Owed(_hash(intent), Debt(why), self._roots[root], depth, problem, canceled)
+                for intent, why, root, depth, problem, canceled in self._items("owed")
+            ]
         )
         intents = map(self._intent, self._items("intents"))
         state.intents = {intent.intent: intent for intent in intents}

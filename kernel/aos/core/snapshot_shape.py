@@ -97,7 +97,7 @@ _INTENT: Final = row(
     hash, _CELL, hash, nat, nat, nat, hash, text, _SLOT, hash, maybe(either(text, data)), text,
     maybe(text),
 )  # fmt: skip
-_FAULT: Final = row(one_of(*(each.value for each in FaultKind)), text, maybe(data))
+_FAULT: Final = row(one_of(*[each.value for each in FaultKind]), text, maybe(data))
 _RECORDS: Final = one_of(Receipt.KIND, KernelReceipt.KIND, Stream.KIND)
 _MAIL: Final = either(
     row(one_of("event"), _ENTRY, nat, nat, text, _SLOT),
@@ -112,7 +112,7 @@ _MORE: Final = fields({}, {"version": nat, "kept": lambda value: value is True})
 ITEMS: Final[Mapping[str, Shape]] = {
     "roots": row(nat, nat, entropy, nat),
     "ring": _CELL,
-    "owed": row(hash, one_of(*(each.value for each in Debt)), nat, nat, maybe(text), nat),
+    "owed": row(hash, one_of(*[each.value for each in Debt]), nat, nat, maybe(text), nat),
     "intents": _INTENT,
     "abandoned": _INTENT,
     "attempts": row(hash, nat),

@@ -304,7 +304,7 @@ class _Record(Codec):
     ) -> Value:
         if type(value) is not dict:
             raise wrong(says, value)
-        given: Mapping[str, object] = value
+        given: Mapping[Any, object] = value
         # As many keys as fields, and each field among them: then there is no other key.
         if len(given) != len(parts):
             given = self._complete(given, room)
@@ -320,7 +320,7 @@ class _Record(Codec):
             raise problem.under(name) from None
         return out
 
-    def _complete(self, value: Mapping[str, object], room: Room) -> Mapping[str, object]:
+    def _complete(self, value: Mapping[Any, object], room: Room) -> Mapping[Any, object]:
         """``value`` with null for absent options, or the reason why it is not this record."""
         names = [field.name for field in self.in_order]
         for name in value:

@@ -38,7 +38,10 @@ class ValueProblem(Refused):
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default an exception is made again from positional arguments, which would lose these.
-        return _revived, (type(self), self.__dict__)
+        return _revived, (type(self), self._fields())
+
+    def _fields(self) -> dict[str, object]:
+        return {"message": self.message, "path": self.path}
 
     def under(self, key: str | int) -> Self:
         """The same problem, seen from one level further out: ``key`` is the field, key or index."""
@@ -48,7 +51,8 @@ class ValueProblem(Refused):
 
 def _revived(kind: type[ValueProblem], fields: dict[str, object]) -> ValueProblem:
     problem = kind.__new__(kind)
-    problem.__dict__.update(fields)
+    for name, value in fields.items():
+        setattr(problem, name, value)
     return problem
 
 
@@ -62,6 +66,9 @@ class MalformedCbor(ValueProblem):
     def __init__(self, message: str, *, offset: int, path: str = "$") -> None:
         super().__init__(f"{message} (byte {offset})", path=path)
         self.offset = offset
+
+    def _fields(self) -> dict[str, object]:
+        return {**super()._fields(), "offset": self.offset}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ def time_ns(text: str) -> int | None:
     match = _TIME.fullmatch(text)
     if match is None:
         return None
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    year, month, day, hour, minute, second = map(int, match.groups()[:6])
     if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
         return None
     leap = month == 2 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

@@ -1,0 +1,1 @@
+"""The kernel as its sources are, and compiled, by turns."""

@@ -1,0 +1,1 @@
+"""The kernel's hot path as compiled code, from the same sources (spec/compiled.md)."""

@@ -99,6 +99,10 @@ POOL: Final[Mapping[str, int]] = MappingProxyType(
         "max_tables_per_module": TABLES_MAX,
         "max_memory_size": MEMORY_BYTES_MAX,
         "table_elements": TABLE_ELEMENTS_MAX,
+        # So much of what a step has written is wiped in place. To give its pages back, and to take
+        # a fault for each in the next step, was measured to cost 6 to 14 us a step more.
+        "linear_memory_keep_resident": 128 * KIB,
+        "table_keep_resident": 64 * KIB,
     }
 )
 

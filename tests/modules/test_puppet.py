@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -65,6 +66,66 @@ def test_it_goes_wrong_in_the_way_that_it_is_told(
     assert stepped.fault is not None
     assert stepped.fault.kind is kind, stepped.fault
     assert stepped.state == 1
+
+
+SOURCE = (ROOT / "modules/puppet/src/lib.rs").read_text("utf-8")
+LINES = dict(enumerate(SOURCE.splitlines(), start=1))
+
+
+@pytest.mark.parametrize(
+    ("way", "place", "words"),
+    [
+        ("literal", 'panic!("out', "out of eggs"),
+        ("unwrap", "egg.unwrap()", "called `Option::unwrap()` on a `None` value"),
+        ("expect", 'egg.expect("', "an egg"),
+        (
+            "error",
+            'egg.ok_or(Broken("yolk"))',
+            'called `Result::unwrap()` on an `Err` value: Broken("yolk")',
+        ),
+        ("index", "eggs[way", "index out of bounds: the len is 3 but the index is 5"),
+        ("overflow", "(sum + way", "attempt to add with overflow"),
+        ("assert", "assert_eq!", "assertion `left == right` failed   left: 3  right: 6"),
+        ("while it speaks", 'panic!("of', "of "),
+        ("another way", "other => panic", "another way"),
+        ("", "other => panic", ""),
+        ("\x1b[31mred\u202e", "other => panic", "\ufffd[31mred\ufffd"),
+    ],
+)
+def test_a_panic_says_where_and_why(counter: Case, way: str, place: str, words: str) -> None:
+    """SD-28, SR-10"""
+    [line] = [number for number, text in LINES.items() if place in text]
+
+    stepped = do(counter, {"panic": way})
+
+    assert stepped.fault is not None
+    assert stepped.fault.kind is FaultKind.TRAP
+    where = re.escape(f"step: panicked: puppet/src/lib.rs:{line}:")
+    assert re.fullmatch(rf"{where}\d+: {re.escape(words)}", stepped.fault.message), stepped.fault
+
+
+def test_a_long_panic_is_cut_between_characters(counter: Case) -> None:
+    stepped = do(counter, {"panic": "long"})
+
+    assert stepped.fault is not None
+    said = stepped.fault.message.removeprefix("step: panicked: ")
+    assert said.endswith(": " + "🥚" * said.count("🥚"))
+    assert 509 <= len(said.encode()) <= 512
+
+
+def test_a_panic_of_the_library_names_the_library(counter: Case) -> None:
+    stepped = do(counter, {"panic": "capacity"})
+
+    assert stepped.fault is not None
+    assert stepped.fault.message.endswith(": capacity overflow")
+    assert "library/alloc/src/" in stepped.fault.message
+
+
+def test_a_trap_without_a_panic_has_no_words(counter: Case) -> None:
+    stepped = do(counter, "trap")
+
+    assert stepped.fault is not None
+    assert stepped.fault.message == "step: an unreachable instruction is reached"
 
 
 def test_within_its_limits_it_eats_and_recurses_and_counts(counter: Case) -> None:

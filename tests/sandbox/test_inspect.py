@@ -164,10 +164,11 @@ def test_random_sections_are_read_or_refused() -> None:
     [
         section(1, number(ENTRIES_MAX) + b"\x60\0\0" * ENTRIES_MAX),
         section(1, number(ENTRIES_MAX // 2) + b"\x60\1\x7f\0" * ENTRIES_MAX),
+        section(6, number(ENTRIES_MAX) + b"\x7f\0\x41\0\x0b" * ENTRIES_MAX),
         section(9, number(3) + (b"\1\0" + number(ENTRIES_MAX // 3) + b"\0" * 140_000) * 3),
         section(0, b"\0") * (8 * MIB // 3 - 10),
     ],
-    ids=["types", "parameters", "elements", "sections"],
+    ids=["types", "parameters", "globals", "elements", "sections"],
 )
 def test_reading_the_most_crowded_module_takes_about_a_second(content: bytes) -> None:
     """S-10"""

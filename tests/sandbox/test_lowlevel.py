@@ -157,6 +157,7 @@ def test_memory_stays_bounded_over_many_runs(bench: Bench) -> None:
         bench.call("segment_outside", b"x"),
         bench.call("alloc_negative", b"x"),
         bench.call("returns", b"\0\0\0\0\0\0\1\0", entrypoint="pair", output_bytes=10),
+        bench.call("panic_words", entrypoint="literal"),
     ]
 
     # One leaked store, trap or text a run would be more than 2 MiB.

@@ -27,6 +27,8 @@ STACK_BYTES: Final = 64 * 1024
 FOREIGN: Final = re.compile(r"RUST(FLAGS|C|DOC)|CARGO_(ENCODED|BUILD|PROFILE|TARGET|UNSTABLE)")
 """What would let the caller's environment change the bytes."""
 
+COMMIT: Final = re.compile(r"^commit-hash: ([0-9a-f]{40})$", re.MULTILINE)
+
 OS_RELEASE: Final = Path("/etc/os-release")
 
 _INSTALL: Final[Mapping[str, str]] = {
@@ -85,7 +87,8 @@ def cargo_build(
             has it as sources builds it beside the rest.
     """
     # Beside one another: the longest prefix is to win, and rustc takes the last that fits.
-    places = sorted([*remap.items(), (toolchain.sysroot, "/rust")], key=lambda each: len(str(each)))
+    named = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
+    places = sorted(named.items(), key=lambda each: len(str(each[0])))
     flags = [*flags, *([f"--sysroot={std}"] if std else [])]
     flags += [f"--remap-path-prefix={folder}={name}" for folder, name in places]
     command = [str(toolchain.cargo), "build", "--release"]
@@ -108,6 +111,15 @@ def cargo_build(
             command += ["--config", 'source.crates-io.replace-with="shipped"']
             command += ["--config", f'source.shipped.directory="{vendored}"']
     return Call(tuple(command), environment)
+
+
+def _installed_library(toolchain: Toolchain) -> dict[Path, str]:
+    """The sources of a library that is installed compiled. Panics in it say where it was made,
+    /rustc/<commit>, but the local place once somebody installs the sources too."""
+    commit = COMMIT.search(toolchain.version)
+    if toolchain.sources is not None or commit is None:
+        return {}
+    return {toolchain.sysroot / "lib/rustlib/src/rust": f"/rustc/{commit[1]}"}
 
 
 def find_toolchain() -> Toolchain:

@@ -28,6 +28,9 @@ TABLES_MAX: Final = 8
 TABLE_ELEMENTS_MAX: Final = 65_536
 """Elements of one table."""
 
+PANIC_BYTES_MAX: Final = 512
+"""The words of one panic, in UTF-8."""
+
 ENTRIES_MAX: Final = 400_000
 """Declarations of one module in all: types and their parameters, functions, groups of locals,
 globals, exports, segments and the elements in them, sections. A compiler's largest output under

@@ -25,9 +25,16 @@ from aos.sandbox.cache import ModuleCache
 from aos.sandbox.caps import PAGE_BYTES
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine, fingerprint
 from aos.sandbox.form import Form
-from aos.sandbox.inspect import ModuleRefused, engine_problem, export_problems, survey
+from aos.sandbox.inspect import (
+    ModuleRefused,
+    engine_problem,
+    export_problems,
+    panic_address,
+    survey,
+)
 from aos.sandbox.lowlevel import BadRange, Compiled, Entry, Misfit, Result, Runner, Stage, Trap
 from aos.sandbox.module import Outline
+from aos.sandbox.show import plain
 from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash, content_hash, hash_text
 
@@ -155,7 +162,9 @@ class Sandbox:
         if problems or outline is None:
             raise ModuleRefused(hash_text(module), problems)
         try:
-            compiled = Compiled(self._engine, self._compile(module, wasm))
+            compiled = Compiled(
+                self._engine, self._compile(module, wasm), panic_at=panic_address(outline)
+            )
         except wasmtime.WasmtimeError as error:
             raise ModuleRefused(hash_text(module), [engine_problem(error)]) from error
         if len(self._modules) >= MODULES_MAX:
@@ -209,9 +218,13 @@ def _fault(call: Call, result: Result, pages: int) -> Fault | None:
         return _bad_range(call, stop, where, full)
     assert stop.code is not None, "answered above"
     words = TRAP_WORDS.get(stop.code, f"the engine stopped it with code {stop.code}")
+    said = plain(result.said) if stop.code == _UNREACHABLE else ""
+    panicked = f"panicked: {said}" if said else ""
     if is_full and stop.code in _SIGNS_OF_FULL_MEMORY:
-        return Fault(kind=FaultKind.MEMORY, message=sentence(words + full, where=where))
-    return Fault(kind=FaultKind.TRAP, message=sentence(words, where=where))
+        # Perhaps it only stands at its limit and gave up for another reason: the words tell.
+        what = ": ".join(filter(None, (words + full, panicked)))
+        return Fault(kind=FaultKind.MEMORY, message=sentence(what, where=where))
+    return Fault(kind=FaultKind.TRAP, message=sentence(panicked or words, where=where))
 
 
 def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:

@@ -32,6 +32,7 @@ from aos.sandbox.show import printable
 from aos.values.errors import quoted
 
 ALLOC_TYPE: Final = "(i32) -> i32"
+PANIC_EXPORT: Final = "aos_panic"
 FORMS: Final = {form.value: form for form in Form}
 
 _PROBLEMS_MAX: Final = 32
@@ -107,6 +108,13 @@ def export_problems(found: Outline, entrypoints: Iterable[str]) -> Iterable[str]
         export = found.exports.get(name)
         if export is None or export.type not in FORMS:
             yield _misfit(name, f"a function {' or '.join(FORMS)}", export)
+
+
+def panic_address(found: Outline) -> int | None:
+    """Where a module puts the words of a panic (S-47). None when it says none: whatever else has
+    the name is none of our business."""
+    export = found.exports.get(PANIC_EXPORT)
+    return None if export is None else export.value
 
 
 def _misfit(name: str, expected: str, export: Export | None) -> str:

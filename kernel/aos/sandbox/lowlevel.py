@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 import wasmtime
 from wasmtime import _bindings, _ffi
 
-from aos.sandbox.caps import MEMORIES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
+from aos.sandbox.caps import MEMORIES_MAX, PANIC_BYTES_MAX, TABLE_ELEMENTS_MAX, TABLES_MAX
 from aos.sandbox.form import Form
 from aos.sandbox.show import printable
 
@@ -88,6 +88,8 @@ _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
 _SLOTS: Final = 3
 _RESULT: Final = struct.Struct("<II")
 _RESULT_BYTES: Final = _RESULT.size
+_LENGTH: Final = struct.Struct("<I")
+_LENGTH_BYTES: Final = _LENGTH.size
 
 
 class Stage(enum.Enum):
@@ -133,6 +135,9 @@ class Result(NamedTuple):
     fuel: int
     memory_bytes: int
     """Size of the guest's memory when it ended, which is also its peak: memory never shrinks."""
+    said: bytes = b""
+    """What lay at the module's panic address when it trapped: anything, at most
+    ``PANIC_BYTES_MAX`` bytes."""
 
 
 class Compiled:
@@ -142,13 +147,26 @@ class Compiled:
     ``Runner`` must not be given it afterwards.
     """
 
-    __slots__ = ("_module", "_names", "_owner", "_pre", "alloc_at", "memory_at", "pre_address")
+    __slots__ = (
+        "_module",
+        "_names",
+        "_owner",
+        "_pre",
+        "alloc_at",
+        "memory_at",
+        "panic_at",
+        "pre_address",
+    )
 
-    def __init__(self, engine: wasmtime.Engine, module: wasmtime.Module) -> None:
+    def __init__(
+        self, engine: wasmtime.Engine, module: wasmtime.Module, *, panic_at: int | None = None
+    ) -> None:
         """Take a module that this engine compiled, and link it.
 
         The caller has checked ``memory`` and ``alloc``: they are used unchecked from here on.
+        ``panic_at`` is the address that the module says, which nobody has checked.
         """
+        self.panic_at = panic_at
         self._owner = engine
         self._module = module
         self._pre = wasmtime.Linker(engine).instantiate_pre(self._module)
@@ -249,7 +267,8 @@ class Runner:
             peak = self._memory_size(context, self._memory)
             if isinstance(done, bytes):
                 return Result(done, None, fuel - left, peak)
-            return Result(None, done, fuel - left, peak)
+            said = self._said(context, compiled.panic_at, peak) if isinstance(done, Trap) else b""
+            return Result(None, done, fuel - left, peak, said)
         finally:
             self._delete_store(store)
 
@@ -314,6 +333,16 @@ class Runner:
         if error or self._trap.value:
             return self._stopped(stage, error)
         return None
+
+    def _said(self, context: int, at: int | None, size: int) -> bytes:
+        """The words at ``at`` in a memory of ``size`` bytes; none when they would lie elsewhere."""
+        if at is None or at + _LENGTH_BYTES > size:
+            return b""
+        start = self._memory_data(context, self._memory) + at
+        (length,) = _LENGTH.unpack(ctypes.string_at(start, _LENGTH_BYTES))
+        if length > PANIC_BYTES_MAX or at + _LENGTH_BYTES + length > size:
+            return b""
+        return ctypes.string_at(start + _LENGTH_BYTES, length)
 
     def _stopped(self, stage: Stage, error: int | None) -> Trap:
         """Read and free the trap or the error that a call left behind."""

@@ -43,6 +43,7 @@ _VALUE_TYPES: Final = {
     0x6F: "externref",
 }
 _KINDS: Final = ("function", "table", "memory", "global")
+_GLOBAL: Final = _KINDS.index("global")
 
 # Flags of a memory's or table's limits.
 _HAS_MAXIMUM: Final = 1
@@ -61,7 +62,8 @@ _END: Final = 0x0B
 _SIMD_PREFIX: Final = 0xFD
 _V128_CONST: Final = 12
 # The instructions of a constant expression and the length of what follows them; 0 is a number.
-_CONSTANTS: Final = {0x41: 0, 0x42: 0, 0x43: 4, 0x44: 8, 0x23: 0, 0xD0: 1, 0xD2: 0}
+_I32_CONST: Final = 0x41
+_CONSTANTS: Final = {_I32_CONST: 0, 0x42: 0, 0x43: 4, 0x44: 8, 0x23: 0, 0xD0: 1, 0xD2: 0}
 
 
 class Unreadable(Exception):
@@ -85,10 +87,12 @@ class Import:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """``type`` is a function's, as in ``(i32) -> i32``; None for every other kind."""
+    """``type`` is a function's, as in ``(i32) -> i32``; None for every other kind. ``value`` is an
+    i32 global's that never changes, as an unsigned number."""
 
     kind: str
     type: str | None
+    value: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +134,8 @@ class _Reader:
         self._entries = 0
         self._types: list[str] = []
         self._functions: list[int] = []
+        # Where the initial value of each global stands; 0 where it is no i32 that never changes.
+        self._globals: list[int] = []
         self._outline = Outline()
 
     def module(self) -> Outline:
@@ -208,6 +214,7 @@ class _Reader:
         elif kind == 3:
             self._value_type()
             self._byte()
+            self._globals.append(0)
         else:
             raise Unreadable(f"import kind {kind} belongs to no allowed feature", offset=start)
         self._outline.imports.append(Import(module=module, name=name, kind=_KINDS[kind]))
@@ -228,8 +235,9 @@ class _Reader:
         self._outline.memories.append(self._limits("memory"))
 
     def _global(self) -> None:
-        self._value_type()
-        self._byte()
+        kind = self._value_type()
+        is_mutable = self._byte()
+        self._globals.append(0 if is_mutable or kind != "i32" else self._at)
         self._constant()
 
     def _export(self) -> None:
@@ -244,7 +252,10 @@ class _Reader:
             if index >= len(self._functions) or self._functions[index] >= len(self._types):
                 raise Unreadable("an export names a function that is not there", offset=start)
             signature = self._types[self._functions[index]]
-        self._outline.exports[name] = Export(kind=_KINDS[kind], type=signature)
+        value = None
+        if kind == _GLOBAL and index < len(self._globals):
+            value = self._value_at(self._globals[index])
+        self._outline.exports[name] = Export(kind=_KINDS[kind], type=signature, value=value)
 
     def _element(self) -> None:
         start = self._at
@@ -326,6 +337,19 @@ class _Reader:
             raise Unreadable(
                 "an initial value is computed (extended constants are not allowed)", offset=start
             )
+
+    def _value_at(self, at: int) -> int | None:
+        """The value of an ``i32.const`` that was stepped over, modulo 2^32; None for all else."""
+        if not at or self._data[at] != _I32_CONST:
+            return None
+        value = shift = 0
+        byte = 0x80
+        while byte & 0x80:
+            at += 1
+            byte = self._data[at]
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return (value - (1 << shift) if byte & 0x40 else value) & 0xFFFF_FFFF
 
     def _value_type(self) -> str:
         start = self._at

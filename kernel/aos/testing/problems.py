@@ -39,9 +39,13 @@ class WorldProblem(Refused):
 HINTS: Final = {
     "fuel": "(fuel: a loop without an end, or limits.fuel of the workflow is too little)",
     "memory": "(memory: a loop that keeps what it makes, or limits.memory_bytes is too little)",
-    "trap": "(trap: a panic, an unwrap, an index or a sum out of bounds; a fault would have words)",
+    "trap": "(trap: a panic, an unwrap, an index or a sum out of bounds; a module that exports "
+    "`aos_panic`, as those of the SDKs do, says which and where)",
 }
 """What faults that come without words of the author's usually are."""
+
+PANICKED: Final = ": panicked: "
+"""Stands before the words that a module said itself."""
 
 
 class CellFailed(WorldProblem):
@@ -54,9 +58,9 @@ class CellFailed(WorldProblem):
     def __init__(self, faults: Sequence[FaultSeen]) -> None:
         self.faults = tuple(faults)
         lines = [str(fault) for fault in self.faults]
-        lines += [
-            HINTS[kind] for kind in sorted({each.kind for each in self.faults} & HINTS.keys())
-        ]
+        said = [each for each in self.faults if each.kind == "trap" and PANICKED in each.message]
+        silent = {each.kind for each in self.faults if each not in said}
+        lines += [HINTS[kind] for kind in sorted(silent & HINTS.keys())]
         super().__init__("\n".join([*lines, "(where a test expects a fault: may_fail=True)"]))
 
 

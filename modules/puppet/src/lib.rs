@@ -7,15 +7,17 @@ extern crate alloc;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::fmt::{Display, Formatter};
 use core::hint::black_box;
 
 use aos_abi::envelope::run;
 use aos_abi::read::{arm, text, Record};
 use aos_abi::{decode, encode, memory, Fault, Input, Output, Status, Value};
 
-const OPERATIONS: [&str; 13] = [
+const OPERATIONS: [&str; 14] = [
     "out",
     "trap",
+    "panic",
     "loop",
     "recurse",
     "eat_memory",
@@ -77,7 +79,8 @@ fn perform(bytes: &[u8], nowhere: &mut bool) -> Vec<u8> {
             *nowhere = true;
             Vec::new()
         }
-        "trap" => panic!(),
+        "trap" => core::arch::wasm32::unreachable(),
+        "panic" => give_up(text(argument).unwrap_or("in no particular way")),
         "loop" => loop {
             black_box(());
         },
@@ -150,6 +153,37 @@ fn size(argument: &Value) -> usize {
     match argument {
         Value::Nat(number) => usize::try_from(*number).unwrap_or(usize::MAX),
         _ => usize::MAX,
+    }
+}
+
+/// Panic in this way; of another, with its name for words.
+fn give_up(way: &str) -> Vec<u8> {
+    let (egg, eggs, sum) = black_box((None::<u8>, [1, 2, 3], u64::MAX));
+    match way {
+        "literal" => panic!("out of eggs"),
+        "unwrap" => vec![egg.unwrap()],
+        "expect" => vec![egg.expect("an egg")],
+        "error" => vec![egg.ok_or(Broken("yolk")).unwrap()],
+        "index" => vec![eggs[way.len()]],
+        "overflow" => (sum + way.len() as u64).to_le_bytes().to_vec(),
+        "assert" => {
+            assert_eq!(eggs.len(), way.len());
+            Vec::new()
+        }
+        "long" => panic!("{}", "🥚".repeat(1000)),
+        "while it speaks" => panic!("of {}", Broken("shell")),
+        "capacity" => Vec::with_capacity(sum as usize),
+        other => panic!("{other}"),
+    }
+}
+
+/// Can be shown by its fields, and panics when it is to be shown to people.
+#[derive(Debug)]
+struct Broken(#[allow(dead_code)] &'static str);
+
+impl Display for Broken {
+    fn fmt(&self, _: &mut Formatter) -> core::fmt::Result {
+        panic!("again")
     }
 }
 

@@ -23,7 +23,7 @@ export class Outcome<T> {
 
   /** The receipt. Traps when the outcome is another. */
   get ok(): T {
-    if (this.kind != OutcomeKind.Ok) unreachable();
+    assert(this.kind == OutcomeKind.Ok, "the outcome is not ok");
     return this.receipt;
   }
 

@@ -44,7 +44,7 @@ export function draw(): u64 {
 }
 
 export function drawBelow(bound: u64): u64 {
-  if (!bound) unreachable();
+  assert(bound, "no number is below 0");
   const most = bound - 1;
   const mask: u64 = most ? <u64>-1 >> clz<u64>(most) : 0;
   let found: u64;

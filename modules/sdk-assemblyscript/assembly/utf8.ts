@@ -77,25 +77,34 @@ export function encodeUtf8(text: string, to: usize): usize {
   const length = text.length;
   for (let i = 0; i < length; ++i) {
     let point = unitAt(text, i);
-    if (point < 0x80) {
-      store<u8>(to++, point);
-    } else if (point < 0x800) {
-      store<u8>(to, 0xc0 | (point >> 6));
-      store<u8>(to, 0x80 | (point & 0x3f), 1);
-      to += 2;
-    } else if (point >> 11 != 0x1b) {
-      store<u8>(to, 0xe0 | (point >> 12));
-      store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 1);
-      store<u8>(to, 0x80 | (point & 0x3f), 2);
-      to += 3;
-    } else {
-      point = 0x1_0000 + ((point & 0x3ff) << 10) + (unitAt(text, ++i) & 0x3ff);
-      store<u8>(to, 0xf0 | (point >> 18));
-      store<u8>(to, 0x80 | ((point >> 12) & 0x3f), 1);
-      store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 2);
-      store<u8>(to, 0x80 | (point & 0x3f), 3);
-      to += 4;
-    }
+    if (point >> 11 == 0x1b) point = 0x1_0000 + ((point & 0x3ff) << 10) + (unitAt(text, ++i) & 0x3ff);
+    to = encodePoint(point, to);
   }
   return to;
+}
+
+/** Write one character; return the address behind it. */
+// @ts-ignore: decorator
+@inline
+export function encodePoint(point: u32, to: usize): usize {
+  if (point < 0x80) {
+    store<u8>(to, point);
+    return to + 1;
+  }
+  if (point < 0x800) {
+    store<u8>(to, 0xc0 | (point >> 6));
+    store<u8>(to, 0x80 | (point & 0x3f), 1);
+    return to + 2;
+  }
+  if (point < 0x1_0000) {
+    store<u8>(to, 0xe0 | (point >> 12));
+    store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 1);
+    store<u8>(to, 0x80 | (point & 0x3f), 2);
+    return to + 3;
+  }
+  store<u8>(to, 0xf0 | (point >> 18));
+  store<u8>(to, 0x80 | ((point >> 12) & 0x3f), 1);
+  store<u8>(to, 0x80 | ((point >> 6) & 0x3f), 2);
+  store<u8>(to, 0x80 | (point & 0x3f), 3);
+  return to + 4;
 }

@@ -21,6 +21,8 @@ mod context;
 mod fault;
 mod handle;
 mod migration;
+#[cfg(target_arch = "wasm32")]
+mod panic;
 mod random;
 mod request;
 mod schema;

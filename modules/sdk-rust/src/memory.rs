@@ -119,11 +119,4 @@ mod guest {
             Err(_) => unreachable(),
         }
     }
-
-    /// A panic is a trap: the kernel names the fault, and no text of ours has to be carried in the
-    /// module.
-    #[panic_handler]
-    fn panic(_: &core::panic::PanicInfo) -> ! {
-        unreachable()
-    }
 }

@@ -88,7 +88,7 @@ SOURCE: Final = """
 import {{ Reader, Workflow, Writer }} from "aos-sdk";
 import * as t from "./generated";
 
-export {{ alloc }} from "aos-sdk";
+export {{ alloc, aos_panic }} from "aos-sdk";
 
 /** A number of a type, and a value: 1 and the value again, or 0 and why not. */
 export function recode(pointer: i32, length: i32): u64 {{

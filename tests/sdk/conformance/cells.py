@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from typing import Any
 
@@ -95,11 +96,12 @@ def a_fault_drops_all_that_was_decided_before(world: ConformanceWorld) -> None:
     assert world.cell("conformance/status@1", 7).state is None
 
 
-def a_trap_is_a_fault_without_words(world: ConformanceWorld) -> None:
+def a_failed_assertion_is_a_trap_with_its_place_and_words(world: ConformanceWorld) -> None:
     seen = act(world, "Trap")
 
     assert seen.fault is not None
     assert seen.fault[0] == "trap"
+    assert re.fullmatch(r"status: panicked: [\w./]+:\d+:\d+: as asked", seen.fault[1])
     assert seen.output is None
 
 

@@ -10,6 +10,7 @@ are equal. What names those bytes is not, and ``normal`` gives it equal names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -30,6 +31,7 @@ from tests.modules.guests import ROOT
 
 LANGUAGES: Final = ("rust", "assemblyscript")
 FOLDER: Final = ROOT / "modules/conformance"
+PLACE: Final = re.compile(r"panicked: \S+:\d+:\d+: ")
 
 
 @cache
@@ -196,7 +198,7 @@ def normal(seen: list[Seen]) -> list[Any]:
     """The trace with equal names for what differs because the modules' bytes do.
 
     A hash becomes the number of its first appearance, which is the same in every language; of a
-    signature and of the manifest's document only the length is kept.
+    signature and of the manifest's document only the length is kept, and of a panic the words.
     """
     names: dict[str, str] = {}
     return [_normal(each, names) for each in seen]
@@ -205,6 +207,8 @@ def normal(seen: list[Seen]) -> list[Any]:
 def _normal(value: Any, names: dict[str, str], name: str = "") -> Any:
     if isinstance(value, str) and value.startswith("blake3:"):
         return names.setdefault(value, f"hash {len(names)}")
+    if isinstance(value, str) and name == "fault":
+        return PLACE.sub("panicked: ", value)
     if isinstance(value, bytes):
         return len(value) if name in ("signature", "manifest", "receipt_payload") else value.hex()
     if isinstance(value, Mapping):
@@ -212,7 +216,7 @@ def _normal(value: Any, names: dict[str, str], name: str = "") -> Any:
             _normal(key, names): _normal(inside, names, str(key)) for key, inside in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_normal(inside, names) for inside in value]
+        return [_normal(inside, names, name) for inside in value]
     if isinstance(value, Seen | Asked | Emitted):
         kept = {each.name: getattr(value, each.name) for each in fields(value)}
         return _normal({name: kept[name] for name in kept if name != "output"}, names)

@@ -15,7 +15,7 @@ from aos.values.cbor import decode_record
 from tests.modules.guests import MODULES, WasmWorld
 from tests.sdk.rust.examples import SDK, example
 
-SIZE_BYTES_MAX = 12_000
+SIZE_BYTES_MAX = 14_000
 
 
 @pytest.fixture(scope="module")

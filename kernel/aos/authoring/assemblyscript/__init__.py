@@ -22,7 +22,7 @@ ASC_OPTIONS: Final[tuple[str, ...]] = (
     "--runtime", "stub",
     "--optimizeLevel", "3",
     "--shrinkLevel", "1",
-    "--use", "abort=",
+    "--use", "abort=~lib/aos-sdk/assembly/panic/abort",
     "--use", f"__alloc={_HEAP}/allocate",
     "--use", f"__realloc={_HEAP}/reallocate",
     "--use", f"__free={_HEAP}/free",

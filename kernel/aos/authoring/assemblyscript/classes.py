@@ -160,7 +160,7 @@ def _arm(made: Class, member: Member, getter: str) -> Iterator[str]:
     yield "  /** Traps when the arm is another. */"
     yield f"  get {getter}(): {kind.spelled} {{"
     if kind.by_value or _is_nullable(kind):
-        yield f"    if (this.tag != {tag}) unreachable();"
+        yield f'    assert(this.tag == {tag}, "it is another arm");'
         yield f"    return this.{stored};"
     else:
         yield f"    return this.{stored}!;"

@@ -3,7 +3,7 @@
 import { cx, run, Status } from "aos-sdk";
 import { Add, CounterWorkflow } from "./generated";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 class Counter extends CounterWorkflow {
   onEvent(add: Add): void {

@@ -4,7 +4,7 @@
 import { cx, EffectReceiptEnvelope, EffectReceiptRejected, run, Status } from "aos-sdk";
 import { Begin, NoopEffect, NoopParams, StepsWorkflow } from "./generated";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 class Steps extends StepsWorkflow {
   onBegin(begin: Begin): void {

@@ -376,7 +376,7 @@ export class Answer extends aos.Schema {
 
   /** Traps when the arm is another. */
   get ok(): u64 {
-    if (this.tag != AnswerTag.Ok) unreachable();
+    assert(this.tag == AnswerTag.Ok, "it is another arm");
     return this._Ok;
   }
 
@@ -429,7 +429,7 @@ export class Answer extends aos.Schema {
 
   /** Traps when the arm is another. */
   get cancel(): bool {
-    if (this.tag != AnswerTag.Cancel) unreachable();
+    assert(this.tag == AnswerTag.Cancel, "it is another arm");
     return this._Cancel;
   }
 
@@ -869,7 +869,7 @@ export class EverythingVariant {
 
   /** Traps when the arm is another. */
   get number(): i64 {
-    if (this.tag != EverythingVariantTag.Number) unreachable();
+    assert(this.tag == EverythingVariantTag.Number, "it is another arm");
     return this._Number;
   }
 

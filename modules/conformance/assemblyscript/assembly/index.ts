@@ -6,7 +6,7 @@ import { FanOut, Single } from "./effects";
 import { Legacy, System } from "./system";
 import { Defaults, Types } from "./types";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 export function types(pointer: i32, length: i32): u64 {
   return run<Types>(pointer, length);

@@ -5,7 +5,7 @@ import { Delivery } from "./delivery";
 import { Order } from "./order";
 import { Payment } from "./payment";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 export function order(pointer: i32, length: i32): u64 {
   return run<Order>(pointer, length);

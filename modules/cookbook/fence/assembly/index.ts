@@ -21,7 +21,7 @@ import {
   Wanted,
 } from "./generated";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 const DECLINED_MAX: i32 = 16;
 

@@ -1,6 +1,6 @@
 import { cx, dec128, EffectReceiptEnvelope, run, uuid, hash } from "aos-sdk";
 import { Try, TryWorkflow, Work, WorkEffect } from "./generated";
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 const LOWER: string = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";
 const UPPER: string = "AAAAAAAA-AAAA-4AAA-8AAA-AAAAAAAAAAAA";

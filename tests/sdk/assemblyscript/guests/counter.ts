@@ -1,6 +1,6 @@
 import { cx, run } from "aos-sdk";
 import { Add, CounterWorkflow, LOG } from "./generated";
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 class Counter extends CounterWorkflow {
   onAdd(event: Add): void {

@@ -1,6 +1,6 @@
 import { run } from "aos-sdk";
 import { AItem, BItem, AMap, AMapTag, ItemV2, OddNamesOneWorkflow, Put, State, TextList } from "./generated";
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 class Odd extends OddNamesOneWorkflow {
   onEvent(event: Put): void {

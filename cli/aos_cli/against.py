@@ -99,12 +99,24 @@ def _show(report: AgainstReport) -> None:
         line(f"  what differs: {said}")
         for workflow, n in sorted(report.by_workflow.items()):
             line(f"  {workflow}: {count(n, 'step')}")
+    if report.schemas:
+        _show_schemas(report)
     _show_rest(report)
     for each in report.first[:STEPS_SHOWN]:
         _show_step(each)
     more = report.different - STEPS_SHOWN
     if more > 0:
         line(f"and {count(more, 'step')} more (--json lists the first 100)")
+
+
+def _show_schemas(report: AgainstReport) -> None:
+    names = ", ".join(f"{name} ({count(n, 'step')})" for name, n in sorted(report.schemas.items()))
+    line(f"  the candidate's schemas differ from the recorded ones: {names}", style="yellow")
+    line(
+        "  such steps say nothing of what it decides: take the states over with a migration "
+        "(aos apply --mode migrate), or see what would become of them with aos apply --dry-run",
+        style="yellow",
+    )
 
 
 def _show_rest(report: AgainstReport) -> None:

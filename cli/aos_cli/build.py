@@ -14,8 +14,9 @@ import typer
 from aos.authoring import build as builds
 from aos.authoring.build import Built, Checked, Differs
 from aos.authoring.errors import BuildFailed
-from aos.authoring.project import find_project
+from aos.authoring.project import Project, find_project
 from aos.authoring.running import Console
+from aos.authoring.sdk_update import outdated
 from aos.errors import Unavailable, sentence
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
@@ -40,6 +41,7 @@ def build(
 ) -> int:
     """Build a project: its modules, and the AIR that goes with them."""
     project = find_project(path)
+    tell_outdated(project)
     with stopping() as console:
         try:
             if check:
@@ -66,6 +68,13 @@ def build(
             )
         )
     return 0
+
+
+def tell_outdated(project: Project) -> None:
+    """Say in one line that a project is built with the SDK of another release (AU-27)."""
+    told = outdated(project)
+    if told is not None:
+        note(told, style="yellow")
 
 
 @contextmanager

@@ -55,6 +55,7 @@ def dev(
 ) -> int:
     """Build a project, run it in a scratch world, and again at each change; show what events do."""
     project = find_project(path)
+    build.tell_outdated(project)
     with _over() as over:
         options = Options(
             fresh=fresh,

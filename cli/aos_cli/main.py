@@ -30,6 +30,7 @@ from aos_cli import (
     replay,
     retry,
     run,
+    sdk,
     send,
     snapshot,
     test,
@@ -91,6 +92,7 @@ app.command("import")(import_.import_)
 app.command("fork")(fork.fork)
 app.command("new")(new.new)
 app.command("build")(build.build)
+app.add_typer(sdk.app, name="sdk")
 app.command("dev")(dev.dev)
 app.command("test")(test.run_tests)
 app.command("demo")(demo)

@@ -14,6 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from aos.audit.words import count
+from aos.authoring.live import shown
 from aos.errors import BadUsage, Refused
 from aos.testing.play import Failure, Played, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
@@ -55,6 +56,11 @@ def run_tests(
         raise BadUsage(
             f"there is nothing to test: expected NAME{SUFFIX}, or tests/test_NAME.py, in "
             + ", ".join(map(str, paths or [Path()]))
+        )
+    if not json:
+        found = _Found(
+            scenarios=[Path(shown(each)) for each in found.scenarios],
+            python=[Path(shown(each)) for each in found.python],
         )
     # All are read first: one that is not right is told before anything runs.
     played = [_played(each, json=json) for each in _read(found.scenarios)]

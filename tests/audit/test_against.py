@@ -11,6 +11,7 @@ from aos.core.records import Event, Ref
 from aos.errors import BadUsage
 from aos.sandbox.inspect import ModuleRefused
 from aos.testing import World
+from aos.values.cbor import encode
 from tests.testing.builds import answering
 from tests.testing.stage import (
     CELL,
@@ -140,6 +141,52 @@ def test_receipts_and_frames_are_run_again_too() -> None:
     assert report.to_document()["by_class"] == {
         "state": 2, "events": 0, "effects": 1, "status": 1, "annotation": 0, "fault": 0,
     }  # fmt: skip
+
+
+def faulting(text: str) -> bytes:
+    """A build that says so, as an SDK does."""
+    kind, _, message = text.partition(": ")
+    return answering(encode({"fault": {"kind": kind, "message": message}}))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "schema"),
+    [
+        (answering(out("text")), "t/State@1"),
+        (answering(out(1, ann="x").replace(encode(encode("x")), encode(encode(1)))), "t/Note@1"),
+        (answering(out(1, events=((NEWS, {"what": 1}),))), NEWS),
+        (answering(out(1, events=(("t/New@1", 1),))), "t/New@1"),
+        (answering(out(1, effects=((CHARGE, {"id": 1}, None),))), "t/Charge@1"),
+        (faulting("sdk_input: state: a field is missing or unknown at byte 1"), "t/State@1"),
+        (faulting("sdk_input: event: expected $value at byte 10"), DO),
+        (faulting("sdk_input: key: expected text at byte 0"), "t/Key@1"),
+        (faulting("sdk_payload: the receipt of t/charge@1 is not of its schema"), "t/Charged@1"),
+        (faulting("sdk_payload: the receipt of t/none@1 is not of its schema"), None),
+        (faulting("sdk_input: input: cut short at byte 0"), None),
+        (faulting("own: state: t/State@1: $: it is late"), None),
+        (answering(b"no"), None),
+        (answering(out(1), before="unreachable"), None),
+        (answering(out(2)), None),
+    ],
+)
+def test_a_schema_that_is_another_one_in_the_candidate_is_named(
+    candidate: bytes, schema: str | None
+) -> None:
+    """A-84a"""
+    report = compare(recorded({"key": "a"}, {"key": "b"}), candidate)
+
+    assert report.different == 2
+    assert report.to_document()["schemas"] == ({} if schema is None else {schema: 2})
+
+
+def test_of_a_receipt_that_cannot_be_read_the_workflows_event_is_named() -> None:
+    """A-84a"""
+    world = recorded({"key": "a", "out": out(1, effects=((CHARGE, charge(), "count"),))})
+    world.effect(CHARGE).answer({"ref": "r"})
+    world.run()
+    report = compare(world, faulting("sdk_input: event: an unknown arm at byte 19"))
+
+    assert report.schemas == {DO: 1, "t/CellEvent@1": 1}
 
 
 def test_a_candidate_without_an_entrypoint_is_told_plainly() -> None:

@@ -161,6 +161,21 @@ def test_a_forgotten_export_comes_with_the_line_to_write(script: Project, consol
     )
 
 
+def test_of_a_file_that_is_no_json_only_that_is_told(script: Project, console: Console) -> None:
+    """AU-2a"""
+    nodes = json.loads((script.folder / "air/shop.air.json").read_bytes())
+    schemas = [each for each in nodes if each["$kind"] == "defschema"]
+    others = [each for each in nodes if each["$kind"] != "defschema"]
+    (script.folder / "air/shop.air.json").write_text(json.dumps(others))
+    (script.folder / "air/schemas.air.json").write_text(json.dumps(schemas)[:-1])
+
+    with pytest.raises(ManifestProblems) as refused:
+        build(script, console=console)
+
+    [said] = str(refused.value).splitlines()
+    assert said.startswith("air/schemas.air.json: the file is not JSON: ")
+
+
 def test_classes_are_made_of_definitions_that_are_right_only(
     script: Project, console: Console
 ) -> None:

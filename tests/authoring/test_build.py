@@ -202,6 +202,28 @@ def test_a_manifest_that_could_not_be_applied_is_an_error_with_every_problem(
     assert on_disk(project) == before
 
 
+def test_of_a_file_that_is_no_json_only_that_is_told_and_before_anything_is_compiled(
+    project: Project, console: Console
+) -> None:
+    """AU-2a"""
+    (project.folder / "air").mkdir()
+    (project.folder / "air/schemas.air.json").write_text(
+        '[{"$kind": "defschema", "name": "host/Word@1", "type": {"text": {}}},]'
+    )
+    (project.folder / "air/workflows.air.json").write_text(
+        '{"$kind": "defschema", "name": "host/Words@1", "type": {"list": {"ref": "host/Word@1"}}}'
+    )
+    (project.folder / "air/other.air.json").write_bytes(b"\xff")
+
+    with pytest.raises(ManifestProblems) as refused:
+        build(project, console=console)
+
+    other, schemas = str(refused.value).splitlines()
+    assert other.startswith("air/other.air.json: the file is not UTF-8: byte 0")
+    assert schemas.startswith("air/schemas.air.json: the file is not JSON: ")
+    assert not (project.folder / "cargo-calls.jsonl").exists()
+
+
 def test_a_module_with_imports_is_no_module(project: Project, console: Console) -> None:
     """AU-2"""
     wasm = wasmtime.wat2wasm('(module (import "env" "abort" (func)))')

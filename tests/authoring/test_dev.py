@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from aos.host.client import ask_running
 from aos.host.folder import init_world, open_folder
 from aos.values.cbor import Value, encode
 from tests.authoring import fakes
+from tests.authoring.test_in_force import changed
 from tests.cli.shell import Aos, run, start
 
 WAIT_S = 30.0
@@ -84,12 +86,12 @@ def dev(project: Project, *words: str) -> Iterator[Dev]:
         running._reader.join(WAIT_S)
 
 
-def do(key: str, *, asks: bool = False) -> str:
+def do(key: str, *, asks: bool = False, effect: str = "host/echo@1") -> str:
     """A line that makes a cell count, or ask for the echo of a word and then count."""
     fields = f'"key": "{key}"'
     if asks:
         echo: dict[str | int, Value] = {
-            "effect": "host/echo@1",
+            "effect": effect,
             "params": encode({"word": "hi"}),
             "issuer_ref": "count",
         }
@@ -170,6 +172,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         )  # fmt: skip
         running.expect("cell_does_not_fit")
         running.expect("type `fresh`")
+        running.expect("or take the old states over: migrate(from = …, by = …) in #[workflow]")
         running.expect("the version before goes on")
         before = open_folder(world).world
         running.type("fresh")
@@ -189,6 +192,69 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
     with pytest.raises(Unavailable):
         ask_running(world, "status")
     assert run("verify", "--world", world).code == 0
+
+
+def test_an_effect_that_the_manifest_does_not_have_is_told_until_it_is_mended(
+    project: Project,
+) -> None:
+    """AU-85a"""
+
+    def with_effect(name: str) -> str:
+        text = fakes.source(fakes.nodes())
+        return text.replace('"host/echo@1"', json.dumps(name))
+
+    refund = '@effect("host/refund@1")\ndef refund(params, ctx):\n    return params\n\nechoes ='
+    more = fakes.EFFECTS.replace("echoes =", refund).replace("[echo]", "[echo, refund]")
+    project.folder.joinpath("effects.py").write_text(more)
+    with dev(project) as running:
+        # One more than there are: the others are run.
+        running.expect(
+            'aos: @effect("host/refund@1") is not in the manifest, so that nothing asks for it: '
+            "expected one of host/echo@1 (mend the name, or define the effect and have a workflow "
+        )
+        running.expect("running ")
+        running.type(do("ada", asks=True))
+        running.expect('{"word":"hi!"}')
+
+        # A slip, which aos run refuses, and which the sources mend.
+        running.write("effects.py", fakes.EFFECTS.replace("host/echo@1", "host/ecco@1"))
+        running.expect("executor echoes runs host/ecco@1, which the manifest does not define (did")
+        running.expect("the world goes on without executors")
+        running.expect("running ")
+        running.write("src/lib.rs", with_effect("host/ecco@1"))
+        running.expect("+ effect host/ecco@1")
+        running.expect("running ")
+        running.type(do("bob", asks=True, effect="host/ecco@1"))
+        running.expect('{"word":"hi!"}')
+
+        # The manifest loses it while it is run: told, and silent once it is back.
+        running.write("src/lib.rs", with_effect("host/shout@1"))
+        running.expect('aos: @effect("host/ecco@1") is not in the manifest')
+        running.write("src/lib.rs", with_effect("host/ecco@1"))
+        running.expect("+ effect host/ecco@1")
+        running.type(do("eve", asks=True, effect="host/ecco@1"))
+        running.expect('{"word":"hi!"}')
+        running.type("quit")
+
+        assert running.end() == 0
+    assert running.said.count("is not in the manifest") == 2
+
+
+def test_states_are_taken_over_while_the_world_runs(project: Project) -> None:
+    """AU-84b"""
+    with dev(project) as running:
+        running.expect("running ")
+        running.type(do("ada"))
+        running.expect("host/puppet@1 ada → running")
+        changed(project)
+        running.expect("host/puppet@1: its migration has taken the old states over")
+        running.type("quit")
+
+        assert running.end() == 0
+    world = project.folder / ".aos/dev"
+    found = run("inspect", "cell", "puppet", "ada", "--json", "--world", world)
+    assert found.json["state"] == [2]
+    assert run("replay", "--world", world).code == 0
 
 
 def test_a_project_that_cannot_be_built_is_waited_for(project: Project) -> None:

@@ -11,7 +11,7 @@ import pytest
 from aos.authoring import new as making
 from aos.authoring.new import HIDDEN, IN_CODE, IN_TEXT, new_project, templates
 from aos.authoring.project import LANGUAGES, read_project
-from aos.authoring.sdk import LEFT_OUT, sdk_folder
+from aos.authoring.sdk import LEFT_OUT, RECORD, release, sdk_folder
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.worker.load import load
 from tests.cli.shell import Aos
@@ -48,7 +48,9 @@ def test_the_sdk_in_a_project_is_the_one_of_this_checkout(tmp_path: Path, lang: 
     new_project(tmp_path / "shop", lang=lang)
 
     source = sdk_folder(lang)
-    for name, data in tree(tmp_path / "shop" / "sdk").items():
+    found = tree(tmp_path / "shop" / "sdk")
+    assert found.pop(RECORD) == release(lang).to_bytes()
+    for name, data in found.items():
         assert (source / name).read_bytes() == data
     assert {"rust": "Cargo.toml", "assemblyscript": "package.json"}[lang] in tree(
         tmp_path / "shop" / "sdk"
@@ -66,7 +68,7 @@ def test_what_a_checkout_has_built_in_its_sdk_stays_out_of_a_project(
 
     new_project(tmp_path / "shop", lang="rust")
 
-    assert list(tree(tmp_path / "shop" / "sdk")) == ["src/lib.rs"]
+    assert set(tree(tmp_path / "shop" / "sdk")) == {"src/lib.rs", RECORD}
     assert "target" in LEFT_OUT
 
 

@@ -46,7 +46,7 @@ def test_a_newcomer_gets_from_nothing_to_a_running_workflow(lang: str, tmp_path:
     assert built.out.startswith("build/tea-shop.wasm  ")
     wasm = (folder / "build/tea-shop.wasm").read_bytes()
     assert len(wasm) < SIZE_MAX
-    for leak in (b"/root", b"/home", b"/usr", b"/work", b"/tmp", b"rustlib", b"aos.air"):
+    for leak in (b"/root", b"/home", b"/usr", b"/work", b"/tmp", b"aos.air"):
         assert leak not in wasm
     its_tests_pass(folder)
     it_runs(folder)

@@ -6,6 +6,7 @@ import fcntl
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,37 @@ def test_what_would_change_the_bytes_is_not_handed_to_the_compiler(
     assert call["foreign"] == []
     assert "-Clink-arg=-zstack-size=65536" in call["flags"]
     assert f"--remap-path-prefix={project.folder}=/project" in call["flags"]
+
+
+def test_places_in_the_library_are_the_same_with_its_sources_and_without(tmp_path: Path) -> None:
+    """AU-32"""
+    commit = "0123456789abcdef" * 2 + "01234567"
+    installed = toolchain.Toolchain(
+        rustc=tmp_path / "bin/rustc",
+        cargo=tmp_path / "bin/cargo",
+        version=f"rustc 1.85.0\ncommit-hash: {commit}\nrelease: 1.85.0",
+        sysroot=tmp_path / "sysroot",
+        sources=None,
+        linker=None,
+    )
+    built = replace(installed, sources=tmp_path / "sysroot/lib/rustlib/src/rust/library")
+    unknown = replace(installed, version="rustc 1.85.0\ncommit-hash: unknown")
+
+    def remapped(found: toolchain.Toolchain) -> list[str]:
+        call = toolchain.cargo_build(
+            found, remap={tmp_path: "/project"}, target=tmp_path, arguments=[]
+        )
+        flags = call.environment["CARGO_ENCODED_RUSTFLAGS"].split("\x1f")
+        return [each.removeprefix("--remap-path-prefix=") for each in flags if "remap" in each]
+
+    common = [f"{tmp_path}=/project", f"{tmp_path}/sysroot=/rust"]
+    assert remapped(built) == common
+    assert remapped(unknown) == common
+    # The longest last: rustc takes the last that fits.
+    assert remapped(installed) == [
+        *common,
+        f"{tmp_path}/sysroot/lib/rustlib/src/rust=/rustc/{commit}",
+    ]
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ def test_another_is_exit_1_and_each_step_is_shown_with_both_sides(
         "  what differs: state 2, effects 1, status 1, fault 1\n"
         f"  {PUPPET}: 4 steps\n"
     )
+    assert "schemas differ" not in ran.out
     step = f"{PUPPET} ada on host/Do@1: state\n  state\n    recorded   2\n    candidate  1\n"
     assert step in ran.out
 
@@ -47,6 +48,21 @@ def test_another_is_exit_1_and_each_step_is_shown_with_both_sides(
     assert [each["key"] for each in cells] == ["wait", "bad", "ada", "wait"]
     (state,) = document["differences"][2]["differences"]
     assert (state["recorded"], state["candidate"], state["places"]) == (2, 1, [])
+
+
+def test_other_schemas_are_named_once_with_what_helps(
+    aos: Aos, settled: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.wasm"
+    file.write_bytes(answering(out("text")))
+    ran = aos("replay", "--against", file, world=settled)
+    assert ran.code == 1
+    assert (
+        f"  {PUPPET}: 6 steps\n"
+        "  the candidate's schemas differ from the recorded ones: host/Count@1 (6 steps)\n"
+        "  such steps say nothing of what it decides: take the states over with a migration "
+        "(aos apply --mode migrate), or see what would become of them with aos apply --dry-run\n"
+    ) in ran.out
 
 
 def test_a_bundle_and_what_came_after_a_snapshot(

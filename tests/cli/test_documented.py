@@ -13,9 +13,10 @@ from aos_cli.main import app
 from tests.cli.shell import ROOT
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
-GROUPS = {"inspect", "cells", "effects", "journal"}
+GROUPS = {"inspect", "cells", "effects", "journal", "sdk"}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
+    "aos sdk update",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 

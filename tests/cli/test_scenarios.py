@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_scenarios_of_the_project_are_played(aos: Aos, project: Path) -> None:
     ran = aos("test")
     assert ran.code == 0
-    assert f"✓ {project / 'tests/good.scenario.toml'}  2 steps, " in ran.out
+    assert "✓ ../good.scenario.toml  2 steps, " in ran.out
     assert "  money is booked\n" in ran.out
     assert ran.out.endswith("1 scenario passed\n")
 
@@ -55,7 +55,10 @@ def test_a_failure_is_exit_1_with_its_line_both_sides_and_the_trace(
     bad.write_text(BAD)
     ran = aos("test", project)
     assert ran.code == 1
-    assert f"✗ {bad}  money is booked\n  {bad}:8: step 2 (expect cell): $.state.charged" in ran.out
+    name = "../../bad.scenario.toml"
+    assert (
+        f"✗ {name}  money is booked\n  {name}:8: step 2 (expect cell): $.state.charged" in ran.out
+    )
     assert "      expected  4\n      found     3\n" in ran.out
     assert "    3 event    shop/OrderCharged@1" in ran.out
     assert ran.out.endswith("2 scenarios, 1 failed\n")
@@ -76,7 +79,29 @@ def test_a_file_that_is_not_understood_is_exit_2_and_nothing_runs(aos: Aos, proj
     ran = aos("test", project)
     assert ran.code == 2
     assert ran.out == ""
-    assert f"aos: {project / 'odd.scenario.toml'}:1: step 1: what does it do?" in ran.err
+    assert "aos: ../../odd.scenario.toml:1: step 1: what does it do?" in ran.err
+
+
+def test_below_the_current_folder_paths_are_relative_however_they_were_given(
+    aos: Aos, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    without = aos("test").out
+    assert "✓ tests/good.scenario.toml  2 steps, " in without
+    for given in (".", project, "tests", project / "tests/good.scenario.toml"):
+        assert "✓ tests/good.scenario.toml  2 steps, " in aos("test", given).out
+    document = aos("test", "--json").json
+    assert document["scenarios"][0]["path"] == str(project / "tests/good.scenario.toml")
+
+
+def test_far_from_the_current_folder_paths_are_whole(
+    aos: Aos, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    ran = aos("test", project)
+    assert f"✓ {str(project)[1:]}/tests/good.scenario.toml  2 steps, " in ran.out
+    monkeypatch.chdir(Path(__file__).parent)
+    assert f"✓ {project}/tests/good.scenario.toml  2 steps, " in aos("test", project).out
 
 
 def test_what_is_not_there_is_exit_2(aos: Aos, tmp_path: Path) -> None:
@@ -111,4 +136,4 @@ def test_without_pytest_it_says_so(
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     ran = aos("test")
     assert ran.code == 0
-    assert ran.err == f"pytest is not installed: the tests in {project / 'tests'} were not run\n"
+    assert ran.err == "pytest is not installed: the tests in .. were not run\n"

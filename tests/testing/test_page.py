@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aos.testing import World
 from aos.testing.play import play
 from aos.testing.scenario import parse
@@ -14,14 +16,14 @@ from tests.testing.stage import ROOT
 PAGE = (ROOT / "spec" / "testing.md").read_text("utf-8")
 
 
-def example(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    return str(found)
+def examples(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_example_in_python_passes() -> None:
+@pytest.mark.parametrize("text", examples("python"))
+def test_an_example_in_python_passes(text: str) -> None:
     names: dict[str, Any] = {}
-    exec(example("python"), names)  # the page's own code
+    exec(text, names)  # the page's own code
     (test,) = (each for name, each in names.items() if name.startswith("test_"))
     worlds: list[World] = []
 
@@ -34,5 +36,6 @@ def test_the_example_in_python_passes() -> None:
 
 
 def test_the_example_of_a_scenario_passes() -> None:
-    found = play(parse(example("toml").encode(), Path(ROOT / "example.scenario.toml")))
+    (text,) = examples("toml")
+    found = play(parse(text.encode(), Path(ROOT / "example.scenario.toml")))
     assert found.failure is None, found.failure

@@ -20,6 +20,7 @@ from typing import Final
 from aos.audit.difference import Difference, differences
 from aos.audit.lens import ALL_BYTES, Lens, ran_under
 from aos.audit.manifests import Manifests
+from aos.audit.misfits import unlike
 from aos.core.cell import EventMail, Mail, ReceiptMail
 from aos.core.cells import Cells
 from aos.core.faults import FaultKind
@@ -100,6 +101,8 @@ class AgainstReport:
         compared: Steps that ran again, faults among them.
         different: Those that came out otherwise; ``first`` are the first of them.
         by_class: Steps by what differs of them; one may count several times.
+        schemas: Steps that say nothing of what the candidate decides, by the recorded schema that
+            is another one in it.
         missing: Steps of a workflow whose entrypoint the candidate does not have, and why.
         erased: Steps that could not run again, because a value that they need was erased.
         environmental: Recorded faults of the machine, which are not compared.
@@ -113,6 +116,7 @@ class AgainstReport:
     different: int = 0
     by_class: Counter[str] = field(default_factory=Counter)
     by_workflow: Counter[str] = field(default_factory=Counter)
+    schemas: Counter[str] = field(default_factory=Counter)
     first: list[StepDifference] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     missing_steps: Counter[str] = field(default_factory=Counter)
@@ -136,6 +140,7 @@ class AgainstReport:
             "different": self.different,
             "by_class": {name: self.by_class[name] for name in CLASSES},
             "by_workflow": dict(sorted(self.by_workflow.items())),
+            "schemas": dict(sorted(self.schemas.items())),
             "missing": [
                 {"workflow": name, "steps": self.missing_steps[name], "problem": problem}
                 for name, problem in sorted(self.missing.items())
@@ -292,7 +297,7 @@ class _Against:
             self.report.environmental += 1
         elif self._has_entrypoint(workflow):
             self._runner.module = hash
-            self._compare(state, record, cell.mailbox[0])
+            self._compare(state, record, cell.mailbox[0], workflow)
 
     def _has_entrypoint(self, workflow: Workflow) -> bool:
         module, report = workflow.module.name, self.report
@@ -306,7 +311,9 @@ class _Against:
             report.missing_steps[workflow.name] += 1
         return problem is None
 
-    def _compare(self, state: State, record: Step | Faulted, mail: Mail) -> None:
+    def _compare(
+        self, state: State, record: Step | Faulted, mail: Mail, workflow: Workflow
+    ) -> None:
         report = self.report
         try:
             decided = decide_step(state, self._runner, self._read)
@@ -328,6 +335,10 @@ class _Against:
         made = _comparable(made, record)
         if made == record:
             return
+        if isinstance(made, Faulted):
+            under = manifest_under(state, runs_under(state, state.cells[record.cell]))
+            name = unlike(made.fault, workflow, mail, under)
+            report.schemas.update(() if name is None else (name,))
 
         def read(hash: Hash, /) -> bytes:
             found = decided.blobs.get(hash)

@@ -30,7 +30,14 @@ from aos.authoring.sections import AIR_SECTION, take_sections
 from aos.errors import Unavailable, sentence
 from aos.host.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
-from aos.manifest.load import Loaded, ManifestProblems, Problem, load, needed_files
+from aos.manifest.load import (
+    Loaded,
+    ManifestProblems,
+    Problem,
+    load,
+    needed_files,
+    unreadable,
+)
 from aos.sandbox.caps import MODULE_BYTES_MAX
 from aos.sandbox.inspect import check_module
 from aos.sandbox.trial import trial_problem
@@ -147,6 +154,7 @@ def _is_by_another(project: Project, compiler: bytes | None) -> bool:
 
 def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     began = time.monotonic_ns()
+    written = _written_files(project)
     files: dict[str, bytes | None] = {}
     if project.lang == ASSEMBLYSCRIPT:
         files[GENERATED_CODE] = code = _generated_code(project)
@@ -164,7 +172,6 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
         for data in taken.data:
             for node in read_section(data, source.name):
                 definitions.take(_placed(node, source.artifact), f"module {source.name}")
-    written = _written_files(project)
     files[GENERATED_AIR] = generated(project, definitions, written_nodes(written))
     files |= {each.artifact: each.wasm for each in modules}
     inputs = {**written, **{name: data for name, data in files.items() if data is not None}}
@@ -219,15 +226,17 @@ def _written_files(project: Project) -> dict[str, bytes]:
     """The manifest's files as people wrote them.
 
     Raises:
-        ManifestProblems: One cannot be read.
+        ManifestProblems: One cannot be read, or is no JSON; nothing else is told then.
     """
     if not (project.folder / AIR).is_dir():
         return {}
     files, problems = read_manifest_files(project.folder)
-    if problems:
-        raise ManifestProblems(problems)
     # What it says of artifacts says nothing of what people wrote beside it.
     files.pop(GENERATED_AIR, None)
+    # Whatever refers to what is defined in there would be wrong, too: only this is to be mended.
+    problems = problems or unreadable(files)
+    if problems:
+        raise ManifestProblems(problems)
     for name in needed_files(files):
         file = project.folder / name
         if file.is_file() and file.stat().st_size <= MODULE_BYTES_MAX:
@@ -269,7 +278,7 @@ def _with_line(problem: str) -> str:
         return problem
     name = found[1]
     line = (
-        'export { alloc } from "aos-sdk";'
+        'export { alloc, aos_panic } from "aos-sdk";'
         if name == "alloc"
         else f"export function {name}(pointer: i32, length: i32): u64 {{ … }}"
     )

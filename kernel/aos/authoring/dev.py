@@ -201,6 +201,8 @@ class Dev:
             self._world.restart(built.project)
         self._world.wait_until_it_listens()
         put_in_force(self._world.path, built, self._screen)
+        if self._world.lacks_executors:  # an effect that they run may be defined now
+            self._world.restart(built.project)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,32 +1,41 @@
-"""What was built -> in force in the scratch world, or why not (spec/authoring.md, AU-83, AU-84)."""
+"""What was built -> in force in the scratch world, or why not (spec/authoring.md, AU-83 to
+AU-84b)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from aos.authoring.build import Built
+from aos.authoring.project import RUST
 from aos.authoring.screen import Screen
-from aos.core.answers import Admitted, Answer, Refusal, Rule
-from aos.core.inputs import PIN, STRICT
+from aos.core.answers import Admitted, Answer, Blocker, Refusal, Rule
+from aos.core.inputs import MIGRATE, PIN, STRICT
+from aos.core.quiescence import FAILED_MIGRATION, MISFIT
 from aos.errors import Refused
 from aos.host.client import open_writer
+from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
+from aos.manifest.shapes import Shapes
 
 FRESH: Final = "type `fresh`, or begin again with --fresh, for an empty world"
 
 
 def put_in_force(world: Path, built: Built, screen: Screen) -> None:
-    """Apply a build: with nothing in flight, or else beside what is.
+    """Apply a build: with its migrations where it declares one of a state in force; otherwise with
+    nothing in flight, or else beside what is.
 
     Raises:
-        Refused: Neither can be; what stands in the way has been told. Nothing has changed.
+        Refused: It cannot be; what stands in the way has been told. Nothing has changed.
     """
     loaded = for_scratch(built)
     with open_writer(world) as writer:
-        applied = writer.apply(loaded, mode=STRICT)
-        if _is(applied.answer, Rule.WORLD_IS_NOT_QUIESCENT):
+        before = writer.about().manifest
+        taken_over = taking_over(before, loaded.effective)
+        applied = writer.apply(loaded, mode=MIGRATE if taken_over else STRICT)
+        if not taken_over and _is(applied.answer, Rule.WORLD_IS_NOT_QUIESCENT):
             applied = writer.apply(loaded, mode=PIN)
             if isinstance(applied.answer, Admitted):
                 screen.say(
@@ -36,13 +45,56 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
     match applied.answer:
         case Admitted():
             screen.changed(applied.difference)
+            for name in taken_over:
+                screen.say(f"{name}: its migration has taken the old states over")
         case Refusal(rule=Rule.MANIFEST_IS_IN_FORCE):
             pass
         case Refusal(message=message):
             screen.blockers(applied.blockers)
-            raise Refused(
-                f"{message} ({FRESH}; or undo the change, or declare a migration of the states)"
-            )
+            ways = _ways_out(built.project.lang, before, loaded.effective, applied.blockers)
+            raise Refused(f"{message} ({ways})")
+
+
+def taking_over(before: Effective | None, after: Effective) -> tuple[str, ...]:
+    """The workflows whose migration begins at the state schema in force and ends at another. One
+    that declares the schema that it has already has been taken over."""
+    return tuple(
+        name
+        for name, workflow in after.workflows.items()
+        if before is not None
+        and workflow.migrate is not None
+        and name in before.workflows
+        and workflow.migrate.source == before.workflows[name].state.name != workflow.state.name
+    )
+
+
+def _ways_out(
+    lang: str, before: Effective | None, after: Effective, blockers: Sequence[Blocker]
+) -> str:
+    """What helps against what stands in the way."""
+    kinds = {each.kind for each in blockers}
+    if FAILED_MIGRATION in kinds:
+        return f"mend the migration; or undo the change; or {FRESH}"
+    ways = f"{FRESH}; or undo the change"
+    for name in sorted({each.cell[0] for each in blockers if each.kind == MISFIT}):
+        old, new = before and before.workflows.get(name), after.workflows[name]
+        if before and old and not Shapes(before, after).same(old.state, new.state):
+            return f"{ways}; or {_take_over(lang, old.state.name)}"
+    return ways
+
+
+def _take_over(lang: str, schema: str) -> str:
+    """How a migration is declared; the new state needs a name of its own, since it is another."""
+    if lang == RUST:
+        return (
+            "take the old states over: migrate(from = …, by = …) in #[workflow], from a type that "
+            f"is {schema} as it was to a state of another name"
+        )
+    return (
+        f'take the old states over: "migrate": {{"from": "{schema}", "entrypoint": …}} in the '
+        "defworkflow, a function of that name in the module's entry file, and another name for "
+        "the state's schema as it is now"
+    )
 
 
 def for_scratch(built: Built) -> Loaded:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,7 +16,8 @@ from aos.authoring.running import Stopped
 from aos.authoring.screen import Options, Screen
 from aos.authoring.world_child import Order
 from aos.authoring.world_process import Message, WorldProcess
-from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.executors.pool import ALIKE
 
 SHORT_S: Final = 0.02
 
@@ -27,7 +30,9 @@ class _Life:
 
     process: WorldProcess
     has_executors: bool
+    wants_them: bool
     is_started: bool = False
+    unasked: tuple[str, ...] = ()
 
 
 class LiveWorld:
@@ -42,6 +47,11 @@ class LiveWorld:
         self._follower: Follower | None = None
         self._end: AosError | None = None
 
+    @property
+    def lacks_executors(self) -> bool:
+        """Whether it runs without those that it should have."""
+        return self._life is not None and not self._life.has_executors and self._life.wants_them
+
     def start(self, project: Project, *, after: int, has_executors: bool = True) -> None:
         """Run it; the traces of what comes after record ``after`` are told."""
         options = self._options
@@ -53,7 +63,7 @@ class LiveWorld:
             secrets=None if options.secrets is None else str(options.secrets),
             until_idle=options.until_idle,
         )
-        self._life = _Life(WorldProcess(order), has_executors)
+        self._life = _Life(WorldProcess(order), has_executors, bool(project.executors))
         if self._follower is None:
             self._follower = Follower(self.path, after=after)
 
@@ -107,6 +117,8 @@ class LiveWorld:
                         self._stop_process()
                         raise NoExecutors(text)
                     raise self._ended(_KINDS.get(code, Refused)(text))
+                case {"unasked": list(unasked), "known": list(known)}:
+                    self._tell_unasked(life, unasked, known)
                 case {"ended": {"waiting": dict(waiting)}}:
                     for effect, number in waiting.items():
                         self._screen.note(
@@ -120,6 +132,14 @@ class LiveWorld:
             problem = f"the process of the world ended by itself (code {life.process.code})"
             raise self._ended(Unavailable(problem))
         return True
+
+    def _tell_unasked(self, life: _Life, unasked: Sequence[str], known: Sequence[str]) -> None:
+        """Effects of the executors that the manifest does not have: told once for each process,
+        and again when they are others."""
+        before, life.unasked = life.unasked, tuple(unasked)
+        if life.unasked != before:
+            for effect in unasked:
+                self._screen.problem(BadUsage(_unasked(effect, known)))
 
     def _ended(self, problem: AosError) -> AosError:
         """It does not run, and there is nothing that would help: whoever asks is told so."""
@@ -153,6 +173,17 @@ class LiveWorld:
 
 class NoExecutors(AosError):
     """The world does not run with its executors; without them it may."""
+
+
+def _unasked(effect: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(effect, known, n=1, cutoff=ALIKE)
+    return sentence(
+        f'@effect("{effect}") is not in the manifest, so that nothing asks for it',
+        expected="one of " + ", ".join(known) if known else "no effect of your own",
+        hint=f"did you mean {near[0]}?"
+        if near
+        else "mend the name, or define the effect and have a workflow ask for it",
+    )
 
 
 def _executors(project: Project) -> list[str]:

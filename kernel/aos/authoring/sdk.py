@@ -1,13 +1,20 @@
-"""Where the SDKs are, to be copied into a project (spec/authoring.md, AU-22)."""
+"""Where the SDKs are, to be copied into a project, and what a copy says of itself
+(spec/authoring.md, AU-22, AU-22a)."""
 
 from __future__ import annotations
 
+import fnmatch
+import json
+import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
+from aos import __version__
 from aos.errors import Unavailable
+from aos.values.digests import content_hash, hash_text
 
 FOLDERS: Final[Mapping[str, str]] = {"rust": "sdk-rust", "assemblyscript": "sdk-assemblyscript"}
 
@@ -15,6 +22,44 @@ LEFT_OUT: Final = (
     "target", "node_modules", "build", "tests", "examples", "__pycache__", ".*", "*.wasm",
 )  # fmt: skip
 """What a checkout may have in it that no project needs."""
+
+SDK: Final = "sdk"
+"""Where a project has its copy."""
+
+RECORD: Final = "RELEASE.json"
+"""In a copy: which aos it is of, and the hash of each of its files as it was copied."""
+
+BUILT: Final = ("target", "node_modules", "__pycache__")
+"""What tools leave in a copy."""
+
+NO_FILE: Final = "no regular file"
+"""In place of the hash of a link, a pipe and the like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """An SDK as it was copied: ``files`` are hashes by path below it."""
+
+    aos: str
+    files: Mapping[str, str]
+
+    def to_bytes(self) -> bytes:
+        document = {"aos": self.aos, "files": dict(sorted(self.files.items()))}
+        return (json.dumps(document, indent=2) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self | None:
+        """None for what ``to_bytes`` has not written."""
+        try:
+            found = json.loads(data)
+        except ValueError:
+            return None
+        match found:
+            case {"aos": str(aos), "files": dict(files)}:
+                is_whole = all(isinstance(each, str) for each in files.values())
+                return cls(aos=aos, files=files) if is_whole else None
+            case _:
+                return None
 
 
 def sdk_folder(lang: str) -> Path:
@@ -34,5 +79,43 @@ def sdk_folder(lang: str) -> Path:
 
 
 def copy_sdk(lang: str, folder: Path) -> None:
-    """Copy the SDK of a language into a new folder."""
+    """Copy the SDK of a language into a new folder, with a record of what was copied."""
     shutil.copytree(sdk_folder(lang), folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    copied = Release(aos=__version__, files=hashes(folder, passed_over=()))
+    (folder / RECORD).write_bytes(copied.to_bytes())
+
+
+def release(lang: str) -> Release:
+    """The SDK of this aos. Raises: Unavailable: It has none."""
+    return Release(aos=__version__, files=hashes(sdk_folder(lang), passed_over=LEFT_OUT))
+
+
+def recorded(folder: Path) -> Release | None:
+    """What the copy in ``folder`` says of itself; None where it says nothing."""
+    try:
+        return Release.from_bytes((folder / RECORD).read_bytes())
+    except OSError:
+        return None
+
+
+def hashes(folder: Path, *, passed_over: Sequence[str] = BUILT) -> dict[str, str]:
+    """The hash of each file below ``folder`` but for the record. ``passed_over`` are patterns of
+    names, of files and of folders."""
+    return {name: _hash(folder / name) for name in _names(folder, passed_over) if name != RECORD}
+
+
+def _names(folder: Path, passed_over: Sequence[str]) -> Iterator[str]:
+    def kept(names: Sequence[str]) -> list[str]:
+        return sorted(n for n in names if not any(fnmatch.fnmatch(n, p) for p in passed_over))
+
+    for here, below, files in os.walk(folder):
+        links = [name for name in below if Path(here, name).is_symlink()]
+        below[:] = kept([name for name in below if name not in links])
+        for name in kept([*files, *links]):
+            yield Path(here, name).relative_to(folder).as_posix()
+
+
+def _hash(file: Path) -> str:
+    if file.is_symlink() or not file.is_file():
+        return NO_FILE
+    return hash_text(content_hash(file.read_bytes()))

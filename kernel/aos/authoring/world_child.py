@@ -2,9 +2,10 @@
 
     python -m aos.authoring.world_child '{"world": …, "executors": […], "until_idle": …, …}'
 
-It writes one JSON object a line to stdout: ``{"started": SEQ}``, then ``{"note": TEXT}`` and at its
-end ``{"ended": …}`` or ``{"failed": TEXT, "code": N}``. It ends when its stdin does, so that it
-never outlives who started it.
+It writes one JSON object a line to stdout: ``{"started": SEQ}``, then ``{"note": TEXT}``, with each
+manifest ``{"unasked": [EFFECT, …], "known": [EFFECT, …]}``, and at its end ``{"ended": …}`` or
+``{"failed": TEXT, "code": N}``. It ends when its stdin does, so that it never outlives who started
+it.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from aos.core.ports import BlobReader
 from aos.errors import AosError
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
+from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.runner import Ended, Started, run_world
 from aos.host.secrets import Secrets
+from aos.manifest.effective import Effective
+from aos.manifest.names import is_system
 from aos.values.digests import Hash
 
 
@@ -61,6 +65,7 @@ def main() -> int:
                 until_idle=order.until_idle,
                 report=lambda text: _tell({"note": text}),
                 on_started=_started,
+                on_coverage=_covered,
             )
         )
     except AosError as error:
@@ -84,6 +89,11 @@ def _executors(order: Order, read: BlobReader, world: Hash) -> list[Executor]:
 
 def _started(found: Started) -> None:
     _tell({"started": found.seq})
+
+
+def _covered(coverage: Coverage, manifest: Effective) -> None:
+    known = sorted(name for name in manifest.effects if not is_system(name))
+    _tell({"unasked": list(coverage.unused), "known": known})
 
 
 def _note(text: str) -> None:

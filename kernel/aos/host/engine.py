@@ -45,6 +45,7 @@ from aos.core.state import State
 from aos.errors import AosError, Damage
 from aos.host.blobs import Overlay
 from aos.host.collecting import Arrivals, Begun, parts
+from aos.host.erasing import unerasable
 from aos.host.errors import Busy, Stopping, WorldStopped
 from aos.host.pipeline import KIB, MIB, Batch, FaultNote, Figures, Pipeline, Unit
 from aos.host.signatures import Signatures
@@ -53,7 +54,6 @@ from aos.manifest.effective import Effective
 from aos.sandbox.stack import big_stacks
 from aos.store.errors import NoRoom
 from aos.store.forget import Forget
-from aos.store.snapshots import snapshot_with
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
@@ -647,25 +647,10 @@ class Engine:
         )
 
     def _unerasable(self, given: ControlInput) -> Refusal | None:
-        """Nothing is erased that is not there: a slip of the hand would look like success. And no
-        part of a snapshot that is kept, of which the core knows the newest only."""
         value = given.value
         if value is None:
             return None
-        if not self._has(value):
-            return Refusal(
-                rule=Rule.VALUE_IS_UNKNOWN,
-                message=f"value {hash_text(value)}: the world holds no such bytes (only values of "
-                "more than 1,024 bytes lie outside their records)",
-            )
-        row = snapshot_with(self._store, value)
-        if row is None:
-            return None
-        return Refusal(
-            rule=Rule.VALUE_IS_IN_USE,
-            message=f"value {hash_text(value)} is a part of the snapshot after record {row.at} "
-            "(it can be erased once a newer one is kept instead: aos snapshot, aos gc)",
-        )
+        return unerasable(self._store, value, is_there=self._has(value))
 
     # The committer's thread
 

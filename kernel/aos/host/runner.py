@@ -28,7 +28,7 @@ from aos.host.blobs import Overlay
 from aos.host.engine import Engine, Published, Stats
 from aos.host.errors import Stopping
 from aos.host.executors.naming import StoredBlobs
-from aos.host.executors.pool import Pool
+from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.task import Executor, Report, Task, report_to_stderr
 from aos.host.executors.task import Stats as ExecutorStats
 from aos.host.folder import WorldFolder, open_folder
@@ -106,11 +106,14 @@ async def run_world(
     on_fold: Progress | None = None,
     on_started: Callable[[Started], None] | None = None,
     on_status: Callable[[Status], None] | None = None,
+    on_coverage: Callable[[Coverage, Effective], None] | None = None,
 ) -> Ended:
     """Run the world at ``path`` until a signal, a client's ``stop``, or with ``until_idle`` until
     nothing is left that this process could do. A timer that is set is something left to do.
 
-    ``cells_kept`` are the cells at rest that stay in memory for each workflow.
+    ``cells_kept`` are the cells at rest that stay in memory for each workflow. ``on_coverage`` is
+    told, at the start and when another manifest comes, which effects nobody here runs and which
+    the manifest does not have.
 
     Raises:
         BadUsage, Refused: There is no such world, or an executor cannot start.
@@ -125,7 +128,7 @@ async def run_world(
         stack.callback(store.close)
         key = folder.world_key()
         store.sync_reader_check()
-        run = _Run(store=store, report=report, until_idle=until_idle)
+        run = _Run(store=store, report=report, until_idle=until_idle, on_coverage=on_coverage)
         if handle_signals:
             stack.enter_context(_signals(run))
         state = await run.restored(folder, on_fold)
@@ -185,8 +188,16 @@ class _Run:
     pool: Pool
     started: Started
 
-    def __init__(self, *, store: Store, report: Report, until_idle: bool) -> None:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        report: Report,
+        until_idle: bool,
+        on_coverage: Callable[[Coverage, Effective], None] | None,
+    ) -> None:
         self.over = asyncio.Event()
+        self._on_coverage = on_coverage
         self._store = store
         self._report = report
         self._until_idle = until_idle
@@ -265,7 +276,7 @@ class _Run:
             self._manifest = manifest
             self._spoken.start(state)
             if manifest is not None:
-                self.pool.use(manifest)
+                self._use(manifest)
             lost = await self._publish_again(state)
             self.started = Started(
                 folder=folder,
@@ -329,9 +340,15 @@ class _Run:
         self._manifest = manifest
         self._spoken.add(manifest)
         try:
-            self.pool.use(manifest)
+            self._use(manifest)
         except BadUsage as problem:
             self._report(str(problem))
+
+    def _use(self, manifest: Effective) -> None:
+        """Raises: BadUsage: As ``Pool.use``."""
+        coverage = self.pool.use(manifest)
+        if self._on_coverage is not None:
+            self._on_coverage(coverage, manifest)
 
     def _task(self, intent: OpenIntent) -> Task:
         workflow, cell_key = intent.cell

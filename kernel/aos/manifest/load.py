@@ -33,6 +33,7 @@ __all__ = [
     "difference",
     "load",
     "needed_files",
+    "unreadable",
 ]
 
 AIR_SUFFIX: Final = ".json"
@@ -117,6 +118,24 @@ def needed_files(files: Mapping[str, bytes]) -> set[str]:
     return needed
 
 
+def unreadable(files: Mapping[str, bytes]) -> list[Problem]:
+    """The AIR files among ``files`` that are no JSON: nothing is known of what they define, so that
+    ``load`` may find much else that is only a consequence."""
+    parsed = (_parsed(file, files[file]) for file in sorted(files) if file.endswith(AIR_SUFFIX))
+    return [each for each in parsed if isinstance(each, Problem)]
+
+
+def _parsed(file: str, data: bytes) -> object:
+    """The JSON of an AIR file; a Problem where it is none."""
+    try:
+        return parse_json(data.decode(), max_bytes=AIR_BYTES_MAX, max_items=AIR_ITEMS_MAX)
+    except UnicodeDecodeError as error:
+        message = f"the file is not UTF-8: byte {error.start} is no part of any text"
+    except ValueProblem as problem:
+        message = f"the file is not JSON: {problem}"
+    return Problem(file=file, pointer="", message=message)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Located:
     """A node and where it stands."""
@@ -193,15 +212,9 @@ class _Source:
         return MappingProxyType({content_hash(wasm): wasm for wasm in artifacts})
 
     def _nodes(self, file: str) -> Iterator[_Located]:
-        try:
-            text = self.files[file].decode("utf-8")
-            value = parse_json(text, max_bytes=AIR_BYTES_MAX, max_items=AIR_ITEMS_MAX)
-        except UnicodeDecodeError as error:
-            self._add(file, "", f"the file is not UTF-8: byte {error.start} is no part of any text")
-            self.incomplete = True
-            return
-        except ValueProblem as problem:
-            self._add(file, "", f"the file is not JSON: {problem}")
+        value = _parsed(file, self.files[file])
+        if isinstance(value, Problem):
+            self.problems.append(value)
             self.incomplete = True
             return
         placed = enumerate(value) if isinstance(value, list) else [("", value)]

@@ -18,7 +18,14 @@ from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.cell import OpenIntent
 from aos.core.faults import Fault
 from aos.core.frame import NO_FRAME, Head
-from aos.core.inputs import STRICT, GenesisInput, Input, ManifestInput, ReceiptInput
+from aos.core.inputs import (
+    STRICT,
+    GenesisInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    SnapshotInput,
+)
 from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
 from aos.core.records import (
     CellId,
@@ -33,17 +40,21 @@ from aos.core.records import (
     Step,
     from_bytes,
 )
+from aos.core.snapshot import take
 from aos.core.state import State
 from aos.host.again import Again, left_open
 from aos.host.apply import sign_manifest
+from aos.host.erasing import unerasable
 from aos.host.restore import restore
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
+from aos.store.rows import SnapshotRow
+from aos.store.snapshots import state_of
 from aos.testing.problems import InputRefused
 from aos.testing.sandboxes import SHARED
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, WORLD_KEY
 from aos.values.cbor import encode
-from aos.values.digests import Hash, derive, hash_text
+from aos.values.digests import Hash, content_hash, derive, hash_text
 
 FRAME_RECORDS: Final = 2_000
 """Records after which a run goes on in another frame."""
@@ -237,22 +248,61 @@ class Desk:
                 self.failed.append((record.seq, id, cell.fault))
 
     def restart(self) -> list[Again]:
-        """Forget all but the journal, and come back from that. What executors had to do is theirs
-        to be told again."""
+        """Forget all but the journal, and come back from that and its last snapshot. What executors
+        had to do is theirs to be told again."""
         self.seal()
         self._kernel = self._made(restore(self.store, self.state.world))
         return list(left_open(self.state))
 
-    def replay(self) -> ReplayReport:
-        """Raises: Divergence, Damage: As ``aos.audit.replay``."""
+    def snapshot(self) -> int:
+        """Write down what is durable, journal that, forget everything else and go on from it.
+        Return the record that says so."""
         self.seal()
+        blobs: dict[Hash, bytes] = {}
+
+        def put(data: bytes) -> Hash:
+            hash = content_hash(data)
+            blobs[hash] = data
+            return hash
+
+        taken = take(self.state, put)
+        self.store.put_blobs(blobs)
+        answer = self.admit(
+            SnapshotInput(at=taken.at, frame=taken.frame, document=taken.document, size=taken.size)
+        )
+        self.seal()
+        self._kernel = self._made(restore(self.store, self.state.world))
+        return answer.seq
+
+    def check_erasable(self, value: Hash) -> None:
+        """Raises: InputRefused: As a host refuses it, before the kernel is asked."""
+        self.seal()
+        refused = unerasable(self.store, value, is_there=self.store.has_blob(value))
+        if refused is not None:
+            raise InputRefused(refused)
+
+    def replay(self) -> ReplayReport:
+        """Once from the genesis, and once from each snapshot.
+
+        Raises: Divergence, Damage: As ``aos.audit.replay``.
+        """
+        self.seal()
+        report = self._replayed(None)
+        for row in self.store.snapshots():
+            self._replayed(row)
+        return report
+
+    def _replayed(self, start: SnapshotRow | None) -> ReplayReport:
+        first = 1 if start is None else start.at + 1
+        recorded = dict(recorded_snapshots(self.store.frames(first)))
         return SHARED.there(
             lambda: replay(
-                self.store.frames(),
+                self.store.frames(first),
                 self.store.blob,
                 SHARED,
                 head=self.store.head(),
-                snapshots=dict(recorded_snapshots(self.store.frames())),
+                snapshots=recorded,
+                start=None if start is None else state_of(self.store, start),
             )
         )
 

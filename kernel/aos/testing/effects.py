@@ -12,7 +12,7 @@ from aos.core.inputs import STATUSES
 from aos.errors import BadUsage
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
-from aos.testing.plain import matches, plain_key
+from aos.testing.plain import ERASED, matches, plain_key
 from aos.testing.problems import WorldProblem
 from aos.testing.receipts import Reply, receipt, reply
 from aos.testing.scripts import Fail, Timeout
@@ -161,8 +161,9 @@ class Effect:
         return f"<{self.name} {short(self._shown())} for {of}{ref}, {self.status}>"
 
     def _shown(self) -> object:
-        schema = self._intent.effect.params
-        return schema.to_json(self.params)
+        params = self.params
+        is_erased = isinstance(params, dict) and ERASED in params
+        return params if is_erased else self._intent.effect.params.to_json(params)
 
 
 class Which(TypedDict, total=False):

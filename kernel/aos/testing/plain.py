@@ -9,14 +9,17 @@ from itertools import islice
 from typing import Any, Final
 
 from aos.core.ports import BlobReader
-from aos.core.records import Slot, slot_bytes
-from aos.errors import BadUsage, sentence
+from aos.core.records import Ref, Slot, slot_bytes
+from aos.errors import BadUsage, Erased, sentence
 from aos.values.cbor import decode_record, encode
+from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 from aos.worker.results import to_value
 
 DIFFERENCES_MAX: Final = 16
+
+ERASED: Final = "$erased"
 
 
 def canonical(schema: Schema, given: object, *, what: str) -> bytes:
@@ -63,8 +66,13 @@ def _shown(given: object) -> str:
 
 def plain(value: Slot, read: BlobReader) -> Any:
     """A value of the journal as a plain value. What is canonical is in normal form already; what is
-    not, as an ``agentos`` module may write its state, is bytes."""
-    data = slot_bytes(value, read)
+    not, as an ``agentos`` module may write its state, is bytes; what was erased is
+    ``{"$erased": HASH}``."""
+    try:
+        data = slot_bytes(value, read)
+    except Erased:
+        assert isinstance(value, Ref)  # what stands in its record cannot be erased
+        return {ERASED: hash_text(value.hash)}
     try:
         return decode_record(data)
     except ValueProblem:

@@ -159,6 +159,8 @@ class _Player:
             "retry": lambda step: world.retry(step.value, step.fields.get("key")),
             "skip": lambda step: world.skip(step.value, step.fields.get("key")),
             "restart": lambda _: world.restart(),
+            "snapshot": lambda _: world.snapshot(),
+            "erase": lambda step: world.erase(world.hash_of(step.value, step.fields["value"])),
             "apply": self._apply,
             "expect": self._expectations.check,
         }

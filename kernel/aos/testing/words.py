@@ -66,6 +66,8 @@ WORDS: Final[Mapping[str, Word]] = MappingProxyType(
         "retry": _gives(TEXT, key=ANY),
         "skip": _gives(TEXT, key=ANY),
         "restart": Word(value=TRUE, fields=_GIVES, runs=True),
+        "snapshot": Word(value=TRUE, fields=_GIVES, runs=True),
+        "erase": _gives(TEXT, "value", value=ANY),
         "apply": _gives(TEXT, mode=TEXT, leave=TEXTS),
         "expect": Word(value=TEXT),
     }

@@ -17,10 +17,11 @@ from typing import Any, Final, Self, Unpack
 
 from aos.audit.lookup import find_effect, find_workflow
 from aos.audit.replay_report import ReplayReport
+from aos.audit.value_view import read_value_hash
 from aos.audit.words import span_text, time_text
 from aos.core.answers import Admitted, Duplicate
 from aos.core.cell import OpenIntent
-from aos.core.inputs import CANCEL, MODES, RETRY, SKIP, STRICT, ControlInput, EventInput
+from aos.core.inputs import CANCEL, ERASE, MODES, RETRY, SKIP, STRICT, ControlInput, EventInput
 from aos.core.records import CellId
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER
@@ -35,7 +36,7 @@ from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
 from aos.testing.times import START, Span, Time, read_span, read_time
 from aos.testing.trace import LAST, trace
-from aos.values.digests import Hash
+from aos.values.digests import Hash, content_hash, hash_text
 
 ROUNDS_MAX: Final = 100_000
 """Answers and timers of one moment, after which a world is said not to come to rest."""
@@ -141,10 +142,7 @@ class World:
             InputRefused: The kernel refuses it.
         """
         self._check_open()
-        known = self.manifest.schemas.get(schema)
-        if known is None:
-            raise BadUsage(_unknown_schema(schema, self.manifest))
-        data = canonical(known, value, what=f"send {schema}")
+        data = self._canonical(schema, value, "send")
         answer = self._desk.admit(EventInput(schema=schema, value=data, submission_id=id))
         match answer:
             case Duplicate():
@@ -244,9 +242,36 @@ class World:
         self._control(SKIP, cell=views.cell_id(self._desk, workflow, key))
 
     def restart(self) -> None:
-        """Crash, and come back from the journal (T-16)."""
+        """Crash, and come back from the last snapshot and the journal (T-16)."""
         self._check_open()
         self._dispatch.restarted(self._desk.restart())
+
+    def snapshot(self) -> int:
+        """Take a snapshot and go on from it; return the record that says so (T-18)."""
+        self._check_open()
+        return self._desk.snapshot()
+
+    def hash_of(self, schema: str, value: object) -> str:
+        """What the journal calls a value of this schema: for ``erase``.
+
+        Raises:
+            BadUsage: The value does not fit the schema, or there is no such schema.
+        """
+        return hash_text(content_hash(self._canonical(schema, value, "hash_of")))
+
+    def erase(self, value: str) -> int:
+        """Erase the bytes of a value by its hash, for good; return the record that does (T-19).
+
+        Raises:
+            BadUsage: It is no hash.
+            InputRefused: Something needs it still, or the world holds no such value.
+        """
+        self._check_open()
+        named = read_value_hash(value)
+        self._desk.check_erasable(named)
+        answer = self._control(ERASE, value=named)
+        self._desk.seal()
+        return answer.seq
 
     # Effects
 
@@ -345,7 +370,8 @@ class World:
         return trace(self._desk, last)
 
     def replay(self) -> ReplayReport:
-        """Execute the whole journal again and compare every record.
+        """Execute the whole journal again and compare every record, and once more from each
+        snapshot.
 
         Raises:
             Divergence: Something differs: what ran is not deterministic.
@@ -369,6 +395,12 @@ class World:
         self.close()
 
     # How it is done
+
+    def _canonical(self, schema: str, value: object, word: str) -> bytes:
+        known = self.manifest.schemas.get(schema)
+        if known is None:
+            raise BadUsage(_unknown_schema(schema, self.manifest))
+        return canonical(known, value, what=f"{word} {schema}")
 
     def _quiet(self) -> int:
         """Run and serve until nothing is left to do at this moment."""
@@ -409,8 +441,13 @@ class World:
         self._control(CANCEL, intent=intent.intent)
 
     def _control(
-        self, action: str, *, cell: CellId | None = None, intent: Hash | None = None
-    ) -> None:
+        self,
+        action: str,
+        *,
+        cell: CellId | None = None,
+        intent: Hash | None = None,
+        value: Hash | None = None,
+    ) -> Admitted | Duplicate:
         self._check_open()
         state = self._desk.state
         unsigned = ControlInput(
@@ -420,9 +457,10 @@ class World:
             signature=b"",
             cell=cell,
             intent=intent,
+            value=value,
         )
         signature = OPERATOR_KEY.sign(unsigned.message(state.world)).signature
-        self._desk.admit(replace(unsigned, signature=signature))
+        return self._desk.admit(replace(unsigned, signature=signature))
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -8,7 +8,7 @@
 import { cx, EffectReceiptEnvelope, Outcome, OutcomeKind, run, Status, TimerSetEffect, TimerSetParams } from "aos-sdk";
 import { ChargeEffect, ChargeParams, Charged, Declined, LOG, OrderWorkflow, Paid, Phase, PhaseTag, Placed } from "./generated";
 
-export { alloc } from "aos-sdk";
+export { alloc, aos_panic } from "aos-sdk";
 
 const ATTEMPTS_MAX: u64 = 4;
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;

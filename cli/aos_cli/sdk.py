@@ -1,0 +1,73 @@
+"""``aos sdk update``: a project's copy of the SDK becomes that of this aos (spec/cli.md, C-63)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos import __version__
+from aos.audit.words import count
+from aos.authoring.project import find_project
+from aos.authoring.sdk_update import Updated, update_sdk
+from aos_cli.options import Json
+from aos_cli.output import line, note, print_json
+
+PACKAGE: Final = "package.json"
+"""Of the SDK for AssemblyScript: where npm ci sees that a lock is of an earlier one."""
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def sdk() -> None:
+    """Keep a project's copy of the SDK."""
+
+
+@app.command("update")
+def update(
+    path: Annotated[
+        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+    ] = Path(),
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace it although it was edited.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Replace a project's sdk/ by the SDK of this aos; say which files changed."""
+    project = find_project(path)
+    updated = update_sdk(project, force=force)
+    if json:
+        print_json(
+            {
+                "project": project.name,
+                "before": updated.before,
+                "aos": __version__,
+                "added": list(updated.added),
+                "changed": list(updated.changed),
+                "removed": list(updated.removed),
+            }
+        )
+    elif updated.is_same:
+        line(f"sdk/ is that of this aos {__version__} already")
+    else:
+        _show(updated)
+
+
+def _show(updated: Updated) -> None:
+    was = "of no recorded release" if updated.before is None else f"of aos {updated.before}"
+    line(f"sdk/ is of aos {__version__} now, and was {was}", style="bold")
+    for sign, word, names, style in (
+        ("+", "added", updated.added, "green"),
+        ("~", "changed", updated.changed, "yellow"),
+        ("-", "removed", updated.removed, "red"),
+    ):
+        if names:
+            line(f"{count(len(names), 'file')} {word}")
+        for name in names:
+            line(f"  {sign} {name}", style=style)
+    if PACKAGE in updated.changed:
+        note(f"npm install brings package-lock.json up to sdk/{PACKAGE}")
+    note("aos build builds with it")

@@ -4,6 +4,7 @@ export { Effect } from "./assembly/effect";
 export { alloc } from "./assembly/heap";
 export { encodeBytes, encodeInt, encodeNat, encodeText } from "./assembly/keys";
 export { failed, Outcome, OutcomeKind, succeeded } from "./assembly/outcome";
+export { migrate, Migration } from "./assembly/migration";
 export { aos_panic } from "./assembly/panic";
 export { Pending, PendingSet, readPending, Settled } from "./assembly/pending";
 export { Reader } from "./assembly/reader";

@@ -161,6 +161,30 @@ def test_a_forgotten_export_comes_with_the_line_to_write(script: Project, consol
     )
 
 
+def test_a_forgotten_migration_comes_with_its_line_and_the_class_to_extend(
+    script: Project, console: Console
+) -> None:
+    """AU-55"""
+    air = script.folder / "air/shop.air.json"
+    nodes = json.loads(air.read_bytes())
+    nodes.append({"$kind": "defschema", "name": "host/Before@1", "type": {"nat": {}}})
+    [flow] = [each for each in nodes if each["$kind"] == "defworkflow"]
+    flow["migrate"] = {"from": "host/Before@1", "entrypoint": "renew"}
+    air.write_text(json.dumps(nodes))
+
+    with pytest.raises(ManifestProblems) as refused:
+        build(script, console=console)
+
+    assert str(refused.value).endswith(
+        "found no such export (write in the module's entry file: "
+        "export function renew(pointer: i32, length: i32): u64 "
+        "{ return migrate<…>(pointer, length); } with migrate from aos-sdk, "
+        "where … is a class that extends PuppetMigration)"
+    )
+    code = (script.folder / "assembly/generated.ts").read_text("utf-8")
+    assert "export abstract class PuppetMigration extends aos.Migration {" in code
+
+
 def test_of_a_file_that_is_no_json_only_that_is_told(script: Project, console: Console) -> None:
     """AU-2a"""
     nodes = json.loads((script.folder / "air/shop.air.json").read_bytes())

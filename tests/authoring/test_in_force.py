@@ -190,8 +190,10 @@ def test_in_assemblyscript_the_way_is_another(
 
     assert str(refused.value).endswith(
         'or undo the change; or take the old states over: "migrate": {"from": "host/Count@1", '
-        '"entrypoint": …} in the defworkflow, a function of that name in the module\'s entry file, '
-        "and another name for the state's schema as it is now)"
+        '"entrypoint": …} in the defworkflow, host/Count@1 in air/ as it was and the state as it '
+        "is now under another name, and in the module's entry file a class that extends "
+        "PuppetMigration and the function of that entrypoint, which runs it by "
+        "migrate<…>(pointer, length))"
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.authoring.asc import compile_assemblyscript
-from aos.authoring.assemblyscript import generate
+from aos.authoring.assemblyscript import generate, migration_class
 from aos.authoring.definitions import (
     Definitions,
     generated,
@@ -31,6 +31,7 @@ from aos.errors import Unavailable, sentence
 from aos.host.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
 from aos.manifest.load import (
+    Check,
     Loaded,
     ManifestProblems,
     Problem,
@@ -250,7 +251,8 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
     Raises:
         ManifestProblems: Everything that is wrong with it.
     """
-    loaded = load(files, check=_check_script if project.lang == ASSEMBLYSCRIPT else check_module)
+    check = _script_check(files) if project.lang == ASSEMBLYSCRIPT else check_module
+    loaded = load(files, check=check)
     air = {name: data for name, data in files.items() if name.endswith(".json")}
     needed = needed_files(air)
     unused = [each.artifact for each in project.modules if each.artifact not in needed]
@@ -266,23 +268,49 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
     return loaded
 
 
-def _check_script(wasm: bytes, entrypoints: Iterable[str]) -> list[str]:
+def _script_check(files: Mapping[str, bytes]) -> Check:
     """What is wrong with a module, and the line to write where an export is missing: in
     AssemblyScript, exports are written by hand."""
-    return [_with_line(each) for each in check_module(wasm, entrypoints)]
+    migrations = _migrations(files)
+
+    def check(wasm: bytes, entrypoints: Iterable[str]) -> list[str]:
+        return [_with_line(each, migrations) for each in check_module(wasm, entrypoints)]
+
+    return check
 
 
-def _with_line(problem: str) -> str:
+def _migrations(files: Mapping[str, bytes]) -> Mapping[str, str]:
+    """Entrypoint -> the class that it runs one of."""
+    nodes = {
+        node["name"]: node
+        for _, node in written_nodes(files)
+        if node.get("$kind") == "defworkflow" and isinstance(node.get("name"), str)
+    }
+    found = {}
+    for name, node in nodes.items():
+        match node:
+            case {"migrate": {"entrypoint": str(entrypoint)}}:
+                found[entrypoint] = migration_class(nodes, name)
+    return found
+
+
+def _with_line(problem: str, migrations: Mapping[str, str]) -> str:
     found = _NO_EXPORT.fullmatch(problem)
     if found is None:
         return problem
-    name = found[1]
-    line = (
-        'export { alloc, aos_panic } from "aos-sdk";'
-        if name == "alloc"
-        else f"export function {name}(pointer: i32, length: i32): u64 {{ … }}"
+    return f"{problem} (write in the module's entry file: {_line(found[1], migrations)})"
+
+
+def _line(name: str, migrations: Mapping[str, str]) -> str:
+    if name == "alloc":
+        return 'export { alloc, aos_panic } from "aos-sdk";'
+    head = f"export function {name}(pointer: i32, length: i32): u64"
+    if name not in migrations:
+        return f"{head} {{ … }}"
+    return (
+        f"{head} {{ return migrate<…>(pointer, length); }} with migrate from aos-sdk, "
+        f"where … is a class that extends {migrations[name]}"
     )
-    return f"{problem} (write in the module's entry file: {line})"
 
 
 def _try(modules: list[BuiltModule], project: Project) -> None:

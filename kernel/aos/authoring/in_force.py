@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from aos.authoring.assemblyscript import migration_class
 from aos.authoring.build import Built
 from aos.authoring.project import RUST
 from aos.authoring.screen import Screen
@@ -79,12 +80,14 @@ def _ways_out(
     for name in sorted({each.cell[0] for each in blockers if each.kind == MISFIT}):
         old, new = before and before.workflows.get(name), after.workflows[name]
         if before and old and not Shapes(before, after).same(old.state, new.state):
-            return f"{ways}; or {_take_over(lang, old.state.name)}"
+            made = migration_class(after.workflows, name)
+            return f"{ways}; or {_take_over(lang, old.state.name, made)}"
     return ways
 
 
-def _take_over(lang: str, schema: str) -> str:
-    """How a migration is declared; the new state needs a name of its own, since it is another."""
+def _take_over(lang: str, schema: str, made: str) -> str:
+    """How a migration is declared; the new state needs a name of its own, since it is another.
+    ``made`` is the class that AssemblyScript has for it then."""
     if lang == RUST:
         return (
             "take the old states over: migrate(from = …, by = …) in #[workflow], from a type that "
@@ -92,8 +95,9 @@ def _take_over(lang: str, schema: str) -> str:
         )
     return (
         f'take the old states over: "migrate": {{"from": "{schema}", "entrypoint": …}} in the '
-        "defworkflow, a function of that name in the module's entry file, and another name for "
-        "the state's schema as it is now"
+        f"defworkflow, {schema} in air/ as it was and the state as it is now under another name, "
+        f"and in the module's entry file a class that extends {made} and the function of that "
+        "entrypoint, which runs it by migrate<…>(pointer, length)"
     )
 
 

@@ -77,7 +77,7 @@ function handle(workflow: Workflow, r: Reader): void {
   whole(event, "event");
 }
 
-function whole(r: Reader, what: string): bool {
+export function whole(r: Reader, what: string): bool {
   const done = r.done();
   if (!done) fault("sdk_input", what + ": " + r.problem!);
   return done;
@@ -126,7 +126,7 @@ function writeLog(w: Writer, lines: Array<string>): void {
   for (let i = 0; i < lines.length; ++i) w.text(lines[i]);
 }
 
-function writeFault(w: Writer): void {
+export function writeFault(w: Writer): void {
   w.record(1);
   w.key("fault");
   w.record(2);

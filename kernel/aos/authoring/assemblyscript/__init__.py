@@ -1,20 +1,22 @@
 """AIR nodes -> the TypeScript text of ``assembly/generated.ts`` (spec/sdk.md, SA-1 and SA-10 ff.).
 
 A record or variant becomes a class that reads and writes itself, an effect a request, a handle and
-a set of handles, a workflow a base class whose handlers the author writes.
+a set of handles, a workflow a base class whose handlers the author writes, and its migration one
+more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from aos.authoring.assemblyscript.classes import class_text, effect_text
-from aos.authoring.assemblyscript.model import Model
+from aos.authoring.assemblyscript.migrations import migration_class, migration_text
+from aos.authoring.assemblyscript.model import Model, Node
 from aos.authoring.assemblyscript.workflows import logs, workflow_text
 from aos.manifest.builtins import EFFECTS, SCHEMAS
 
-__all__ = ["ASC_OPTIONS", "generate", "generate_system"]
+__all__ = ["ASC_OPTIONS", "generate", "generate_system", "migration_class"]
 
 _HEAP: Final = "~lib/aos-sdk/assembly/heap"
 
@@ -60,7 +62,7 @@ def generate_system() -> str:
 
 def _text(model: Model, sdk: str) -> str:
     effects = [effect_text(model, node) for node in model.own_effects()]
-    workflows = [workflow_text(model, node) for node in model.workflows.values()]
+    workflows = [text for node in model.workflows.values() for text in _of_workflow(model, node)]
     classes = [class_text(made) for made in model.classes.values()]
     parts = [f'{_HEADER}\nimport * as aos from "{sdk}";']
     if not model.system:
@@ -68,6 +70,12 @@ def _text(model: Model, sdk: str) -> str:
         parts.append(f"/** Whether a workflow logs. */\nexport const LOG: bool = {flag};")
     parts += [*classes, *effects, *workflows, *_helpers(model)]
     return "\n\n".join(parts) + "\n"
+
+
+def _of_workflow(model: Model, node: Node) -> Iterator[str]:
+    yield workflow_text(model, node)
+    if "migrate" in node:
+        yield migration_text(model, node)
 
 
 def _helpers(model: Model) -> list[str]:

@@ -119,6 +119,9 @@ class Model:
             for part in ("state", "event", "key_schema", "annotations"):
                 if part in node:
                     yield from self.schema(node[part], where=node["name"]).helpers()
+            if "migrate" in node:
+                source = node["migrate"]["from"]
+                yield from self.schema(source, where=node["name"]).helpers()
 
     def kind_of(self, schema: str) -> Kind:
         expression = self.schemas[schema]["type"]

@@ -1,0 +1,61 @@
+"""Migrations of the model -> text: a base class for each, which the author extends (SA-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from aos.authoring.assemblyscript.model import Model, Node
+from aos.authoring.assemblyscript.names import class_names
+from aos.authoring.errors import BuildFailed
+from aos.errors import sentence
+
+
+def migration_class(workflows: Iterable[str], name: str) -> str:
+    """The base class of the migration of one of the project's workflows."""
+    return f"{class_names(workflows)[name]}Migration"
+
+
+def migration_text(model: Model, node: Node) -> str:
+    return "\n".join(_migration(model, node))
+
+
+def _migration(model: Model, node: Node) -> Iterator[str]:
+    name, source = node["name"], node["migrate"]["from"]
+    _check_source(model, name, source)
+    made = model.claims.claim(migration_class(model.workflows, name), f"the migration of {name}")
+    old = model.schema(source, where=name)
+    new = model.schema(node["state"], where=name)
+    yield f"/** {name}, from {source}: extend it, and export an entrypoint that runs it. */"
+    yield f"export abstract class {made} extends aos.Migration {{"
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], where=name)
+        yield "  /** Of the cell. */"
+        yield f"  key: {key.spelled} = {key.default};"
+        yield ""
+    yield "  /** The state that takes the place of `old`. */"
+    yield f"  abstract migrate(old: {old.spelled}): {new.spelled};"
+    if "key_schema" in node:
+        yield ""
+        yield "  aosReadKey(r: aos.Reader): void {"
+        yield f"    this.key = {key.reads};"
+        yield "  }"
+    yield ""
+    yield "  aosMigrate(r: aos.Reader, w: aos.Writer): void {"
+    yield f"    const old: {old.spelled} = {old.reads};"
+    yield "    if (!r.done()) return;"
+    yield f"    const made: {new.spelled} = this.migrate(old);"
+    yield f"    {new.write('made')}"
+    yield "  }"
+    yield "}"
+
+
+def _check_source(model: Model, name: str, source: str) -> None:
+    """The manifest does not need the old schema; its class does."""
+    if source not in model.schemas:
+        raise BuildFailed(
+            sentence(
+                f"the migration is from {source}, which is not defined",
+                where=name,
+                hint="keep that schema in air/ as it was, and give the new state another name",
+            )
+        )

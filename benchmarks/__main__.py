@@ -8,7 +8,6 @@ nothing but what ``--out`` asks for.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import time
@@ -198,14 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
-    print(report.bench_tables(found))
-    if options.is_whole:
-        out = out or report.BENCH
-    if out is not None:
-        out.parent.mkdir(exist_ok=True)
-        out.write_text(json.dumps(found, indent=1) + "\n")
-    if out == report.BENCH:
-        report.write()
+    report.keep(found, report.bench_tables, path=report.BENCH, is_whole=options.is_whole, out=out)
     return 0
 
 

@@ -84,8 +84,7 @@ def compiled_env() -> dict[str, str]:
     """
     if not COMPILED.exists():
         raise Unavailable(f"{COMPILED}: found no compiled kernel (make compiled)")
-    rest = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(COMPILED), str(ROOT), rest)))}
+    return {"PYTHONPATH": _path(COMPILED, ROOT)}
 
 
 def run_child(
@@ -121,9 +120,8 @@ def wait_for(
     Raises:
         Unavailable: It failed, or took longer than ``timeout_s``.
     """
-    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     # Compiled modules of this run are kept apart from the node's own.
-    own = {"PYTHONPATH": path, "AOS_CACHE_DIR": str(folder / "cache"), **(env or {})}
+    own = {"PYTHONPATH": _path(ROOT), "AOS_CACHE_DIR": str(folder / "cache"), **(env or {})}
     with Children() as children:
         process = children.start(command, log=log, env=own, cwd=ROOT)
         try:
@@ -134,6 +132,11 @@ def wait_for(
             ) from None
     if code != 0:
         raise Unavailable(f"`{_short(command)}` ended with {code}{_last_words(log)}")
+
+
+def _path(*first: Path) -> str:
+    """Where a child looks for packages: there first, and then where we do."""
+    return os.pathsep.join(filter(None, (*map(str, first), os.environ.get("PYTHONPATH"))))
 
 
 def _short(command: Sequence[str | Path]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,28 @@ WHOLE: Final = (
 PEER_POINTS: Final = (("fresh", 1), ("fresh", 16), ("fresh", 64), ("line", 64))
 LINE_MAX: Final = 240
 _DIVISION: Final = "÷"
+
+
+def keep(
+    found: Json,
+    tables: Callable[[Json], str],
+    *,
+    path: Path,
+    is_whole: bool,
+    out: Path | None,
+) -> None:
+    """Print the tables of what a run has found. Write it to ``out``, or where it was a whole run to
+    ``path``, and what was written to ``path`` into ``RESULTS.md``, too."""
+    # As it stands in the file, where a tuple is a list.
+    written = json.dumps(found, indent=1)
+    print(tables(json.loads(written)))
+    target = out or (path if is_whole else None)
+    if target is None:
+        return
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(written + "\n")
+    if target == path:
+        write()
 
 
 def write() -> None:

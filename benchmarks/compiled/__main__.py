@@ -7,7 +7,6 @@ prints its tables. It needs ``make compiled`` before it.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -103,16 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
-    # As it stands in the file, where a tuple is a list.
-    written = json.dumps(found, indent=1)
-    print(compiled_tables(json.loads(written)))
-    if options == WHOLE:
-        out = out or report.FORMS
-    if out is not None:
-        out.parent.mkdir(exist_ok=True)
-        out.write_text(written + "\n")
-    if out == report.FORMS:
-        report.write()
+    report.keep(found, compiled_tables, path=report.FORMS, is_whole=options == WHOLE, out=out)
     return 0
 
 

@@ -7,7 +7,6 @@ systems, or a quick one, prints its tables and writes nothing but what ``--out``
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -123,13 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         _tell(f"benchmarks: {problem}")
         return 1
-    print(report.peer_tables(found))
-    out = given.out or (report.PEERS if is_whole else None)
-    if out is not None:
-        out.parent.mkdir(exist_ok=True)
-        out.write_text(json.dumps(found, indent=1) + "\n")
-    if out == report.PEERS:
-        report.write()
+    report.keep(found, report.peer_tables, path=report.PEERS, is_whole=is_whole, out=given.out)
     return 0
 
 

@@ -7,7 +7,6 @@ sizes prints its tables and writes nothing but what ``--out`` asks for.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -162,16 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
-    # As it stands in the file, where a tuple is a list.
-    written = json.dumps(found, indent=1)
-    print(rest_tables(json.loads(written)))
-    if options.is_whole:
-        out = out or report.REST
-    if out is not None:
-        out.parent.mkdir(exist_ok=True)
-        out.write_text(written + "\n")
-    if out == report.REST:
-        report.write()
+    report.keep(found, rest_tables, path=report.REST, is_whole=options.is_whole, out=out)
     return 0
 
 

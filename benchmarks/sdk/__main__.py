@@ -7,7 +7,6 @@ numbers prints its table and writes nothing but what ``--out`` asks for.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -187,14 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
-    print(sdk_tables(found))
-    if options.is_whole:
-        out = out or report.SDK
-    if out is not None:
-        out.parent.mkdir(exist_ok=True)
-        out.write_text(json.dumps(found, indent=1) + "\n")
-    if out == report.SDK:
-        report.write()
+    report.keep(found, sdk_tables, path=report.SDK, is_whole=options.is_whole, out=out)
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from aos.authoring.assemblyscript.model import Model, Node
 from aos.authoring.assemblyscript.names import class_names
+from aos.authoring.assemblyscript.workflows import key_field, key_reader
 from aos.authoring.errors import BuildFailed
 from aos.errors import sentence
 
@@ -28,17 +29,11 @@ def _migration(model: Model, node: Node) -> Iterator[str]:
     yield f"/** {name}, from {source}: extend it, and export an entrypoint that runs it. */"
     yield f"export abstract class {made} extends aos.Migration {{"
     if "key_schema" in node:
-        key = model.schema(node["key_schema"], where=name)
-        yield "  /** Of the cell. */"
-        yield f"  key: {key.spelled} = {key.default};"
+        yield from key_field(model, node)
         yield ""
     yield "  /** The state that takes the place of `old`. */"
     yield f"  abstract migrate(old: {old.spelled}): {new.spelled};"
-    if "key_schema" in node:
-        yield ""
-        yield "  aosReadKey(r: aos.Reader): void {"
-        yield f"    this.key = {key.reads};"
-        yield "  }"
+    yield from key_reader(model, node)
     yield ""
     yield "  aosMigrate(r: aos.Reader, w: aos.Writer): void {"
     yield f"    const old: {old.spelled} = {old.reads};"

@@ -22,6 +22,24 @@ def workflow_text(model: Model, node: Node) -> str:
     return "\n".join(_workflow(model, node))
 
 
+def key_field(model: Model, node: Node) -> Iterator[str]:
+    """The field of a workflow's class, or of its migration's, for the key of the cell."""
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], where=node["name"])
+        yield "  /** Of the cell. */"
+        yield f"  key: {key.spelled} = {key.default};"
+
+
+def key_reader(model: Model, node: Node) -> Iterator[str]:
+    """The method that reads ``key_field``."""
+    if "key_schema" in node:
+        key = model.schema(node["key_schema"], where=node["name"])
+        yield ""
+        yield "  aosReadKey(r: aos.Reader): void {"
+        yield f"    this.key = {key.reads};"
+        yield "  }"
+
+
 def _workflow(model: Model, node: Node) -> Iterator[str]:
     name = node["name"]
     made = model.claims.claim(f"{model.workflow_names[name]}Workflow", f"the workflow {name}")
@@ -30,17 +48,10 @@ def _workflow(model: Model, node: Node) -> Iterator[str]:
     yield f"/** {name}: extend it, and export an entrypoint that runs it. */"
     yield f"export abstract class {made} extends aos.Workflow {{"
     yield f"  state: {state.spelled} = {state.default};"
-    if "key_schema" in node:
-        key = model.schema(node["key_schema"], where=name)
-        yield "  /** Of the cell. */"
-        yield f"  key: {key.spelled} = {key.default};"
+    yield from key_field(model, node)
     yield ""
     yield from _handlers(model, node)
-    if "key_schema" in node:
-        yield ""
-        yield "  aosReadKey(r: aos.Reader): void {"
-        yield f"    this.key = {key.reads};"
-        yield "  }"
+    yield from key_reader(model, node)
     yield from _annotations(model, node)
     yield ""
     yield "  aosReadState(r: aos.Reader): void {"

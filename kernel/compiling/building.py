@@ -59,8 +59,9 @@ def missing() -> list[str]:
 def missing_tools() -> list[str]:
     """What of it the machine lacks, whatever is installed for Python."""
     found = []
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
-    if shutil.which(os.environ.get("CC", compiler)) is None:
+    command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    compiler = command.split()[0]
+    if shutil.which(compiler) is None:
         found.append(f"no C compiler {compiler} (Debian: apt-get install gcc libc6-dev)")
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if not header.exists():

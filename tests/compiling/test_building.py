@@ -121,7 +121,7 @@ def test_what_the_type_checker_refuses_is_not_compiled(tmp_path: Path) -> None:
 def test_what_is_missing_is_named_and_nothing_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("CC", str(tmp_path / "no compiler"))
+    monkeypatch.setenv("CC", "/no/compiler -m64")
     monkeypatch.setattr(sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
     monkeypatch.setattr(building, "_has", lambda _: False)
     out = tmp_path / "out"
@@ -129,7 +129,7 @@ def test_what_is_missing_is_named_and_nothing_is_touched(
     with pytest.raises(Unbuildable) as problem:
         build(out)
     words = str(problem.value)
-    assert "no C compiler" in words
+    assert "no C compiler /no/compiler (Debian: apt-get install gcc libc6-dev)" in words
     assert "Python.h" in words
     assert "no mypyc (pip install -r kernel/compiling/requirements.txt)" in words
     assert list(tmp_path.iterdir()) == [out]

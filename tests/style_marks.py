@@ -71,7 +71,6 @@ LEFT: Final[Mapping[str, tuple[int, int, int, int, int, int]]] = {
     "ARCHITECTURE.md": (2, 1, 0, 0, 0, 7),
     "CHANGELOG.md": (0, 0, 0, 2, 0, 2),
     "CONTRIBUTING.md": (0, 0, 0, 0, 1, 2),
-    "README.md": (0, 0, 2, 4, 0, 5),
     "benchmarks": (20, 9, 5, 7, 0, 46),
     "cli": (5, 7, 18, 16, 1, 40),
     "kernel": (2, 1, 1, 0, 0, 4),

@@ -68,7 +68,7 @@ _CLAUSES: Final = (
 # For each area the finds that are allowed until it is rewritten, in the order of MARKS. Rows are
 # only lowered or removed; an area without a row has the final bound.
 LEFT: Final[Mapping[str, tuple[int, int, int, int, int, int]]] = {
-    "ARCHITECTURE.md": (2, 1, 0, 0, 0, 7),
+    "ARCHITECTURE.md": (2, 1, 0, 0, 0, 6),
     "CHANGELOG.md": (0, 0, 0, 2, 0, 2),
     "CONTRIBUTING.md": (0, 0, 0, 0, 1, 2),
     "benchmarks": (20, 9, 5, 7, 0, 46),

@@ -62,10 +62,6 @@ from outside, so these are shown and not sent. Line ends and tabs are left."""
 _JSON_DEPTH: Final = 20_000
 
 
-class ReaderLeft(Exception):
-    """Whoever read our output has gone, as `aos inspect journal | head` does. Nothing is wrong."""
-
-
 class _Output:
     """Whether somebody still reads stdout. One for the process, as stdout is."""
 

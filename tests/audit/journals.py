@@ -8,17 +8,23 @@ stack, more than 10,000 makes a state that is too long to stand in a record.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from aos.audit.findings import VerifyReport
+from aos.audit.verify import Verifier
 from aos.core.cell import OpenIntent
 from aos.core.faults import FaultKind
 from aos.core.fork import fork_world
 from aos.core.frame import Frame, Head, Tip, seal
 from aos.core.inputs import StartInput
 from aos.core.kernel import Sealed
+from aos.core.ports import BlobReader
 from aos.core.records import Fork, Record, from_bytes, to_bytes
+from aos.core.state import State
+from aos.errors import Damage
+from aos.host.restore import restore
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.values.cbor import Value, encode
@@ -198,6 +204,28 @@ def store_of(world: MemoryWorld) -> MemoryStore:
         expected = group.frame.header.prev if head is None else head.frame
         store.append([group], Head.of(group.tip).signed(WORLD_KEY), expected=expected)
     return store
+
+
+def state_at(world: MemoryWorld, seq: int) -> State:
+    """The world's state as it was after this record, read from its journal (A-2)."""
+    return restore(store_of(world), world.state.tip.world, at=seq)
+
+
+def verify_frames(
+    frames: Iterable[Frame], read: BlobReader, *, head: Head | None = None
+) -> VerifyReport:
+    """What the verifier finds in these frames, whose first one begins with the genesis.
+
+    Without a ``head``, it does not check where the journal ends.
+    """
+    verifier = Verifier(read)
+    try:
+        for frame in frames:
+            verifier.take(frame)
+    except Damage as problem:
+        verifier.unreadable(str(problem))
+    verifier.finish(head)
+    return verifier.report()
 
 
 def head_of(frames: Sequence[Frame]) -> Head:

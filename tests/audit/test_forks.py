@@ -17,7 +17,7 @@ from aos.audit.record_view import summary
 from aos.audit.replay import replay
 from aos.audit.replay_report import Divergence
 from aos.audit.trace import trace
-from aos.audit.verify import verify_frames, verify_store
+from aos.audit.verify import verify_store
 from aos.audit.view import View
 from aos.core.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.fold import fold_frame
@@ -31,15 +31,16 @@ from aos.core.state import Ancestor, State
 from aos.errors import Damage
 from aos.host.again import left_open
 from aos.host.restore import restore
-from aos.store.derived import derived_rows, differences
+from aos.store.derived import differences
 from aos.store.identity import identity_at
 from aos.store.memory_store import MemoryStore
 from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash, content_hash
 from tests.audit.desks import Desk, erasing, told_long
-from tests.audit.journals import head_of, replaced, resealed, runner
+from tests.audit.journals import head_of, replaced, resealed, runner, verify_frames
 from tests.core.desk import ONCE, cancel, cell_id, pay, tell, timer, wish
 from tests.memory_world import OPERATOR, OPERATOR_KEY, START_NS, WORLD_KEY, MemoryWorld
+from tests.store.journal import derived_rows
 
 OTHER = Hash(b"\x07" * 32)
 

@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from aos.audit.reading import read_state
 from aos.audit.scan import records_after, records_naming
 from aos.audit.trace import trace
 from aos.audit.view import View
@@ -16,7 +15,16 @@ from aos.core.records import EntryId, Receipt, Step, from_bytes, to_bytes
 from aos.store.memory_store import MemoryStore
 from aos.values.cbor import encode
 from aos.values.digests import Hash
-from tests.audit.journals import LEDGER, ORDER, Shop, busy_shop, records, replaced, store_of
+from tests.audit.journals import (
+    LEDGER,
+    ORDER,
+    Shop,
+    busy_shop,
+    records,
+    replaced,
+    state_at,
+    store_of,
+)
 
 
 @cache
@@ -114,7 +122,7 @@ def test_a_trace_knows_nothing_of_what_came_after_its_state() -> None:
     world = Shop()
     world.place("ord-1", 5)
     world.run()
-    then, store = read_state(world.frames, world.read), store_of(world)
+    then, store = state_at(world, world.state.next_seq - 1), store_of(world)
     traces = [trace(View(then, store), words) for words in (["4"], ["order", "ord-1"])]
 
     world.charged("ord-1")

@@ -13,7 +13,7 @@ from nacl.signing import SigningKey
 
 from aos.audit.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
 from aos.audit.locate import find_flip, flipped
-from aos.audit.verify import Verifier, verify_frames, verify_store
+from aos.audit.verify import Verifier, verify_store
 from aos.core.answers import Admitted
 from aos.core.frame import Frame, Head, read_frame
 from aos.core.inputs import ReceiptInput
@@ -37,6 +37,7 @@ from tests.audit.journals import (
     resealed,
     shop_with,
     store_of,
+    verify_frames,
     with_header,
 )
 from tests.memory_world import OPERATOR_KEY, START_NS, WORLD_KEY

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aos.audit.findings import Finding, Kind, VerifyReport
-from aos.audit.verify import verify_frames, verify_store
+from aos.audit.verify import verify_store
 from aos.core.answers import Admitted
 from aos.core.frame import Frame, Tip, seal
 from aos.core.inputs import BATCH_MAX
@@ -30,7 +30,7 @@ from aos.errors import Damage
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.audit.desks import Desk, erasing, every_kind, only, told_long
-from tests.audit.journals import head_of, replaced, resealed, store_of
+from tests.audit.journals import head_of, replaced, resealed, store_of, verify_frames
 from tests.core.desk import DESK, ONCE, PAY, cell_id, desk, tell
 from tests.core.test_control import (
     NEXT,

@@ -14,7 +14,7 @@ from aos.audit.findings import Kind
 from aos.audit.journal_view import journal, record
 from aos.audit.replay import replay
 from aos.audit.replay_report import Divergence
-from aos.audit.verify import verify_frames, verify_store
+from aos.audit.verify import verify_store
 from aos.audit.view import View
 from aos.audit.world_view import manifest as manifest_view
 from aos.audit.world_view import world as world_view
@@ -24,7 +24,7 @@ from aos.core.records import Faulted, Manifest, Migrated, Step
 from aos.errors import Damage
 from aos.manifest.load import Loaded
 from aos.values.digests import Hash, hash_text
-from tests.audit.journals import head_of, replaced, resealed, store_of
+from tests.audit.journals import head_of, replaced, resealed, store_of, verify_frames
 from tests.core.cases import CASE, COUNTED, apply, cases, loaded, pay, tell
 from tests.core.test_migrate import migrating, to_counted
 from tests.memory_world import MemoryWorld, air, route, schema, workflow

@@ -9,16 +9,17 @@ import pytest
 
 from aos.audit.cell_view import cell, cells, faults
 from aos.audit.intent_view import intent, intents
-from aos.audit.journal_view import KINDS, Selection, follow, journal, record, selection
+from aos.audit.journal_view import KINDS, Reader, Selection, journal, record, selection
 from aos.audit.lens import Lens
 from aos.audit.manifests import Manifests
-from aos.audit.reading import read_state
 from aos.audit.record_view import document, summary
 from aos.audit.view import LIMIT_MAX, View
 from aos.audit.world_view import manifest, world
 from aos.core.answers import Admitted
 from aos.core.records import Record, Ref, Step
 from aos.errors import BadUsage, Damage
+from aos.host.restore import restore
+from aos.store.memory_store import MemoryStore
 from aos.values.digests import Hash
 from tests.audit.journals import (
     CHARGE,
@@ -34,6 +35,7 @@ from tests.audit.journals import (
     busy_shop,
     records,
     shop,
+    state_at,
     store_of,
 )
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY
@@ -107,7 +109,7 @@ def test_the_world_is_counted() -> None:
 def test_a_world_without_a_manifest_says_so() -> None:
     """A-61, A-62."""
     whole = a_shop()
-    early = View(read_state(whole.frames, whole.read, last_seq=1), store_of(whole))
+    early = View(state_at(whole, 1), store_of(whole))
 
     assert world(early)["manifest"] is None
     with pytest.raises(BadUsage, match="no manifest yet"):
@@ -389,15 +391,17 @@ def test_the_journal_is_filtered_by_kind_workflow_and_key() -> None:
 def test_following_reads_only_what_came_since() -> None:
     """A-39. A manifest that came since is in force for what follows it."""
     world = two_manifests()
-    early = View(read_state(world.frames, world.read, last_seq=3), store_of(world))
+    early = View(state_at(world, 3), store_of(world))
 
-    found = list(follow(early, 3))
+    head = world.state.next_seq - 1
+    reader = Reader(early.journal, early.lens)
 
-    assert [each["seq"] for each in found] == list(range(4, world.state.next_seq))
+    found = list(reader.forward(4, head))
+
+    assert [each["seq"] for each in found] == list(range(4, head + 1))
     assert found[-1]["state"]["phase"] == "charging"
     assert early.manifests.at(found[-1]["seq"]) is not early.state.manifest
-    assert list(follow(early, world.state.next_seq - 1)) == []
-    only_events = list(follow(early, 3, selection=Selection(kinds=("event",))))
+    only_events = list(reader.forward(4, head, selection=Selection(kinds=("event",))))
     assert [each["kind"] for each in only_events] == ["event", "event"]
 
 
@@ -460,22 +464,16 @@ def test_a_state_can_be_read_as_it_was_at_any_record() -> None:
     world = a_shop()
 
     for seq in range(1, 29):
-        state = read_state(world.frames, world.read, last_seq=seq)
-        assert state.next_seq == seq + 1
-    then = View(read_state(world.frames, world.read, last_seq=6), store_of(world))
+        assert state_at(world, seq).next_seq == seq + 1
+    then = View(state_at(world, 6), store_of(world))
     assert cell(then, "order", "ord-1")["status"] == "waiting"
-    reached: list[int] = []
-    read_state(world.frames, world.read, on_progress=reached.append)
-    assert reached[-1] == 28
 
 
 def test_a_state_cannot_be_read_where_there_is_none() -> None:
     """A-2."""
     world = a_shop()
 
-    with pytest.raises(BadUsage, match="record 99: there is no such record: expected 1 to 28"):
-        read_state(world.frames, world.read, last_seq=99)
-    with pytest.raises(BadUsage, match="the journal is empty"):
-        read_state([], world.read)
-    with pytest.raises(Damage):
-        read_state(world.frames[1:], world.read)
+    with pytest.raises(BadUsage, match="record 99: expected a record from 1 to 28"):
+        state_at(world, 99)
+    with pytest.raises(Damage, match="expected the genesis record of a world"):
+        restore(MemoryStore(), world.state.tip.world)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from aos.authoring.asc import NODE_MODULES
 from aos.authoring.errors import ToolMissing
 from aos.authoring.project import ASSEMBLYSCRIPT, LANGUAGES, RUST
 from aos.authoring.toolchain import find_toolchain
@@ -101,12 +100,12 @@ def aos_dev_runs_it(folder: Path) -> None:
 
 def the_same_bytes_are_made_in_another_place(folder: Path, place: Path) -> None:
     """AU-6"""
-    left = shutil.ignore_patterns("target", NODE_MODULES, "build", "air", "world", ".aos")
+    left = shutil.ignore_patterns("target", "node_modules", "build", "air", "world", ".aos")
     shutil.copytree(folder, place / "tea-shop", ignore=left)
     shutil.copytree(folder / "air", place / "tea-shop/air")
-    installed = folder / NODE_MODULES
+    installed = folder / "node_modules"
     if installed.exists():
-        (place / "tea-shop" / NODE_MODULES).symlink_to(installed)  # 100 MB, which are not copied
+        (place / "tea-shop" / "node_modules").symlink_to(installed)  # 100 MB, which are not copied
 
     built = run("build", cwd=place / "tea-shop", timeout=120)
 

@@ -23,9 +23,10 @@ from aos.errors import AosError, Unavailable
 from aos.host.client import ask_running, open_writer
 from aos.host.folder import open_folder
 from aos.host.restore import restore
-from aos.store.derived import derived_rows, differences
+from aos.store.derived import differences
 from tests.host.puppet import do
 from tests.host.rig import eventually
+from tests.store.journal import derived_rows
 
 ROOT = Path(__file__).parents[2]
 AOS = (sys.executable, "-m", "aos_cli.main")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +23,12 @@ from aos.core.records import (
     Stamp,
     Start,
     Step,
+    from_bytes,
     slot,
     to_bytes,
 )
 from aos.core.state import Mark
+from aos.store.derived import DerivedRows
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
 from aos.store.store import Sealed
@@ -300,4 +302,17 @@ def world(folder: Path, frames: int = 3) -> Journal:
         return grown(store, frames)
 
 
-__all__ = ["NO_FRAME", "Journal", "Made", "grown", "put", "world"]
+def derived_rows(frames: Iterable[Frame]) -> DerivedRows:
+    """The rows that these frames make, which begin at record 1 (ST-31).
+
+    Raises:
+        Damage: A record cannot be read or cannot follow.
+    """
+    rows = DerivedRows()
+    for frame in frames:
+        for data in frame.records:
+            rows.take(from_bytes(data))
+    return rows
+
+
+__all__ = ["NO_FRAME", "Journal", "Made", "derived_rows", "grown", "put", "world"]

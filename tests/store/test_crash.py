@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from aos.core.frame import Tip, follow
-from aos.store.derived import derived_rows, differences
+from aos.store.derived import differences
 from aos.store.lmdb_store import LmdbStore
 from tests.store.children import end, line, spawn
-from tests.store.journal import WORLD, Journal
+from tests.store.journal import WORLD, Journal, derived_rows
 from tests.store.writer import group
 
 ROUNDS = 6

@@ -12,7 +12,7 @@ from aos.core.frame import NO_FRAME, Head
 from aos.core.kernel import receipt_digest
 from aos.core.records import KernelReceipt
 from aos.errors import Damage
-from aos.store.derived import DerivedRows, derived_rows, differences
+from aos.store.derived import DerivedRows, differences
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.cbor import encode
@@ -30,7 +30,7 @@ from tests.memory_world import (
     state_of,
     workflow,
 )
-from tests.store.journal import CELL, Journal, put
+from tests.store.journal import CELL, Journal, derived_rows, put
 
 SHOP = "t/shop@1"
 KINDS = [(False, False), (False, True), (False, True), (True, False), (True, False), (True, True)]

@@ -153,13 +153,6 @@ def journal(
     return {"records": found, "next": None}
 
 
-def follow(view: View, after: int, *, selection: Selection | None = None) -> Iterator[Document]:
-    """Records that came after ``after``, which may be newer than the state (A-39)."""
-    head = view.journal.head()
-    if head is not None and head.seq > after:
-        yield from Reader(view.journal, view.lens).forward(after + 1, head.seq, selection=selection)
-
-
 def selection(
     view: View,
     *,

@@ -7,7 +7,7 @@ from typing import Final
 
 from aos.audit.record_view import control_text, name_cell
 from aos.audit.trace_tree import Case, Node, Trace
-from aos.audit.words import count, short, span_text, time_text
+from aos.audit.words import short, span_text, time_text
 
 _RECEIPTS: Final = ("receipt", "kernel_receipt")
 _STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control")
@@ -164,13 +164,3 @@ def _case(case: Case) -> Branch:
             for each in case.reasons
         ),
     )
-
-
-def counted(trace: Trace) -> str:
-    """``12 nodes in 3 trees``, for a heading."""
-    nodes, todo = 0, list(trace.roots)
-    while todo:
-        node = todo.pop()
-        nodes += 1
-        todo.extend(node.children)
-    return f"{count(nodes, 'node')} in {count(len(trace.roots), 'tree')}"

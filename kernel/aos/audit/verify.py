@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -126,27 +126,6 @@ def _all_frames(
         verifier.unreadable("the archive ends before the world begins")
         verifier.skip_to(cut.seq + 1)
     yield from _readable_frames(store, verifier, head)
-
-
-def verify_frames(
-    frames: Iterable[Frame],
-    read: BlobReader,
-    *,
-    head: Head | None = None,
-    search_seconds: float = SEARCH_SECONDS,
-) -> VerifyReport:
-    """Verify a journal outside a store, such as an exported one, from the genesis on.
-
-    Without a ``head`` nothing is said of where it must end.
-    """
-    verifier = Verifier(read, search_seconds=search_seconds)
-    try:
-        for frame in frames:
-            verifier.take(frame)
-    except Damage as problem:
-        verifier.unreadable(str(problem))
-    verifier.finish(head)
-    return verifier.report()
 
 
 def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Iterator[Frame]:

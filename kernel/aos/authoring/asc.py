@@ -15,7 +15,6 @@ from aos.authoring.running import Console, run
 from aos.authoring.toolchain import OS_RELEASE, systems
 from aos.errors import sentence
 
-NODE_MODULES: Final = "node_modules"
 COMPILER: Final = "node_modules/assemblyscript/bin/asc.js"
 STAMP: Final = "node_modules/.aos-installed"
 """Names what ``npm ci`` has installed, so that it runs again when that changes."""

@@ -55,7 +55,6 @@ from aos.values.show import describe
 
 SUBMISSION_ID_BYTES_MAX: Final = 256
 TIME_MAX: Final = 2**63 - 1
-ATTEMPT_MAX: Final = 2**32 - 1
 _NAMES_SAID: Final = 8
 _NAME_CHARACTERS: Final = 200
 KEY_BYTES_MAX: Final = 1024

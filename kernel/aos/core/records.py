@@ -416,11 +416,6 @@ Record: TypeAlias = (
     | Fork
     | Control
 )
-INPUTS: Final = (
-    Genesis, Start, Manifest, Event, Receipt, Stream, Attempt, Snapshot, Control, Fork,
-)  # fmt: skip
-"""Records that carry a stamp: what came from outside. The others follow from them."""
-
 
 RECORD_BYTES_MAX = 64 * 1024 * 1024  # not Final: tests set it
 """What a reader takes before it looks inside: four times the largest output of a step."""

@@ -220,7 +220,6 @@ UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 TIMER: Final = "sys/timer.set@1"
 HTTP: Final = "sys/http.request@1"
 BLOB_PUT: Final = "sys/blob.put@1"
-BLOB_GET: Final = "sys/blob.get@1"
 TIMER_CANCEL: Final = "sys/timer.cancel@1"
 EFFECT_CANCEL: Final = "sys/effect.cancel@1"
 INTROSPECT_MANIFEST: Final = "sys/introspect.manifest@1"
@@ -237,7 +236,6 @@ ERROR: Final = "sys/EffectError@1"
 ENVELOPE: Final = "sys/EffectReceiptEnvelope@1"
 REJECTED: Final = "sys/EffectReceiptRejected@1"
 STREAM: Final = "sys/EffectStreamFrame@1"
-HEADER: Final = "sys/TextOrSecretRef@1"
 HTTP_PARAMS: Final = "sys/HttpRequestParams@1"
 
 LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Final
 
-from aos.core.frame import Frame
 from aos.core.identity import submission_hash
 from aos.core.inputs import ERASE
 from aos.core.kernel import receipt_digest
@@ -24,7 +23,6 @@ from aos.core.records import (
     Record,
     Snapshot,
     Step,
-    from_bytes,
     slot_hash,
 )
 from aos.core.state import State
@@ -125,19 +123,6 @@ def rows_at(state: State, erased: Mapping[Hash, int]) -> DerivedRows:
         rows.submissions[name] = SubmissionRow(
             submission_id=name, seq=event.seq, payload=event.payload
         )
-    return rows
-
-
-def derived_rows(frames: Iterable[Frame]) -> DerivedRows:
-    """Return the rows that should stand beside ``frames``, which begin at record 1.
-
-    Raises:
-        Damage: A record cannot be read or cannot follow.
-    """
-    rows = DerivedRows()
-    for frame in frames:
-        for data in frame.records:
-            rows.take(from_bytes(data))
     return rows
 
 

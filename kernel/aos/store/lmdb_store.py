@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeVar
+from typing import Final, Self
 
 from aos.core.frame import Frame, Head, read_frame
 from aos.errors import Damage, Unavailable, sentence
@@ -68,8 +68,6 @@ _HEAD: Final = b"head"
 _CUT: Final = b"cut"
 _ROW_ROOM: Final = 2 * 4096
 """How much a new row may make LMDB write: the pages on the way to it are written anew."""
-
-T = TypeVar("T")
 
 
 class LmdbStore:

@@ -81,11 +81,6 @@ class WorldLock:
             os.ftruncate(fd, 0)
         os.close(fd)
 
-    @property
-    def is_held(self) -> bool:
-        """Whether this object has the lock."""
-        return self._fd is not None
-
     def __enter__(self) -> Self:
         self.acquire()
         return self

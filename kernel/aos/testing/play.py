@@ -19,7 +19,6 @@ from aos.testing.times import START
 from aos.testing.words import WORDS
 from aos.testing.world import World
 
-PLACES_MAX: Final = 16
 PROJECT: Final = "aos.toml"
 
 

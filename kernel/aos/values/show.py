@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from aos.values.cbor import Value
 from aos.values.errors import quoted
 from aos.values.spelling import base64_text
-
-_INTEGER_DIGITS_MAX: Final = 24
 
 
 def describe(value: object) -> str:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-AOS = Path(__file__).parent.parent / "kernel" / "aos"
+ROOT = Path(__file__).parent.parent
+AOS = ROOT / "kernel" / "aos"
 
 PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
-PURE_THIRD_PARTY = {"blake3", "cbor2", "nacl"}
+PURE_THIRD_PARTY = {"blake3", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
     "datetime", "decimal", "difflib", "enum", "functools", "hashlib", "heapq", "ipaddress",
     "itertools",
     "json", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
+
+IMPORTED_AS = {"pynacl": "nacl"}
+OPTIONAL = {("plugin.py", "pytest")}
+"""pytest itself loads its plugin."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
@@ -94,10 +102,27 @@ def test_imports_point_down(layer: str) -> None:
     above = LAYERS[: LAYERS.index(layer)]
     folder = AOS.parent / Path(*layer.split("."))
     if layer == "aos_cli":
-        folder = AOS.parent.parent / "cli" / "aos_cli"
+        folder = ROOT / "cli" / "aos_cli"
     for path in folder.rglob("*.py"):
         for name in imports(path):
             assert not name.startswith(above), f"{path} imports upwards: {name}"
+
+
+def test_the_product_imports_only_what_an_install_brings() -> None:
+    """A package of the development group is missing from a default install."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = {re.split(r"[^\w-]", each)[0].lower() for each in project["dependencies"]}
+    installed = {IMPORTED_AS.get(each, each) for each in named}
+    for folder in (AOS, ROOT / "cli" / "aos_cli"):
+        for path in folder.rglob("*.py"):
+            if "templates" in path.parts:
+                continue  # they are copied into projects, which run their tests under pytest
+            for name in imports(path):
+                top = name.split(".")[0]
+                is_ours = top in sys.stdlib_module_names | {"aos", "aos_cli"}
+                assert is_ours or top in installed or (path.name, top) in OPTIONAL, (
+                    f"{path} imports {name}, which no dependency of the product brings"
+                )
 
 
 def test_the_core_calls_nothing_that_differs_between_runs() -> None:

@@ -9,10 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import cbor2
-
 from aos.manifest.hosts import Place, read_place
-from aos.values.cbor import Value, encode
+from aos.values.cbor import Value, decode_record, encode
 
 UNAVAILABLE: Final = "secret_unavailable"
 MISMATCH: Final = "secret_mismatch"
@@ -48,7 +46,7 @@ def to_wire(secrets: Iterable[SecretValue]) -> bytes:
 
 def from_wire(data: bytes) -> Mapping[str, SecretValue]:
     """By name. The node is the only writer."""
-    rows: list[dict[str, Any]] = cbor2.loads(data)
+    rows: Any = decode_record(data)
     return {
         row["name"]: SecretValue(
             name=row["name"],

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import cbor2
-
 from aos.core.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
@@ -20,7 +18,7 @@ from aos.host.secrets import SecretProblem, Secrets
 from aos.manifest.effective import Effective
 from aos.manifest.forms import AGENTOS
 from aos.manifest.secrets import Secret, secret_name
-from aos.values.cbor import encode
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import sha256_text
@@ -104,8 +102,7 @@ class HttpExecutor(ChildExecutor):
 
     def prepare(self, task: Task) -> Sequence[bytes] | Failure:
         """The body, if it is a blob, then the values of secrets, if headers name any."""
-        # What is published was read at the record gate.
-        params: dict[str, Any] = cbor2.loads(task.params)
+        params: Any = decode_record(task.params)
         sent: list[bytes] = []
         names = _secret_names(params)
         if params["body_ref"] is not None:
@@ -124,7 +121,7 @@ class HttpExecutor(ChildExecutor):
         """A module of the AgentOS SDK reads a body by its SHA-256 name, never in the receipt."""
         if task.abi != AGENTOS or outcome.status != "ok":
             return outcome
-        receipt: Any = cbor2.loads(outcome.payload)
+        receipt: Any = decode_record(outcome.payload)
         body = receipt["body"]
         if body is None:
             body = next(iter(outcome.blobs.values()), None)

@@ -14,13 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import cbor2
-
 from aos.host.executors.settling import REFUSED, Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
-from aos.values.cbor import encode
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, Failure
 
@@ -63,8 +61,7 @@ class TimerExecutor:
         for task in tasks:
             if task.intent in self._armed or task.intent in self._firing:
                 continue
-            # What is published was read at the record gate; at a start there may be very many.
-            params: dict[str, Any] = cbor2.loads(task.params)
+            params: Any = decode_record(task.params)
             self._armed[task.intent] = (task, params["key"])
             self._push(params["deliver_at_ns"], task.intent)
         self._arm()

@@ -8,7 +8,8 @@ from typing import Final
 
 import cbor2
 
-from aos.host.executors.settling import REFUSED, Settling
+from aos.core.answers import Answer, Refusal
+from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Settle, Stats, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
@@ -48,8 +49,8 @@ class NoopExecutor:
             )
             self._settling.begin(outcome, self._ended)
 
-    def _ended(self, outcome: Outcome, answer: str | None) -> None:
-        if self._settling is not None and answer is not None and answer.startswith(REFUSED):
+    def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
+        if self._settling is not None and isinstance(answer, Refusal):
             self._settling.refused(outcome, answer)
 
     def cancel(self, intents: Sequence[Hash]) -> None:

@@ -231,7 +231,9 @@ def _document(ended: Ended) -> dict[str, object]:
         "faults": figures.faults,
         "open_intents": figures.open_intents,
         "waiting": dict(ended.waiting),
-        "refused": {hash_text(intent): why for intent, why in ended.refused.items()},
+        "refused": {
+            hash_text(intent): f"refused: {why.text}" for intent, why in ended.refused.items()
+        },
     }
 
 
@@ -256,6 +258,6 @@ def _summary(ended: Ended) -> None:
         )
     refused = list(ended.refused.items())
     for intent, why in refused[:REFUSED_SHOWN]:
-        line(f"  the receipt for {hash_text(intent)[:23]}… was {why}", style="red")
+        line(f"  the receipt for {hash_text(intent)[:23]}… was refused: {why.text}", style="red")
     if len(refused) > REFUSED_SHOWN:
         line(f"  and {len(refused) - REFUSED_SHOWN} more (--json lists them all)", style="red")

@@ -12,6 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
+from aos.core.answers import Answer
 from aos.host import runner
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Outcome, Report, report_to_stderr
@@ -29,7 +30,7 @@ class Striking(Receipts):
     who = "node"
     executor: PythonExecutor
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         if self.pass_("before-begin"):
             while self.executor._is_ready:  # noqa: ASYNC110  # until the death of another process is known
                 await asyncio.sleep(0.001)
@@ -37,7 +38,7 @@ class Striking(Receipts):
         self.pass_("after-begin")
         return answer
 
-    async def settle(self, outcome: Outcome) -> str:
+    async def settle(self, outcome: Outcome) -> Answer:
         self.pass_("before-settle")
         answer = await super().settle(outcome)
         self.pass_("after-settle")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from aos.core.answers import Answer, Refusal
 from aos.host.executors.task import Outcome, Task
 from aos.host.runner import Started, run_world
 from tests.host.test_runner import Echo
@@ -39,8 +40,8 @@ class Noting(Echo):
     def settle(self, task: Task) -> None:
         assert self.settling is not None
 
-        def on_end(_: Outcome, answer: str | None) -> None:
-            if answer in ("settled", "duplicate"):
+        def on_end(_: Outcome, answer: Answer | None) -> None:
+            if answer is not None and not isinstance(answer, Refusal):
                 self.note("settled", task)
 
         now = task.opened_ns

@@ -14,7 +14,7 @@ import pytest
 from aos.audit.bundle import verify_bundle
 from aos.audit.replay_store import replay_store
 from aos.audit.verify import verify_store
-from aos.core.answers import Admitted, Duplicate
+from aos.core.answers import Admitted, Duplicate, Refusal
 from aos.core.inputs import CANCEL, KEEP_OPEN
 from aos.core.records import Fork, KernelReceipt, Record, from_bytes
 from aos.core.snapshot import take
@@ -224,7 +224,7 @@ def test_the_node_signs_with_the_forks_own_key(world: Path, tmp_path: Path) -> N
     is_right(tmp_path / "f")
 
 
-async def run_idle(world: Path) -> dict[bytes, str]:
+async def run_idle(world: Path) -> dict[bytes, Refusal]:
     ended = await run_world(
         world, executors=lambda _read, _world: [TimerExecutor()], until_idle=True
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aos.core.answers import Answer
 from aos.core.cell import OpenIntent
 from aos.core.frame import is_signed
 from aos.core.inputs import EventInput, ReceiptInput
@@ -18,12 +19,13 @@ from aos.host import receipts as receipts_module
 from aos.host import signatures
 from aos.host.engine import Bounds
 from aos.host.errors import Busy
-from aos.host.executors.task import Outcome, StreamFrame
+from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
 from aos.host.receipts import Receipts
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.signing import TOGETHER_MAX
+from tests.answers import word
 from tests.core.desk import ARMS, DESK, ONCE, PAY, cancel, cell_id, desk, nodes, wish
 from tests.host.rig import Rig, eventually, running
 from tests.memory_world import START_NS, WORLD_KEY, air, route
@@ -105,7 +107,7 @@ def test_what_settles_in_one_turn_has_one_signature_for_many_and_each_is_proved_
 
         async def scene(receipts: Receipts) -> None:
             answers = await asyncio.gather(*(receipts.settle(outcome(each)) for each in asked))
-            assert set(answers) == {"settled"}
+            assert set(map(word, answers)) == {"settled"}
 
         play(rig, scene)
         rig.quiet()
@@ -129,7 +131,7 @@ def test_one_alone_is_signed_alone() -> None:
 
         async def scene(receipts: Receipts) -> None:
             for each in asked:
-                assert await receipts.settle(outcome(each)) == "settled"
+                assert word(await receipts.settle(outcome(each))) == "settled"
 
         play(rig, scene)
         assert [each.batch for each in receipts_of(rig)] == [None, None]
@@ -148,8 +150,8 @@ def test_what_was_signed_here_is_not_checked_again(monkeypatch: pytest.MonkeyPat
         asked = paying(rig, 6)
 
         async def scene(receipts: Receipts) -> None:
-            assert await receipts.settle(outcome(asked[0])) == "settled"
-            assert await receipts.tell(frame(asked[1], 0)) == "taken"
+            assert word(await receipts.settle(outcome(asked[0]))) == "settled"
+            assert word(await receipts.tell(frame(asked[1], 0))) == "taken"
             await asyncio.gather(*(receipts.settle(outcome(each)) for each in asked[1:]))
 
         play(rig, scene)
@@ -165,13 +167,9 @@ def test_what_an_executor_signed_wrong_is_refused_and_the_others_of_its_turn_are
         async def scene(receipts: Receipts) -> None:
             said = [outcome(asked[0]), forged, outcome(asked[2])]
             answers = await asyncio.gather(*(receipts.settle(each) for each in said))
-            assert [each.partition(": r")[0] for each in answers] == [
-                "settled",
-                "refused",
-                "settled",
-            ]
+            assert [*map(word, answers)] == ["settled", "receipt_signature_is_wrong", "settled"]
             assert list(receipts.refused) == [asked[1].intent]
-            assert "receipt_signature_is_wrong" in receipts.refused[asked[1].intent]
+            assert receipts.refused[asked[1].intent] is answers[1]
             assert receipts.on_way == 0
 
         play(rig, scene)
@@ -188,10 +186,10 @@ def test_a_frame_that_was_told_before_the_outcome_is_admitted_before_it() -> Non
         async def scene(receipts: Receipts) -> None:
             told = [receipts.tell(frame(intent, number)) for number in range(3)]
             settled = asyncio.ensure_future(receipts.settle(outcome(intent)))
-            assert await asyncio.gather(*told) == ["taken"] * 3
-            assert await settled == "settled"
+            assert [*map(word, await asyncio.gather(*told))] == ["taken"] * 3
+            assert word(await settled) == "settled"
             late = await receipts.tell(frame(intent, 9))
-            assert late.startswith("refused: receipt_intent_is_unknown")
+            assert word(late) == "receipt_intent_is_unknown"
 
         play(rig, scene)
         rig.quiet()
@@ -214,11 +212,7 @@ def test_a_frames_blob_is_stored_with_the_frame_or_not_at_all() -> None:
                 receipts.tell(frame(asked[1], 0)),
             ]
             answers = await asyncio.gather(*told)
-            assert [each.partition(": e")[0] for each in answers] == [
-                "taken",
-                "refused: stream_frame_is_old",
-                "taken",
-            ]
+            assert [*map(word, answers)] == ["taken", "stream_frame_is_old", "taken"]
 
         play(rig, scene)
         assert rig.store.blob(content_hash(kept)) == kept
@@ -236,8 +230,9 @@ def test_frames_on_their_way_leave_room_for_receipts(monkeypatch: pytest.MonkeyP
             told = [receipts.tell(frame(intent, number)) for number in range(5)]
             assert [each.done() for each in told] == [False, False, False, True, True]
             answers = await asyncio.gather(*told)
-            assert answers[3:] == ["refused: too many stream frames are on their way"] * 2
-            assert await receipts.tell(frame(intent, 7)) == "taken"
+            text = "too many stream frames are on their way"
+            assert answers[3:] == [Lost(Loss.TOO_MANY_ON_WAY, text)] * 2
+            assert word(await receipts.tell(frame(intent, 7))) == "taken"
 
         play(rig, scene)
 
@@ -251,8 +246,8 @@ def test_frames_on_their_way_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatc
             large = receipts.tell(frame(intent, 0, blob=bytes(400)))
             small = receipts.tell(frame(intent, 1))
             assert (large.done(), small.done()) == (False, True)
-            assert await large == "taken"
-            assert (await small).startswith("refused")
+            assert word(await large) == "taken"
+            assert word(await small) == "too_many_on_way"
 
         play(rig, scene)
 
@@ -265,16 +260,16 @@ def test_an_attempt_is_durable_when_it_is_answered() -> None:
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            assert await receipts.begin(intent.intent, 2, "it failed") == "taken"
+            assert word(await receipts.begin(intent.intent, 2, "it failed")) == "taken"
             (record,) = [each for each in rig.records() if isinstance(each, Attempt)]
             assert (record.attempt, record.phase, record.problem) == (2, "begun", "it failed")
             again = await receipts.begin(intent.intent, 2, None)
-            assert again.startswith("refused: attempt_is_old: ")
+            assert word(again) == "attempt_is_old"
             old = await receipts.settle(outcome(intent))
-            assert old.startswith("refused: receipt_attempt_is_old")
-            assert await receipts.settle(outcome(intent, attempt=2)) == "settled"
+            assert word(old) == "receipt_attempt_is_old"
+            assert word(await receipts.settle(outcome(intent, attempt=2))) == "settled"
             gone = await receipts.begin(intent.intent, 3, None)
-            assert gone.startswith("refused: receipt_intent_is_unknown")
+            assert word(gone) == "receipt_intent_is_unknown"
 
         play(rig, scene)
 
@@ -285,14 +280,12 @@ def test_a_lost_one_is_settled_by_the_core_and_its_receipt_comes_late() -> None:
         (intent,) = paying(rig, effect=ONCE)
 
         async def scene(receipts: Receipts) -> None:
-            assert (await receipts.lose(intent.intent, 1, "x")).startswith(
-                "refused: attempt_is_inv"
-            )
-            assert await receipts.begin(intent.intent, 1, None) == "taken"
-            assert await receipts.lose(intent.intent, 1, "the process died") == "taken"
+            assert word(await receipts.lose(intent.intent, 1, "x")) == "attempt_is_invalid"
+            assert word(await receipts.begin(intent.intent, 1, None)) == "taken"
+            assert word(await receipts.lose(intent.intent, 1, "the process died")) == "taken"
             await asyncio.to_thread(rig.quiet)
             late = await receipts.settle(outcome(intent))
-            assert late.startswith("late: intent blake3:")
+            assert word(late) == "receipt_intent_is_settled"
             assert receipts.refused == {}
 
         play(rig, scene)
@@ -309,9 +302,11 @@ def test_the_same_receipt_again_is_a_duplicate_and_another_is_late() -> None:
         (intent,) = paying(rig)
 
         async def scene(receipts: Receipts) -> None:
-            assert await receipts.settle(outcome(intent)) == "settled"
-            assert await receipts.settle(outcome(intent)) == "duplicate"
-            assert (await receipts.settle(outcome(intent, "other"))).startswith("late: ")
+            assert word(await receipts.settle(outcome(intent))) == "settled"
+            assert word(await receipts.settle(outcome(intent))) == "duplicate"
+            assert (
+                word(await receipts.settle(outcome(intent, "other"))) == "receipt_intent_is_settled"
+            )
 
         play(rig, scene)
 
@@ -323,7 +318,7 @@ def test_a_receipt_of_an_abandoned_intent_is_answered_so() -> None:
         tell(rig, "a", note="delete")
 
         async def scene(receipts: Receipts) -> None:
-            assert await receipts.settle(outcome(intent)) == "abandoned"
+            assert word(await receipts.settle(outcome(intent))) == "abandoned"
 
         play(rig, scene)
         assert receipts_of(rig)[0].outcome == "abandoned"
@@ -344,7 +339,7 @@ def test_nothing_is_kept_of_an_intent_that_is_open_no_longer() -> None:
             is_open = False  # its end is published first
             receipts.ended(intent.intent)
             rig.store.gate.set()
-            assert (await answer).startswith("refused: receipt_effect_differs")
+            assert word(await answer) == "receipt_effect_differs"
             assert receipts.refused == {}
 
             is_open = True
@@ -368,7 +363,7 @@ def test_what_the_core_cancels_is_told_to_executors_and_what_they_answer_is_late
 
         async def scene(receipts: Receipts) -> None:
             answer = await receipts.settle(outcome(intent, status="canceled"))
-            assert answer.startswith("late: ")
+            assert word(answer) == "receipt_intent_is_settled"
             assert receipts.refused == {}
 
         play(rig, scene)
@@ -391,15 +386,16 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
                 await receipts.settle(outcome(asked[2]))
             with pytest.raises(Busy):
                 await receipts.begin(asked[2].intent, 2, None)
-            assert (await receipts.tell(frame(asked[2], 0))).startswith(
-                "refused: the world is busy"
-            )
+            lost = await receipts.tell(frame(asked[2], 0))
+            assert isinstance(lost, Lost)
+            assert lost.loss is Loss.WORLD_IS_UNAVAILABLE
+            assert lost.text.startswith("the world is busy")
             rig.engine._urgent.count -= 1
             rig.store.gate.set()
-            assert await asyncio.gather(*first) == ["settled", "settled"]
+            assert [*map(word, await asyncio.gather(*first))] == ["settled", "settled"]
             assert receipts.on_way == 0
             assert receipts._frames == 0
-            assert await receipts.settle(outcome(asked[2])) == "settled"
+            assert word(await receipts.settle(outcome(asked[2]))) == "settled"
 
         play(rig, scene)
 
@@ -410,7 +406,7 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
         asked = paying(rig, 8)
         rig.store.failures = [NoRoom("the disk is full", needed=1, free=0)] * 3
 
-        async def settled(receipts: Receipts, each: OpenIntent) -> str:
+        async def settled(receipts: Receipts, each: OpenIntent) -> Answer:
             while True:
                 try:
                     return await receipts.settle(outcome(each))
@@ -424,7 +420,7 @@ def test_outcomes_outlive_a_disk_that_is_full_for_a_while() -> None:
                 eventually, lambda: rig.engine.stats().no_room is not None, "there is no room"
             )
             answers = await asyncio.gather(first, *(settled(receipts, each) for each in asked[1:]))
-            assert set(answers) == {"settled"}
+            assert set(map(word, answers)) == {"settled"}
 
         refused: list[Hash] = []
         play(rig, scene)
@@ -444,8 +440,7 @@ def test_a_world_that_stops_fails_what_waits_and_answers_frames() -> None:
                 receipts.begin(asked[1].intent, 2, None),
                 return_exceptions=True,
             )
-            assert [type(each) for each in said] == [Damage, str, Damage]
-            assert str(said[1]).startswith("refused: ")
+            assert [type(each) for each in said] == [Damage, Lost, Damage]
             assert receipts.on_way == 0
 
         play(rig, scene)

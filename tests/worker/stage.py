@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from aos.host.executors.task import Executor, Journaling, Outcome, StreamFrame, Task
+from aos.core.answers import Answer
+from aos.host.executors.task import Executor, Journaling, Lost, Outcome, StreamFrame, Task
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
+from tests.answers import SETTLED, TAKEN
 
 WORLD: Final = content_hash(b"a world")
 
@@ -118,39 +120,39 @@ class Attempt(NamedTuple):
 class Journal:
     """Takes outcomes as a world would; ``answer`` says what it thinks of one."""
 
-    answer: Callable[[Outcome], Awaitable[str]] | None = None
-    attempt: Callable[[Attempt], Awaitable[str]] | None = None
+    answer: Callable[[Outcome], Awaitable[Answer]] | None = None
+    attempt: Callable[[Attempt], Awaitable[Answer]] | None = None
     outcomes: list[Outcome] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     lines: list[str] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     frames: list[StreamFrame] = field(default_factory=list)
-    frame_answer: str = "taken"
+    frame_answer: Answer | Lost = TAKEN
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         return await self._journal(Attempt("begun", intent, attempt, problem))
 
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> str:
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
         return await self._journal(Attempt("lost", intent, attempt, problem))
 
-    async def _journal(self, attempt: Attempt) -> str:
-        text = "taken" if self.attempt is None else await self.attempt(attempt)
+    async def _journal(self, attempt: Attempt) -> Answer:
+        answer = TAKEN if self.attempt is None else await self.attempt(attempt)
         self.attempts.append(attempt)
         self.changed.set()
-        return text
+        return answer
 
-    def tell(self, frame: StreamFrame) -> asyncio.Future[str]:
+    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
         self.frames.append(frame)
         self.changed.set()
-        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        told: asyncio.Future[Answer | Lost] = asyncio.get_running_loop().create_future()
         told.set_result(self.frame_answer)
         return told
 
-    async def settle(self, outcome: Outcome) -> str:
-        text = "settled" if self.answer is None else await self.answer(outcome)
+    async def settle(self, outcome: Outcome) -> Answer:
+        answer = SETTLED if self.answer is None else await self.answer(outcome)
         self.outcomes.append(outcome)
         self.changed.set()
-        return text
+        return answer
 
     def report(self, text: str) -> None:
         self.lines.extend(text.split("\n"))
@@ -197,8 +199,8 @@ def act(
     make: Callable[[Journal], Executor],
     play: Callable[[Any, Journal], Awaitable[None]],
     *,
-    answer: Callable[[Outcome], Awaitable[str]] | None = None,
-    attempt: Callable[[Attempt], Awaitable[str]] | None = None,
+    answer: Callable[[Outcome], Awaitable[Answer]] | None = None,
+    attempt: Callable[[Attempt], Awaitable[Answer]] | None = None,
     manifest: Effective | None = None,
 ) -> Journal:
     """Start an executor, play a scene with it, stop it."""

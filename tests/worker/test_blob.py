@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from aos.core.answers import Answer
 from aos.host.executors.blob import BlobExecutor, edge
 from aos.host.executors.task import Outcome, Task
 from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash, digest, hash_text
+from tests.answers import ABANDONED, LATE, refused
 from tests.worker.stage import (
     Journal,
     act,
@@ -146,11 +148,11 @@ def test_a_task_that_is_canceled_before_its_turn_puts_nothing() -> None:
     assert journal.of(2).blobs == {}
 
 
-@pytest.mark.parametrize("answer", ["late: another settled it", "refused: because", "abandoned"])
-def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str) -> None:
+@pytest.mark.parametrize("answer", [LATE, refused(), ABANDONED])
+def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: Answer) -> None:
     """X-6."""
 
-    async def settle(_: Outcome) -> str:
+    async def settle(_: Outcome) -> Answer:
         await asyncio.sleep(0.01)
         return answer
 
@@ -167,8 +169,8 @@ def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str) -> None:
 
 
 def test_a_refusal_is_told_of() -> None:
-    async def answer(outcome: Outcome) -> str:
-        return "refused: because"
+    async def answer(outcome: Outcome) -> Answer:
+        return refused(message="because")
 
     async def play(executor: Any, journal: Journal) -> None:
         executor.publish([blob_task(1, "put", bytes=DATA)])
@@ -177,4 +179,4 @@ def test_a_refusal_is_told_of() -> None:
     journal = act(
         lambda journal: BlobExecutor(store_of({}), report=journal.report), play, answer=answer
     )
-    assert "its receipt was refused: because (the intent stays open)" in journal.printed
+    assert "was refused: receipt_effect_differs: because (the intent stays open)" in journal.printed

@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 import aos
+from aos.core.answers import Answer, Refusal, Rule
 from aos.core.frame import is_signed
 from aos.core.inputs import ReceiptInput
 from aos.errors import BadUsage
@@ -26,6 +27,7 @@ from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor, Outcome, Stats, StreamFrame
 from aos.values.cbor import encode
+from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (
     WORLD,
     Attempt,
@@ -235,11 +237,11 @@ def test_running_and_queued_tasks_are_canceled() -> None:
 def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() -> None:
     """X-55."""
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         answers.append(outcome.intent)
         if len(answers) == 1:
             raise RuntimeError("no journal")
-        return "settled" if len(answers) < 4 else "refused: rule"
+        return SETTLED if len(answers) < 4 else refused(message="text")
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(105)])
@@ -257,7 +259,7 @@ def test_a_result_that_could_not_be_settled_is_given_again_and_not_made_again() 
 
     assert [payload(each)["n"] for each in journal.outcomes] == [1, 2, 1]
     assert "RuntimeError('no journal')" in journal.printed
-    assert "its receipt was refused: rule (the intent stays open)" in journal.printed
+    assert "was refused: receipt_effect_differs: text (the intent stays open)" in journal.printed
 
 
 @pytest.fixture
@@ -270,11 +272,11 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
     """X-5, X-55."""
     tries: list[Outcome] = []
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         tries.append(outcome)
         if is_full:
             raise Busy("nothing is admitted until there is room on the disk")
-        return "settled"
+        return SETTLED
 
     is_full = True
 
@@ -309,9 +311,9 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
 def test_before_a_task_runs_again_its_attempt_is_journaled() -> None:
     gate = asyncio.Event()
 
-    async def attempt(given: Attempt) -> str:
+    async def attempt(given: Attempt) -> Answer:
         await gate.wait()
-        return "taken"
+        return TAKEN
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(104)])
@@ -335,11 +337,11 @@ def test_before_a_task_runs_again_its_attempt_is_journaled() -> None:
 def test_an_attempt_waits_while_the_world_is_unavailable() -> None:
     tries: list[int] = []
 
-    async def attempt(given: Attempt) -> str:
+    async def attempt(given: Attempt) -> Answer:
         tries.append(given.number)
         if len(tries) < 4:
             raise Busy("the world is busy")
-        return "taken"
+        return TAKEN
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(1, "test/once@1"), task(2, "test/quick-retried@1")])
@@ -358,12 +360,16 @@ def test_an_attempt_waits_while_the_world_is_unavailable() -> None:
 @pytest.mark.parametrize(
     ("refusal", "is_told"),
     [
-        ("refused: receipt_intent_is_unknown: no intent is open", False),
-        ("refused: attempt_is_old: expected no other", True),
+        (refused(Rule.RECEIPT_INTENT_IS_UNKNOWN), False),
+        (refused(Rule.ATTEMPT_IS_OLD), True),
     ],
 )
-def test_an_attempt_that_the_journal_refuses_does_not_run(refusal: str, is_told: bool) -> None:
-    async def attempt(given: Attempt) -> str:
+def test_an_attempt_that_the_journal_refuses_does_not_run_whatever_its_message_quotes(
+    refusal: Refusal, is_told: bool
+) -> None:
+    """X-12: both messages name every rule, ``receipt_intent_is_unknown`` too."""
+
+    async def attempt(given: Attempt) -> Answer:
         return refusal
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -376,15 +382,15 @@ def test_an_attempt_that_the_journal_refuses_does_not_run(refusal: str, is_told:
 
     (failed,) = journal.outcomes
     assert (failed.intent, failed.status, failed.attempt) == (intent_of(2), "error", 1)
-    assert (f"attempt 1 was {refusal}" in journal.printed) == is_told
+    assert (f"attempt 1 was refused: {refusal.text}" in journal.printed) == is_told
 
 
 def test_what_may_run_once_runs_once_it_is_journaled_and_not_before() -> None:
     gate = asyncio.Event()
 
-    async def attempt(given: Attempt) -> str:
+    async def attempt(given: Attempt) -> Answer:
         await gate.wait()
-        return "taken"
+        return TAKEN
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(1, "test/once@1"), task(1)])
@@ -453,10 +459,10 @@ def test_what_runs_once_in_a_process_that_we_end_is_lost_too(
 def test_what_is_journaled_while_the_node_stops_still_runs() -> None:
     """Nobody could tell afterwards that it did not."""
 
-    async def attempt(given: Attempt) -> str:
+    async def attempt(given: Attempt) -> Answer:
         asked.set()
         await asyncio.sleep(0.1)
-        return "taken"
+        return TAKEN
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(1, "test/once@1")])
@@ -484,10 +490,10 @@ def test_a_retry_asks_for_its_attempt_and_tells_why() -> None:
 # What nobody waits for (X-6)
 
 
-@pytest.mark.parametrize("answer", ["late: record 9 settled it", "refused: rule: text"])
+@pytest.mark.parametrize("answer", [LATE, refused()])
 @pytest.mark.parametrize("is_canceled", [True, False])
-def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str, is_canceled: bool) -> None:
-    async def settle(_: Outcome) -> str:
+def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: Answer, is_canceled: bool) -> None:
+    async def settle(_: Outcome) -> Answer:
         return answer
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -505,7 +511,7 @@ def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: str, is_canceled:
 
     told = [line for line in journal.lines if "its receipt" in line]
     assert len(told) == (0 if is_canceled else 1)
-    if told and answer.startswith("late"):
+    if told and answer is LATE:
         assert told[0].endswith("its receipt came late: the intent was settled without it")
 
 
@@ -525,9 +531,9 @@ def test_what_a_function_tells_comes_before_its_outcome(monkeypatch: pytest.Monk
         await journal.wait(1)
         assert executor.stats().dropped == 0
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         orders.append(len(frames))
-        return "settled"
+        return SETTLED
 
     frames: list[StreamFrame] = []
     journal = Journal(answer)
@@ -567,7 +573,7 @@ def test_frames_that_are_refused_are_counted_and_told_once(monkeypatch: pytest.M
     taken_by_the_workflow(monkeypatch)
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
-        journal.frame_answer = "refused: stream_is_too_fast: expected at most 100"
+        journal.frame_answer = refused(Rule.STREAM_IS_TOO_FAST, "expected at most 100")
         executor.publish([task(3, "test/quick-retried@1"), task(2, "test/quick-retried@1")])
         await journal.wait(2)
         await asyncio.sleep(0.01)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from aos.core.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.task import Outcome, Settle, Stats, Task
@@ -16,6 +17,7 @@ from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
 from aos.values.digests import Hash
+from tests.answers import TAKEN, refused
 from tests.worker.stage import PRESENT, Attempt, Journal, effective, intent_of, task
 
 
@@ -68,7 +70,7 @@ class Actor:
         return self.left
 
 
-async def settle(outcome: Outcome) -> str:
+async def settle(outcome: Outcome) -> Answer:
     raise AssertionError("nothing is settled here")
 
 
@@ -159,15 +161,15 @@ def test_what_an_executor_will_not_run_any_more_waits_too() -> None:
     assert pool.waiting_by_effect() == {"test/echo@1": 1}
 
 
-@pytest.mark.parametrize("verdict", ["taken", "refused: attempt_is_old: no"])
-def test_what_may_run_once_is_handed_over_once_that_is_journaled(verdict: str) -> None:
+@pytest.mark.parametrize("verdict", [TAKEN, refused(Rule.ATTEMPT_IS_OLD)])
+def test_what_may_run_once_is_handed_over_once_that_is_journaled(verdict: Answer) -> None:
     """X-14."""
     lines: list[str] = []
 
     async def scene() -> None:
         gate = asyncio.Event()
 
-        async def answer(attempt: Attempt) -> str:
+        async def answer(attempt: Attempt) -> Answer:
             await gate.wait()
             return verdict
 
@@ -188,13 +190,13 @@ def test_what_may_run_once_is_handed_over_once_that_is_journaled(verdict: str) -
         assert {each[:3] for each in journal.attempts} == {
             ("begun", intent_of(number), 1) for number in (1, 3)
         }
-        passed: list[object] = [[1]] if verdict == "taken" else []
+        passed: list[object] = [[1]] if verdict is TAKEN else []
         assert actor.heard == ["start", [2], (intent_of(3),), *passed, "stop"]
         assert set(pool.waiting) == (set() if passed else {intent_of(1)})
 
     asyncio.run(scene())
-    assert len(lines) == (0 if verdict == "taken" else 2)
-    assert all("attempt 1 was refused: attempt_is_old: no" in line for line in lines)
+    assert len(lines) == (0 if verdict is TAKEN else 2)
+    assert all("attempt 1 was refused: attempt_is_old: " in line for line in lines)
 
 
 def test_an_executor_that_journals_attempts_itself_gets_its_tasks_at_once() -> None:

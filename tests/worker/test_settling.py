@@ -6,11 +6,13 @@ import asyncio
 
 import pytest
 
+from aos.core.answers import Answer, Rule
 from aos.errors import Damage, Unavailable
 from aos.host.executors import settling
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome
 from aos.values.digests import hash_text
+from tests.answers import ABANDONED, DUPLICATE, LATE, QUOTING, SETTLED, refused
 from tests.worker.stage import intent_of
 
 
@@ -31,19 +33,21 @@ def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settling, "RETRY_S", 0.001)
 
 
-def settled(*answers: str | Exception, count: int = 1) -> tuple[list[str | None], list[str], int]:
+def settled(
+    *answers: Answer | Exception, count: int = 1
+) -> tuple[list[Answer | None], list[str], int]:
     """What the ends of ``count`` outcomes were, what was told, and how many are done."""
     waiting = list(answers)
 
-    async def settle(_: Outcome) -> str:
+    async def settle(_: Outcome) -> Answer:
         answer = waiting.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    async def scene() -> tuple[list[str | None], list[str], int]:
+    async def scene() -> tuple[list[Answer | None], list[str], int]:
         lines: list[str] = []
-        ends: list[str | None] = []
+        ends: list[Answer | None] = []
         box = Settling("x", settle, lines.append)
         for number in range(count):
             box.begin(outcome(number), lambda _, answer: ends.append(answer))
@@ -56,10 +60,10 @@ def settled(*answers: str | Exception, count: int = 1) -> tuple[list[str | None]
 
 def test_while_the_world_is_unavailable_the_outcome_waits_and_that_is_told_once() -> None:
     ends, lines, done = settled(
-        Unavailable("no room"), Unavailable("no room"), Unavailable("no room"), "settled"
+        Unavailable("no room"), Unavailable("no room"), Unavailable("no room"), SETTLED
     )
 
-    assert (ends, done) == (["settled"], 1)
+    assert (ends, done) == ([SETTLED], 1)
     assert len(lines) == 1
     assert lines[0].endswith("its receipt waits: no room")
 
@@ -73,11 +77,12 @@ def test_another_error_leaves_the_intent_open_and_is_told_once() -> None:
 
 
 def test_a_duplicate_is_settled_and_a_refusal_is_not() -> None:
-    assert settled("duplicate", "refused: x", count=2) == (["duplicate", "refused: x"], [], 1)
+    answers = (DUPLICATE, refused())
+    assert settled(*answers, count=2) == ([*answers], [], 1)
 
 
 def test_only_what_the_journal_has_counts_as_done() -> None:
-    answers = ("settled", "abandoned", "duplicate", "late: x", "refused: x")
+    answers = (SETTLED, ABANDONED, DUPLICATE, LATE, refused())
     assert settled(*answers, count=5) == (list(answers), [], 3)
 
 
@@ -85,22 +90,37 @@ def test_one_that_came_late_is_told_calmly_and_a_refusal_with_its_reason() -> No
     lines: list[str] = []
 
     async def scene() -> None:
-        box = Settling("x", lambda _: asyncio.sleep(0, "settled"), lines.append)
-        for answer in ("settled", "abandoned", "duplicate", "late: y", "refused: z: why"):
+        box = Settling("x", lambda _: asyncio.sleep(0, SETTLED), lines.append)
+        for answer in (SETTLED, ABANDONED, DUPLICATE, LATE, refused(message="why")):
             box.tell(outcome(1), answer)
 
     asyncio.run(scene())
     named = f"executor x: test/echo@1 {hash_text(intent_of(1))}: its receipt"
     assert lines == [
         f"{named} came late: the intent was settled without it",
-        f"{named} was refused: z: why (the intent stays open)",
+        f"{named} was refused: receipt_effect_differs: why (the intent stays open)",
     ]
 
 
+def test_a_refusal_is_told_as_one_whatever_its_message_quotes() -> None:
+    lines: list[str] = []
+
+    async def scene() -> None:
+        box = Settling("x", lambda _: asyncio.sleep(0, SETTLED), lines.append)
+        for rule in Rule:
+            box.tell(outcome(1), refused(rule, f"late: settled: {QUOTING}"))
+
+    asyncio.run(scene())
+    late = [line for line in lines if line.endswith("came late: the intent was settled without it")]
+    assert len(lines) == len(Rule)
+    assert lines.index(late[0]) == [*Rule].index(Rule.RECEIPT_INTENT_IS_SETTLED)
+    assert len(late) == 1
+
+
 def test_what_takes_too_long_is_given_up() -> None:
-    async def settle(_: Outcome) -> str:
+    async def settle(_: Outcome) -> Answer:
         await asyncio.sleep(60)
-        return "settled"
+        return SETTLED
 
     async def scene() -> int:
         box = Settling("x", settle, lambda _: None)

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from aos.core.answers import Answer, Rule
 from aos.host.executors import timer
 from aos.host.executors.task import Outcome, Stats, Task
 from aos.host.executors.timer import TimerExecutor
+from tests.answers import LATE, SETTLED, refused
 from tests.worker.stage import Clock, Journal, act, effective, error_code, intent_of, payload, task
 
 NOW = 1_700_000_000_000_000_000
@@ -29,7 +31,7 @@ def timer_task(number: int, due_ns: int, key: str | None = None) -> Task:
 def played(
     clock: Clock,
     play: Callable[[TimerExecutor, Journal], Awaitable[None]],
-    answer: Callable[[Outcome], Awaitable[str]] | None = None,
+    answer: Callable[[Outcome], Awaitable[Answer]] | None = None,
 ) -> Journal:
     return act(
         lambda journal: TimerExecutor(clock=clock, report=journal.report), play, answer=answer
@@ -106,9 +108,9 @@ def test_a_clock_that_is_set_back_makes_the_timer_wait() -> None:
 def test_a_receipt_that_the_journal_finds_too_early_comes_again() -> None:
     """X-22."""
     clock = Clock(NOW)
-    answers = ["refused: timer_is_not_due: due later", "settled"]
+    answers: list[Answer] = [refused(Rule.TIMER_IS_NOT_DUE), SETTLED]
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         return answers.pop(0)
 
     async def play(executor: TimerExecutor, journal: Journal) -> None:
@@ -124,9 +126,11 @@ def test_a_receipt_that_the_journal_finds_too_early_comes_again() -> None:
     assert journal.lines == []
 
 
-def test_another_refusal_is_told_of_and_not_repeated() -> None:
-    async def answer(outcome: Outcome) -> str:
-        return "refused: receipt_executor_may_not_sign: no"
+def test_another_refusal_is_told_of_and_not_repeated_whatever_its_message_quotes() -> None:
+    """X-22: the message names every rule, ``timer_is_not_due`` too."""
+
+    async def answer(outcome: Outcome) -> Answer:
+        return refused(Rule.RECEIPT_EXECUTOR_MAY_NOT_SIGN)
 
     async def play(executor: TimerExecutor, journal: Journal) -> None:
         executor.publish([timer_task(1, NOW)])
@@ -159,12 +163,13 @@ def test_a_timer_is_canceled() -> None:
 
 @pytest.mark.parametrize("is_armed", [True, False])
 @pytest.mark.parametrize(
-    "answer", ["late: x", "refused: receipt_intent_is_unknown: x", "refused: timer_is_not_due: x"]
+    "answer",
+    [LATE, refused(Rule.RECEIPT_INTENT_IS_UNKNOWN), refused(Rule.TIMER_IS_NOT_DUE)],
 )
-def test_what_becomes_of_a_canceled_timer_is_no_trouble(answer: str, is_armed: bool) -> None:
+def test_what_becomes_of_a_canceled_timer_is_no_trouble(answer: Answer, is_armed: bool) -> None:
     """X-24: the core has settled it, and takes no other receipt."""
 
-    async def settle(_: Outcome) -> str:
+    async def settle(_: Outcome) -> Answer:
         await asyncio.sleep(0.02)
         return answer
 
@@ -184,9 +189,9 @@ def test_what_becomes_of_a_canceled_timer_is_no_trouble(answer: str, is_armed: b
 def test_a_timer_that_is_on_its_way_is_not_canceled() -> None:
     """The journal's order decides."""
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         await asyncio.sleep(0.02)
-        return "settled"
+        return SETTLED
 
     async def play(executor: TimerExecutor, journal: Journal) -> None:
         executor.publish([timer_task(1, NOW)])
@@ -205,12 +210,12 @@ def test_no_more_fired_timers_wait_for_the_journal_than_may(
     monkeypatch.setattr(timer, "SETTLING_MAX", 3)
     waiting: list[int] = [0, 0]
 
-    async def answer(outcome: Outcome) -> str:
+    async def answer(outcome: Outcome) -> Answer:
         waiting[0] += 1
         waiting[1] = max(waiting)
         await asyncio.sleep(0.001)
         waiting[0] -= 1
-        return "settled"
+        return SETTLED
 
     async def play(executor: TimerExecutor, journal: Journal) -> None:
         executor.publish([timer_task(n, NOW) for n in range(10)])

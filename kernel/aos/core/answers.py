@@ -105,5 +105,10 @@ class Refusal:
     message: str
     blockers: tuple[Blocker, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The rule and the message on one line, for people. Code decides by ``rule``."""
+        return f"{self.rule.value}: {self.message}"
+
 
 Answer: TypeAlias = Admitted | Duplicate | Refusal

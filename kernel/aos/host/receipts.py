@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from nacl.signing import SigningKey
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.answers import Answer, Refusal, Rule
 from aos.core.inputs import LOST, AttemptInput
 from aos.errors import AosError
 from aos.host.engine import Engine
-from aos.host.executors.attempts import TAKEN
-from aos.host.executors.settling import ABANDONED, DUPLICATE, LATE, REFUSED, SETTLED
-from aos.host.executors.task import Outcome, StreamFrame
-from aos.host.signing import Said, Signing
+from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.signing import Signing
 from aos.values.digests import Hash, content_hash
 
 BATCH_MAX: Final = 256
@@ -35,23 +33,47 @@ executor comes again."""
 
 @dataclass(slots=True, eq=False)
 class _Word:
-    """Something that was said, and who waits for the answer."""
+    """An outcome or an attempt, and the future that gets the journal's answer."""
 
-    said: Said
-    told: asyncio.Future[str]
+    said: Outcome | AttemptInput
+    told: asyncio.Future[Answer]
 
-    def blobs(self) -> dict[Hash, bytes]:
-        match self.said:
-            case Outcome(blobs=blobs):
-                return dict(blobs)
-            case StreamFrame(blob=bytes(blob)):
-                return {content_hash(blob): blob}
-        return {}
+    def blobs(self) -> Mapping[Hash, bytes]:
+        return self.said.blobs if isinstance(self.said, Outcome) else {}
+
+    @property
+    def is_alone(self) -> bool:
+        return False
+
+    def fail(self, problem: AosError) -> None:
+        self.told.set_exception(problem)
+
+
+@dataclass(slots=True, eq=False)
+class _FrameWord:
+    """A stream frame, and the future that gets the journal's answer or the reason of its loss."""
+
+    said: StreamFrame
+    told: asyncio.Future[Answer | Lost]
+
+    @property
+    def size(self) -> int:
+        return len(self.said.payload) + len(self.said.blob or b"")
+
+    def blobs(self) -> Mapping[Hash, bytes]:
+        blob = self.said.blob
+        return {} if blob is None else {content_hash(blob): blob}
 
     @property
     def is_alone(self) -> bool:
         """A frame's blob is stored only with the frame itself, and many frames are refused."""
-        return isinstance(self.said, StreamFrame) and self.said.blob is not None
+        return self.said.blob is not None
+
+    def fail(self, problem: AosError) -> None:
+        self.told.set_result(Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem)))
+
+
+_AnyWord: TypeAlias = _Word | _FrameWord
 
 
 class Receipts:
@@ -73,18 +95,17 @@ class Receipts:
         self._engine = engine
         self._signing = Signing(engine.signatures, world=world, key=key)
         self._is_open = is_open
-        self._pending: list[_Word] = []
+        self._pending: list[_AnyWord] = []
         self._is_planned = False
         self._frames = 0
         self._frame_bytes = 0
         self.on_way = 0
         """What was said and has no answer yet."""
-        self.refused: dict[Hash, str] = {}
-        """Open intents that somebody here has tried to settle, and why that was refused."""
+        self.refused: dict[Hash, Refusal] = {}
+        """Open intents whose receipt from here was refused."""
 
-    async def settle(self, outcome: Outcome) -> str:
-        """Resolve once the receipt is durable or refused: ``settled``, ``abandoned``,
-        ``duplicate``, ``late: …`` (another receipt settled the intent) or ``refused: rule: …``.
+    async def settle(self, outcome: Outcome) -> Answer:
+        """Resolve once the receipt is durable or refused.
 
         Raises:
             Unavailable: The world takes no receipt now; the same one may pass later.
@@ -92,15 +113,15 @@ class Receipts:
         """
         return await self._say(outcome)
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
-        """Journal that an attempt begins: ``taken`` once that is durable, or ``refused: …``.
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
+        """Journal that an attempt begins; resolve once that is durable or refused.
 
         Raises:
             Unavailable, WorldStopped: As ``settle``.
         """
         return await self._say(AttemptInput(intent=intent, attempt=attempt, problem=problem))
 
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> str:
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
         """Journal that nobody knows how the only attempt ended; the core then settles the intent.
 
         Raises:
@@ -110,33 +131,37 @@ class Receipts:
             AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
         )
 
-    def tell(self, frame: StreamFrame) -> asyncio.Future[str]:
-        """Submit a stream frame: ``taken``, or ``refused: …`` where it is lost. Never raises."""
-        size = _frame_bytes(frame)
+    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
+        """Submit a stream frame; the future gets the answer, or why it was dropped before. Never
+        raises."""
+        word = _FrameWord(frame, asyncio.get_running_loop().create_future())
         has_room = not self._frames or (
-            self._frames < FRAMES_MAX and self._frame_bytes + size <= FRAME_BYTES_MAX
+            self._frames < FRAMES_MAX and self._frame_bytes + word.size <= FRAME_BYTES_MAX
         )
         if not has_room:
-            told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-            told.set_result(f"{REFUSED}: too many stream frames are on their way")
-            return told
+            text = "too many stream frames are on their way"
+            word.told.set_result(Lost(Loss.TOO_MANY_ON_WAY, text))
+            return word.told
         self._frames += 1
-        self._frame_bytes += size
-        return self._say(frame)
+        self._frame_bytes += word.size
+        self._queue(word)
+        return word.told
 
     def ended(self, intent: Hash) -> None:
         """Nobody waits for this intent any more."""
         self.refused.pop(intent, None)
 
-    def _say(self, said: Said) -> asyncio.Future[str]:
-        loop = asyncio.get_running_loop()
-        word = _Word(said, loop.create_future())
+    def _say(self, said: Outcome | AttemptInput) -> asyncio.Future[Answer]:
+        word = _Word(said, asyncio.get_running_loop().create_future())
+        self._queue(word)
+        return word.told
+
+    def _queue(self, word: _AnyWord) -> None:
         self._pending.append(word)
         self.on_way += 1
         if not self._is_planned:
             self._is_planned = True
-            loop.call_soon(self._flush)
-        return word.told
+            asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._is_planned = False
@@ -144,7 +169,7 @@ class Receipts:
         for group in _groups(pending):
             self._submit(group)
 
-    def _submit(self, group: Sequence[_Word]) -> None:
+    def _submit(self, group: Sequence[_AnyWord]) -> None:
         blobs = {hash_: data for word in group for hash_, data in word.blobs().items()}
         try:
             inputs = self._signing.inputs([word.said for word in group])
@@ -157,46 +182,38 @@ class Receipts:
             lambda done: loop.call_soon_threadsafe(self._tell, group, done)  # one wake-up a batch
         )
 
-    def _tell(self, group: Sequence[_Word], done: Future[list[Answer]]) -> None:
+    def _tell(self, group: Sequence[_AnyWord], done: Future[list[Answer]]) -> None:
         problem = done.exception()
         if isinstance(problem, AosError):
             self._fail(group, problem)
             return
         for word, answer in zip(group, done.result(), strict=True):
             self._arrived(word)
-            if not isinstance(word.said, Outcome):
-                text = _refused(answer) if isinstance(answer, Refusal) else TAKEN
-            else:
-                text = _text(answer)
-                self._note(word.said.intent, answer, text)
+            if isinstance(word.said, Outcome) and isinstance(answer, Refusal):
+                self._note(word.said.intent, answer)
             if not word.told.done():
-                word.told.set_result(text)
+                word.told.set_result(answer)
 
-    def _note(self, intent: Hash, answer: Answer, text: str) -> None:
+    def _note(self, intent: Hash, answer: Refusal) -> None:
         """Keep why an intent stays open. Its end may have become known before this answer."""
-        is_final = isinstance(answer, Refusal) and answer.rule not in _NOT_FINAL
-        if is_final and self._is_open(intent):
-            self.refused[intent] = text
+        if answer.rule not in _NOT_FINAL and self._is_open(intent):
+            self.refused[intent] = answer
 
-    def _fail(self, group: Sequence[_Word], problem: AosError) -> None:
+    def _fail(self, group: Sequence[_AnyWord], problem: AosError) -> None:
         for word in group:
             self._arrived(word)
-            if word.told.done():
-                continue
-            if isinstance(word.said, StreamFrame):
-                word.told.set_result(f"{REFUSED}: {problem}")
-            else:
-                word.told.set_exception(problem)
+            if not word.told.done():
+                word.fail(problem)
 
-    def _arrived(self, word: _Word) -> None:
+    def _arrived(self, word: _AnyWord) -> None:
         self.on_way -= 1
-        if isinstance(word.said, StreamFrame):
+        if isinstance(word, _FrameWord):
             self._frames -= 1
-            self._frame_bytes -= _frame_bytes(word.said)
+            self._frame_bytes -= word.size
 
 
-def _groups(pending: Sequence[_Word]) -> Iterator[list[_Word]]:
-    group: list[_Word] = []
+def _groups(pending: Sequence[_AnyWord]) -> Iterator[list[_AnyWord]]:
+    group: list[_AnyWord] = []
     for word in pending:
         if group and (len(group) == BATCH_MAX or word.is_alone or group[-1].is_alone):
             yield group
@@ -204,25 +221,3 @@ def _groups(pending: Sequence[_Word]) -> Iterator[list[_Word]]:
         group.append(word)
     if group:
         yield group
-
-
-def _frame_bytes(frame: StreamFrame) -> int:
-    return len(frame.payload) + (0 if frame.blob is None else len(frame.blob))
-
-
-def _text(answer: Answer) -> str:
-    match answer:
-        case Admitted(outcome="abandoned"):
-            return ABANDONED
-        case Admitted():
-            return SETTLED
-        case Duplicate():
-            return DUPLICATE
-        case Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED):
-            return f"{LATE}: {answer.message}"
-        case Refusal():
-            return _refused(answer)
-
-
-def _refused(answer: Refusal) -> str:
-    return f"{REFUSED}: {answer.rule.value}: {answer.message}"

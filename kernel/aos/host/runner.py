@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from aos import __version__
+from aos.core.answers import Refusal
 from aos.core.cell import OpenIntent
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, slot_bytes
@@ -90,7 +91,7 @@ class Ended:
     is_idle: bool
     waiting: Mapping[str, int]
     given_up: frozenset[str]
-    refused: Mapping[Hash, str]
+    refused: Mapping[Hash, Refusal]
 
 
 async def run_world(

@@ -8,19 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
+from aos.core.answers import Answer, Refusal, Rule
 from aos.core.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
-from aos.host.executors.settling import REFUSED
 from aos.host.executors.task import Journal, Report, Task
 from aos.values.digests import hash_text
-
-TAKEN: Final = "taken"
-"""The journal's answer to an attempt or a stream frame that is durable."""
-
-NOT_OPEN: Final = "receipt_intent_is_unknown"
 
 OnAnswer = Callable[[bool], None]
 """Called with whether the attempt may begin. Not called when the world stops first."""
@@ -45,7 +40,7 @@ class Attempts:
             ask = partial(self._journal.begin, of.intent, attempt, problem)
             answer = await self._answer(of, f"attempt {attempt}", ask)
             if answer is not None:
-                on_answer(answer == TAKEN)
+                on_answer(not isinstance(answer, Refusal))
 
         self._run(run())
 
@@ -72,8 +67,8 @@ class Attempts:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(
-        self, of: Task | OpenIntent, what: str, ask: Callable[[], Awaitable[str]]
-    ) -> str | None:
+        self, of: Task | OpenIntent, what: str, ask: Callable[[], Awaitable[Answer]]
+    ) -> Answer | None:
         while True:
             try:
                 answer = await ask()
@@ -85,9 +80,11 @@ class Attempts:
                 return None
             else:
                 self._trouble = None
-                # One that is open no longer was canceled meanwhile, which is no trouble.
-                if answer.startswith(REFUSED) and NOT_OPEN not in answer:
-                    self._say(of, f"{what} was {answer}")
+                match answer:
+                    case Refusal(rule=Rule.RECEIPT_INTENT_IS_UNKNOWN):
+                        pass  # the intent was canceled in the meantime
+                    case Refusal():
+                        self._say(of, f"{what} was refused: {answer.text}")
                 return answer
 
     def _say_once(self, of: Task | OpenIntent, text: str) -> None:

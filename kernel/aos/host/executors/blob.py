@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from aos.core.answers import Answer
 from aos.core.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
@@ -124,7 +125,7 @@ class BlobExecutor:
         )
         self._settling.begin(outcome, self._ended)
 
-    def _ended(self, outcome: Outcome, answer: str | None) -> None:
+    def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
         is_canceled = self._here.pop(outcome.intent)
         self._fresh.pop(outcome.intent, None)
         if answer is not None and not is_canceled and self._settling is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from aos.core.answers import Answer
 from aos.core.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
@@ -16,7 +17,7 @@ from aos.host.executors.backlog import Backlog, Where, Work
 from aos.host.executors.life import Life, NotReady, Ready
 from aos.host.executors.settling import Settling
 from aos.host.executors.streaming import Streaming
-from aos.host.executors.task import Journal, Outcome, Report, Settle, Stats, Task
+from aos.host.executors.task import Journal, Loss, Lost, Outcome, Report, Settle, Stats, Task
 from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, hash_text
@@ -396,9 +397,9 @@ class ChildExecutor:
 
     def _count_dropped(self, task: Task, count: int) -> None:
         """Stream frames that did not leave the process."""
-        why = "it came faster than limits.world.stream_rate lets through"
+        why = Lost(Loss.TOO_FAST, "it came faster than limits.world.stream_rate lets through")
         if not self._has_taker(task):
-            why = f"{task.workflow} has no arm for {STREAM}"
+            why = Lost(Loss.NO_TAKER, f"{task.workflow} has no arm for {STREAM}")
         self._desk.streaming.drop(task.effect.name, count, why)
 
     def _end(self, outcome: Outcome) -> None:
@@ -411,7 +412,7 @@ class ChildExecutor:
         if not self._backlog.running:
             self._calm.set()
 
-    def _settled(self, outcome: Outcome, answer: str | None) -> None:
+    def _settled(self, outcome: Outcome, answer: Answer | None) -> None:
         work = self._backlog.forget(outcome.intent)
         if answer is None:
             return  # the process keeps its result, and gives it when the task is published again

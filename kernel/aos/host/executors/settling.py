@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, assert_never
 
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import Unavailable
 from aos.host.executors.task import Outcome, Report, Settle
 from aos.values.digests import hash_text
 
 RETRY_S: Final = 1.0
 
-# How the answers to an outcome begin.
-SETTLED: Final = "settled"
-ABANDONED: Final = "abandoned"
-DUPLICATE: Final = "duplicate"
-LATE: Final = "late"
-REFUSED: Final = "refused"
-
-OnEnd = Callable[[Outcome, str | None], None]
+OnEnd = Callable[[Outcome, Answer | None], None]
 """Called with the answer, or None when none came and the outcome may be asked for again."""
 
 
@@ -43,16 +37,16 @@ class Settling:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, outcome: Outcome, on_end: OnEnd) -> None:
-        answer: str | None = None
+        answer: Answer | None = None
         try:
             answer = await self._answer(outcome)
         except Exception as error:  # noqa: BLE001  # whatever it is, the intent stays open and a person is told
             self._say_once(outcome, f"its receipt was not taken: {error!r} (it stays open)")
         else:
-            self.done += answer in (SETTLED, ABANDONED, DUPLICATE)
+            self.done += not isinstance(answer, Refusal)
         on_end(outcome, answer)
 
-    async def _answer(self, outcome: Outcome) -> str:
+    async def _answer(self, outcome: Outcome) -> Answer:
         while True:
             try:
                 answer = await self._settle(outcome)
@@ -63,19 +57,25 @@ class Settling:
                 self._trouble = None
                 return answer
 
-    def refused(self, outcome: Outcome, answer: str) -> None:
-        """Tell a person that the journal did not take it."""
-        self._say(outcome, f"its receipt was {answer} (the intent stays open)")
+    def refused(self, outcome: Outcome, answer: Refusal) -> None:
+        """Report that the journal refused a receipt."""
+        self._say(outcome, f"its receipt was refused: {answer.text} (the intent stays open)")
 
-    def tell(self, outcome: Outcome, answer: str) -> None:
-        """Tell a person what came of an outcome of a task that nobody canceled, unless all is well.
+    def tell(self, outcome: Outcome, answer: Answer) -> None:
+        """Report how the journal answered an outcome of a task that was not canceled, unless it
+        took the receipt.
 
-        One that came late is no trouble: somebody else settled the intent.
+        A late receipt is not reported as refused: another receipt settled the intent.
         """
-        if answer.startswith(REFUSED):
-            self.refused(outcome, answer)
-        elif answer.startswith(LATE):
-            self._say(outcome, "its receipt came late: the intent was settled without it")
+        match answer:
+            case Admitted() | Duplicate():
+                pass
+            case Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED):
+                self._say(outcome, "its receipt came late: the intent was settled without it")
+            case Refusal():
+                self.refused(outcome, answer)
+            case _:
+                assert_never(answer)
 
     def _say_once(self, outcome: Outcome, text: str) -> None:
         """The same trouble usually meets all outcomes of the moment: tell it for the first."""

@@ -1,38 +1,49 @@
-"""Stream frames of one executor, and those that nobody got (X-70 to X-74)."""
+"""Stream frames of one executor, and those that were dropped (X-70 to X-74)."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import TypeAlias, assert_never
 
-from aos.host.executors.attempts import TAKEN
-from aos.host.executors.task import Journal, Report, StreamFrame
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.host.executors.task import Journal, Loss, Lost, Report, StreamFrame
+
+Why: TypeAlias = Refusal | Lost
+"""Why a stream frame was dropped."""
 
 
 class Streaming:
-    """Hands frames to the journal. What is refused is counted, and told once an effect and rule."""
+    """Hands frames to the journal, counts those that are dropped, and reports each reason once for
+    each effect."""
 
     def __init__(self, name: str, journal: Journal, report: Report) -> None:
         self._name = name
         self._journal = journal
         self._report = report
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, Rule | Loss]] = set()
         self.dropped = 0
 
     def tell(self, frame: StreamFrame) -> None:
-        def answered(told: asyncio.Future[str]) -> None:
-            if not told.cancelled() and told.result() != TAKEN:
-                _, _, why = told.result().partition(": ")
-                self.drop(frame.effect, 1, why)
+        def answered(told: asyncio.Future[Answer | Lost]) -> None:
+            if told.cancelled():
+                return
+            match told.result():
+                case Admitted() | Duplicate():
+                    pass
+                case Refusal() | Lost() as why:
+                    self.drop(frame.effect, 1, why)
+                case unknown:
+                    assert_never(unknown)
 
         self._journal.tell(frame).add_done_callback(answered)
 
-    def drop(self, effect: str, count: int, why: str) -> None:
-        """Count frames of an effect that are lost. It is no trouble: a person is told once."""
+    def drop(self, effect: str, count: int, why: Why) -> None:
+        """Count dropped frames of an effect. Nothing else comes of it, so it is reported once."""
         self.dropped += count
-        rule = why.partition(":")[0]
-        if count and (effect, rule) not in self._told:
-            self._told.add((effect, rule))
+        reason = (effect, why.rule if isinstance(why, Refusal) else why.loss)
+        if count and reason not in self._told:
+            self._told.add(reason)
             self._report(
-                f"executor {self._name}: {effect}: progress is dropped: {why} "
+                f"executor {self._name}: {effect}: progress is dropped: {why.text} "
                 "(nothing else is; this is told once)"
             )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from aos.core.answers import Answer
 from aos.core.records import Batch
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
@@ -101,9 +103,26 @@ class Stats:
     dropped: int = 0
 
 
-Settle: TypeAlias = Callable[[Outcome], Awaitable[str]]
-"""Resolves when the receipt is durable or refused: ``settled``, ``abandoned`` (nobody waited for
-it), ``duplicate``, ``late: …`` or ``refused: …``.
+class Loss(enum.Enum):
+    """Why a stream frame was dropped before the journal could refuse it."""
+
+    TOO_MANY_ON_WAY = "too_many_on_way"
+    TOO_FAST = "too_fast"
+    NO_TAKER = "no_taker"
+    WORLD_IS_UNAVAILABLE = "world_is_unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A stream frame was dropped before the journal could refuse it. ``text`` is for people."""
+
+    loss: Loss
+    text: str
+
+
+Settle: TypeAlias = Callable[[Outcome], Awaitable[Answer]]
+"""Resolves when the receipt is durable or refused. ``RECEIPT_INTENT_IS_SETTLED`` means that another
+receipt settled the intent first.
 
 Raises Unavailable when the same outcome may be taken later.
 """
@@ -112,21 +131,21 @@ Raises Unavailable when the same outcome may be taken later.
 class Journal(Protocol):
     """What an executor tells the journal while an intent is open, beside how it ended."""
 
-    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> str:
-        """Journal that an attempt begins; resolve once that is durable (``taken``) or
-        ``refused: …``. ``problem`` is why the one before it was not enough.
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
+        """Journal that an attempt begins; resolve once that is durable or refused. ``problem`` is
+        why the one before it was not enough.
 
         Raises Unavailable when the same may be taken later.
         """
         ...
 
-    async def lose(self, intent: Hash, attempt: int, problem: str) -> str:
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
         """Journal that nobody knows how the only attempt ended. As ``begin``."""
         ...
 
-    def tell(self, frame: StreamFrame) -> asyncio.Future[str]:
-        """Hand a stream frame over, ahead of every outcome that is settled after. The answer is
-        ``taken`` or ``refused: …``: then it is lost, and nothing else is."""
+    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
+        """Hand a stream frame over, ahead of every outcome that is settled after. A frame that is
+        refused is dropped, and nothing else is."""
         ...
 
 

@@ -12,9 +12,10 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
-from aos.host.executors.settling import REFUSED, Settling
+from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
@@ -28,7 +29,6 @@ BURST: Final = 256
 """Timers that fire before the loop does something else."""
 DRAIN_S: Final = 2.0
 SETTLING_MAX: Final = 2048
-NOT_DUE: Final = "timer_is_not_due"
 
 
 class TimerExecutor:
@@ -134,15 +134,22 @@ class TimerExecutor:
             finished_ns=max(task.opened_ns, now),
         )
 
-        def on_end(outcome: Outcome, answer: str | None) -> None:
+        def on_end(outcome: Outcome, answer: Answer | None) -> None:
             is_canceled = self._firing.pop(task.intent)
-            if answer is not None and not is_canceled and self._settling is not None:
-                if answer.startswith(REFUSED) and NOT_DUE in answer:
-                    # The wall clock was set back between our look at it and the journal's.
-                    self._armed[task.intent] = (task, key)
-                    self._push(self._clock() + NS_PER_S, task.intent)
-                else:
-                    self._settling.tell(outcome, answer)
+            if answer is not None and not is_canceled:
+                self._answered(task, key, outcome, answer)
             self._arm()
 
         self._settling.begin(outcome, on_end)
+
+    def _answered(self, task: Task, key: str | None, outcome: Outcome, answer: Answer) -> None:
+        assert self._settling is not None, "answered before start"
+        match answer:
+            case Refusal(rule=Rule.TIMER_IS_NOT_DUE):
+                # The wall clock was set back between our look at it and the journal's (X-22).
+                self._armed[task.intent] = (task, key)
+                self._push(self._clock() + NS_PER_S, task.intent)
+            case Admitted() | Duplicate() | Refusal():
+                self._settling.tell(outcome, answer)
+            case _:
+                assert_never(answer)

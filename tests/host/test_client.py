@@ -277,7 +277,9 @@ def test_a_connection_that_breaks_is_told_with_what_is_not_known(tmp_path: Path)
     with served(tmp_path / "w") as world:
         writer = open_writer(world.path)
         next(iter(writer.send(numbered(1))))
-    with pytest.raises(Unavailable, match=r"the world went away.*may be sent again"):
+    with pytest.raises(
+        Unavailable, match=r"the world went away: Broken pipe; the request was not taken"
+    ):
         list(writer.send(numbered(2)))
     writer.close()
 
@@ -304,7 +306,7 @@ def test_an_answer_is_waited_for_so_long(tmp_path: Path) -> None:  # H-54
         mute.bind(str(tmp_path / "s"))
         mute.listen()
         connection.connect(str(tmp_path / "s"))
-        remote = client._Remote(connection, "s", 0.0)
+        remote = client._Remote(connection, Path("s"), 0.0)
         with pytest.raises(Unavailable, match=r"no answer in 0\.05 seconds; whether the request"):
             remote.ask({"op": "status"}, answer_s=0.05)
 
@@ -420,6 +422,30 @@ def test_a_manifest_is_applied_through_the_socket(tmp_path: Path) -> None:  # H-
         assert isinstance(applied.answer, Admitted)
         assert world.rig.engine.stats().figures.manifest == changed.effective
         assert all(world.rig.store.has_blob(module) for module in changed.modules)
+
+
+def test_modules_are_handed_over_again_on_a_new_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-54: the connection makes room for another one after its first module."""
+    changed = manifest()
+    real, asked = client._Remote._ask, []
+    with served(tmp_path / "w", connections_max=1) as world, open_writer(world.path) as writer:
+
+        def ask(remote: Any, fields: Any, **more: Any) -> Any:
+            answer = real(remote, fields, **more)
+            asked.append(fields["op"])
+            if asked.count("module") == 1 and fields["op"] == "module":
+                with world.connect() as other:
+                    assert "pid" in world.ask(other, op="status")
+            return answer
+
+        monkeypatch.setattr(client._Remote, "_ask", ask)
+        applied = writer.apply(changed)
+
+    assert isinstance(applied.answer, Admitted)
+    assert asked == ["manifest", "module", "module", "apply"]
+    assert world.rig.engine.stats().figures.serial == 2
 
 
 # Commands of operators

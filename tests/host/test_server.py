@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import socket
 import stat
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -20,10 +22,12 @@ from aos.core.answers import Admitted, Refusal, Rule
 from aos.core.inputs import ControlInput
 from aos.errors import BadUsage
 from aos.host import protocol
+from aos.host.client import Item, ask_running, open_writer
 from aos.host.commands import sign_control
 from aos.host.engine import Bounds
-from aos.host.listener import CONNECTIONS_MAX, Listener
+from aos.host.listener import BACKLOG, CONNECTIONS_MAX, Handler, Listener
 from aos.host.protocol import (
+    LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
     SEND_ITEMS_MAX,
     control_fields,
@@ -34,9 +38,10 @@ from aos.host.protocol import (
     read_events,
     unpack,
 )
+from aos.host.staging import Staging
 from aos.values.cbor import encode
 from aos.values.digests import Hash
-from tests.host.rig import ADD, COUNTER, MODULES, Rig, add, asking, eventually
+from tests.host.rig import ADD, COUNTER, MODULES, TIMEOUT_S, Rig, add, asking, eventually
 from tests.host.served import Served, receive, served
 from tests.host.test_engine import Turnstile
 from tests.memory_world import OPERATOR, OPERATOR_KEY
@@ -258,18 +263,81 @@ def test_an_unsigned_manifest_is_refused_without_a_look_at_its_modules(tmp_path:
         assert answer["answer"]["rule"] == "manifest_signature_is_wrong"
 
 
-def test_staged_modules_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """H-51"""
-    from aos.host import server
-
-    monkeypatch.setattr(server, "STAGED_MODULES_MAX", 2)
-    with served(tmp_path / "w") as world, world.connect() as connection:
+def test_staged_modules_are_bounded(tmp_path: Path) -> None:  # H-51
+    staging = Staging(modules_max=2, bytes_max=10)
+    with served(tmp_path / "w", staging=staging) as world, world.connect() as connection:
         assert world.ask(connection, op="module", wasm=b"a")["staged"] == 1
         assert world.ask(connection, op="module", wasm=b"b")["staged"] == 2
         assert error(world.ask(connection, op="module", wasm=b"c"))[0] == "refused"
-        monkeypatch.setattr(server, "STAGED_BYTES_MAX", 0)
         with world.connect() as another:
-            assert error(world.ask(another, op="module", wasm=b"c"))[0] == "refused"
+            assert error(world.ask(another, op="module", wasm=bytes(11))) == (
+                "refused",
+                (
+                    "a manifest may bring at most 2 modules of together 10 bytes, and this module "
+                    "would be number 1 of together 11 bytes (use fewer or smaller modules)"
+                ),
+            )
+
+
+def test_what_all_connections_stage_is_bounded_together(tmp_path: Path) -> None:  # H-51a
+    staging = Staging(together_max=10)
+    with served(tmp_path / "w", staging=staging) as world:
+        one, two, three = (world.connect() for _ in range(3))
+        with one, two, three:
+            assert world.ask(one, op="module", wasm=bytes(4))["staged"] == 1
+            assert world.ask(two, op="module", wasm=bytes(4))["staged"] == 1
+            assert error(world.ask(three, op="module", wasm=bytes(4))) == (
+                "busy",
+                (
+                    "a module of 4 bytes cannot be staged: all clients together may stage 10 "
+                    "bytes, and 8 are staged (wait until another client has applied its manifest "
+                    "or disconnected, and try again)"
+                ),
+            )
+            assert world.ask(two, op="module", wasm=bytes(2))["staged"] == 2, "it kept its place"
+            refused = world.ask(
+                two, op="apply", document=b"x", principal="operator", serial=1, signature=b""
+            )
+            assert refused["answer"]["rule"] == "manifest_signature_is_wrong"
+            assert world.ask(three, op="module", wasm=bytes(6))["staged"] == 1
+            one.close()
+            eventually(lambda: staging.bytes == 6, "the modules of one are released")
+        eventually(lambda: staging.bytes == 0, "all are released")
+
+
+def test_modules_that_are_staged_and_left_make_room_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-51a"""
+    monkeypatch.setattr("aos.host.listener.HOLDING_S", 0.05)
+    staging = Staging(together_max=10)
+    with served(tmp_path / "w", staging=staging) as world:
+        with world.connect() as idle, world.connect() as left:
+            assert "pid" in world.ask(idle, op="status")
+            assert world.ask(left, op="module", wasm=bytes(10))["staged"] == 1
+            assert left.recv(1) == b""
+            assert "pid" in world.ask(idle, op="status")
+        eventually(lambda: staging.bytes == 0, "its modules are released")
+
+
+def test_large_messages_take_turns_and_all_of_them_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-51a"""
+    monkeypatch.setattr("aos.host.listener.LARGE_BYTES", 100)
+    monkeypatch.setattr("aos.host.listener.LARGE_MAX", 1)
+    large = pack({"op": "module", "wasm": bytes(1000)})
+    with served(tmp_path / "w") as world, world.connect() as half, world.connect() as whole:
+        half.sendall(large[:-1])
+        whole.sendall(large)
+        is_well(world)
+        whole.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            whole.recv(1)
+        whole.settimeout(TIMEOUT_S)
+        half.sendall(large[-1:])
+        assert receive(half)["staged"] == 1
+        assert receive(whole)["staged"] == 1
 
 
 @pytest.mark.parametrize(
@@ -317,21 +385,108 @@ def test_a_client_that_does_not_read_its_answers_is_given_up(tmp_path: Path) -> 
         is_well(world)
 
 
-def test_more_clients_than_may_be_connected_are_told_so(tmp_path: Path) -> None:  # H-51
+BROKEN_OFF: Final = {
+    "at once": b"",
+    "in the length": b"\0\0",
+    "in the body": (1000).to_bytes(4, "big") + b"x" * 10,
+    "before the answer": pack({"op": "status"}),
+    "before the answer to an event": pack({"op": "send", "items": [event()]}),
+    "with a module staged": pack({"op": "module", "wasm": bytes(1000)}),
+}
+
+
+@pytest.mark.parametrize("sent", BROKEN_OFF.values(), ids=BROKEN_OFF)
+def test_after_many_connections_that_break_off_the_next_request_succeeds(
+    tmp_path: Path, sent: bytes
+) -> None:
+    """H-51"""
     with served(tmp_path / "w") as world:
-        crowd = [world.connect() for _ in range(CONNECTIONS_MAX)]
-        for each in crowd:
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for _ in range(CONNECTIONS_MAX + 4 * BACKLOG):
+            with world.connect() as connection:
+                connection.sendall(sent)
+
+        assert ask_running(world.path, "status")["world"] == world.rig.world
+        with open_writer(world.path) as writer:
+            [answer] = writer.send([Item(schema=ADD, value={"key": "a", "by": 1})])
+        assert isinstance(answer, Admitted)
+        eventually(
+            lambda: len(list(Path("/proc/self/fd").iterdir())) <= before, "no descriptor is left"
+        )
+        assert not world.reports
+
+
+def test_the_connection_that_is_idle_longest_makes_room(tmp_path: Path) -> None:  # H-51b
+    with served(tmp_path / "w") as world, contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(world.connect()) for _ in range(CONNECTIONS_MAX)]
+        for each in (*crowd, crowd[0]):
             assert "pid" in world.ask(each, op="status")
-        with world.connect() as late:
-            assert error(receive(late)) == ("busy", "too many clients are connected")
-        for each in crowd:
-            each.close()
-        eventually(lambda: _takes_one_more(world), "there is room again")
+
+        is_well(world)
+
+        assert crowd[1].recv(1) == b"", "it has been idle longest"
+        for each in (crowd[0], *crowd[2:]):
+            assert "pid" in world.ask(each, op="status")
 
 
-def _takes_one_more(world: Served) -> bool:
-    with world.connect() as connection:
-        return "pid" in world.ask(connection, op="status")
+def test_a_client_whose_idle_connection_made_room_connects_again(tmp_path: Path) -> None:
+    """H-51b, H-54"""
+    with served(tmp_path / "w", connections_max=1) as world:
+        with open_writer(world.path) as one, open_writer(world.path) as two:
+            for number in range(1, 4):
+                for writer in (one, two):
+                    item = Item(schema=ADD, value={"key": "a", "by": number})
+                    [answer] = writer.send([item])
+                    assert isinstance(answer, Admitted)
+        assert world.rig.engine.stats().figures.events == 6, "none was taken twice"
+
+
+def test_a_connection_in_the_middle_of_a_request_keeps_its_place(tmp_path: Path) -> None:  # H-51b
+    with served(tmp_path / "w", connections_max=2) as world:
+        world.rig.quiet()
+        world.rig.store.gate.clear()
+        with world.connect() as answered, world.connect() as sending, world.connect() as late:
+            answered.sendall(pack({"op": "send", "items": [event()]}))
+            status = pack({"op": "status"})
+            sending.sendall(status[:-1])
+            late.sendall(status)
+            late.setblocking(False)
+            assert world.rig.store.entered.wait(TIMEOUT_S)
+            with pytest.raises(BlockingIOError):
+                late.recv(1)
+            late.settimeout(TIMEOUT_S)
+            sending.sendall(status[-1:])
+            assert "pid" in receive(sending)
+            assert "pid" in receive(late), "the second has become idle and made room"
+            world.rig.store.gate.set()
+            assert isinstance(read_answer(receive(answered)["answers"][0]), Admitted)
+
+
+def test_a_request_that_comes_while_its_connection_makes_room_is_answered(tmp_path: Path) -> None:
+    """H-51b: the sender either gets an answer or knows that the request was not seen."""
+
+    async def ping(body: bytes) -> bytes:
+        return pack({"size": len(body)})
+
+    async def talk() -> bytes:
+        listener = Listener(lambda: nullcontext(Handler(ping)), report=print)
+        listener.start(tmp_path / "s")
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+        writer.write(pack({}))
+        await reader.readexactly(length(await reader.readexactly(LENGTH_BYTES)))
+        client: socket.socket = writer.get_extra_info("socket")
+        # Both before the server's loop has its next turn.
+        os.write(client.fileno(), pack({}))
+        listener._make_room()
+        with pytest.raises(BrokenPipeError):
+            os.write(client.fileno(), pack({}))
+        found = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        listener.close()
+        await listener.finish()
+        return found
+
+    assert "size" in unpack(asyncio.run(talk())[LENGTH_BYTES:])
 
 
 def test_a_process_without_descriptors_takes_clients_again_when_it_has_some(
@@ -360,7 +515,7 @@ def test_a_process_without_descriptors_takes_clients_again_when_it_has_some(
         return pack({"size": len(body)})
 
     async def listen() -> Any:
-        listener = Listener(lambda: ping, report=lines.append)
+        listener = Listener(lambda: nullcontext(Handler(ping)), report=lines.append)
         listener.start(tmp_path / "s")
         inner: Any = listener._socket
         asyncio.get_running_loop().remove_reader(inner)
@@ -388,7 +543,7 @@ def test_a_bug_in_an_answer_ends_its_connection_and_is_reported(tmp_path: Path) 
         raise ZeroDivisionError("here")
 
     async def talk() -> bytes:
-        listener = Listener(lambda: broken, report=lines.append)
+        listener = Listener(lambda: nullcontext(Handler(broken)), report=lines.append)
         listener.start(tmp_path / "s")
         reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
         writer.write(pack({}))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import socket
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, TypeVar
 
 from nacl.signing import SigningKey
 
@@ -80,6 +80,8 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
+T = TypeVar("T")
+
 WAIT_S: Final = 5.0
 """How long a world whose lock is held may take until its socket answers."""
 
@@ -110,6 +112,9 @@ _LOOK_S: Final = 0.2
 
 _WINDOW: Final = 3
 """Batches that are on their way at once where the store is opened here."""
+
+RECONNECTS_MAX: Final = 3
+"""How often one request is sent over a new connection because its own was closed while idle."""
 
 _UNKNOWN: Final = (
     "whether the request was taken is not known (events with submission ids may be sent again)"
@@ -638,12 +643,18 @@ class _Direct:
             self._lock.release()
 
 
-class _Remote:
-    """A connection to the process that runs the world."""
+class _NotSent(Unavailable):
+    """The connection was closed before the whole request was sent: the world never saw it."""
 
-    def __init__(self, connection: socket.socket, where: str, patience_s: float) -> None:
+
+class _Remote:
+    """A connection to the process that runs the world. It is made again when that process has
+    closed it while it was idle."""
+
+    def __init__(self, connection: socket.socket, path: Path, patience_s: float) -> None:
         self._connection = connection
-        self._where = where
+        self._path = path
+        self._where = str(path)
         self._patience_s = patience_s
 
     def about(self) -> About:
@@ -672,9 +683,13 @@ class _Remote:
         return answers.result()
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        # The modules are kept for this connection: on a new one they are handed over again.
+        return self._with_reconnects(lambda: self._apply(given, modules))
+
+    def _apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
         for wasm in modules.values():
-            self.ask({"op": "module", "wasm": wasm})
-        answer = self.ask(
+            self._ask({"op": "module", "wasm": wasm})
+        answer = self._ask(
             {
                 "op": "apply",
                 "document": given.document,
@@ -720,6 +735,22 @@ class _Remote:
             AosError: What the world answered.
             Unavailable: The connection broke, or no answer came in time.
         """
+        return self._with_reconnects(lambda: self._ask(fields, answer_s=answer_s))
+
+    def _with_reconnects(self, act: Callable[[], T]) -> T:
+        for _ in range(RECONNECTS_MAX):
+            try:
+                return act()
+            except _NotSent:
+                connection = _connected(self._path)
+                if connection is None:
+                    raise
+                self._connection.close()
+                self._connection = connection
+        return act()
+
+    def _ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
+        """One request and its answer, on this connection."""
         try:
             message = pack(fields)
         except OverflowError:
@@ -741,7 +772,13 @@ class _Remote:
 
     def _exchange(self, message: bytes) -> Message:
         try:
-            self._connection.sendall(message)
+            try:
+                self._connection.sendall(message)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise _NotSent(
+                    f"{self._where}: the world went away: {error.strerror}; the request was not "
+                    "taken"
+                ) from error
             size = length(self._receive(LENGTH_BYTES))
             return unpack(self._receive(size))
         except TimeoutError:
@@ -767,22 +804,39 @@ class _Remote:
 
 
 def _connect(folder: WorldFolder, patience_s: float) -> _Remote | None:
-    """None when nobody listens: no socket yet, one that a dead process left, or too many wait."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(ANSWER_S)
-        with short_path(folder.socket) as address:
-            connection.connect(address)
-    except (FileNotFoundError, ConnectionRefusedError, BlockingIOError):
-        connection.close()
-        return None
-    except OSError as error:
-        connection.close()
-        raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
-    except BaseException:
-        connection.close()
-        raise
-    return _Remote(connection, str(folder.socket), patience_s)
+    """None when no process listens: there is no socket yet, or a dead process left it."""
+    connection = _connected(folder.socket)
+    return None if connection is None else _Remote(connection, folder.socket, patience_s)
+
+
+def _connected(path: Path) -> socket.socket | None:
+    """A connection to the socket at ``path``, waiting up to ``WAIT_S`` in the crowd before it."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(ANSWER_S)
+            with short_path(path) as address:
+                connection.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            return None
+        except BlockingIOError:  # more wait to be accepted than the system keeps
+            connection.close()
+            if time.monotonic() >= deadline:
+                raise Unavailable(
+                    f"{path}: no connection in {WAIT_S:.0f} seconds: too many clients wait for "
+                    "this world (try again in a moment)"
+                ) from None
+            time.sleep(_PAUSE_S)
+        except OSError as error:
+            connection.close()
+            raise Unavailable(f"{path}: {error.strerror or error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
 
 
 def ask_running(path: Path, op: str) -> Message:

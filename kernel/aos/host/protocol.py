@@ -35,6 +35,9 @@ STAGED_BYTES_MAX: Final = 128 * MIB
 STAGED_MODULES_MAX: Final = 64
 """Modules that one connection may hand over before it applies a manifest."""
 
+STAGED_TOGETHER_MAX: Final = 2 * STAGED_BYTES_MAX
+"""Bytes of modules that all connections together may have handed over."""
+
 FORGET_ITEMS_MAX: Final = 16_384
 
 ANSWER_BYTES_MAX: Final = 4 * MIB

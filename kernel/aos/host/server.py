@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
 from aos.core.answers import Answer
 from aos.core.inputs import STRICT, Input, ManifestInput
 from aos.core.records import Principal
-from aos.errors import AosError, BadUsage, Refused
+from aos.errors import AosError, BadUsage
 from aos.host.apply import by_hash, check_command
 from aos.host.collecting import Begun
 from aos.host.engine import Engine
 from aos.host.errors import Busy
 from aos.host.executors.task import Report, report_to_stderr
-from aos.host.listener import FINISH_S, MESSAGE_S, Handler, Listener
+from aos.host.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener
 from aos.host.protocol import (
-    STAGED_BYTES_MAX,
-    STAGED_MODULES_MAX,
     ManifestChanged,
     Message,
     answer_fields,
@@ -35,6 +33,7 @@ from aos.host.protocol import (
     unpack,
 )
 from aos.host.snapshots import Made
+from aos.host.staging import StagedModules, Staging
 from aos.host.stored import apply_looked
 from aos.values.cbor import Value
 from aos.values.digests import Hash
@@ -80,6 +79,8 @@ class Server:
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
+        connections_max: int = CONNECTIONS_MAX,
+        staging: Staging | None = None,
     ) -> None:
         self._engine = engine
         self._world = world
@@ -89,7 +90,10 @@ class Server:
         self._snapshot = snapshot
         self._between_snapshots = between_snapshots
         self._busy_after_s = busy_after_s
-        self._listener = Listener(self._talk, report=report, message_s=message_s)
+        self._listener = Listener(
+            self._talk, report=report, message_s=message_s, connections_max=connections_max
+        )
+        self._staging = staging or Staging()
         self._checking = asyncio.Lock()
 
     def start(self, path: Path) -> None:
@@ -108,25 +112,27 @@ class Server:
         """After ``close``: wait for the answers under way, then end every connection."""
         await self._listener.finish(wait_s)
 
-    def _talk(self) -> Handler:
-        staged: list[bytes] = []
+    @contextmanager
+    def _talk(self) -> Iterator[Handler]:
+        with self._staging.connection() as staged:
 
-        async def answer(body: bytes) -> bytes:
-            try:
-                return pack(await self._answer(unpack(body), staged))
-            except AosError as problem:
-                return pack(error_fields(problem))
+            async def answer(body: bytes) -> bytes:
+                try:
+                    return pack(await self._answer(unpack(body), staged))
+                except AosError as problem:
+                    return pack(error_fields(problem))
 
-        return answer
+            yield Handler(answer, holds=lambda: staged.count > 0)
 
-    async def _answer(self, request: Message, staged: list[bytes]) -> Fields:
+    async def _answer(self, request: Message, staged: StagedModules) -> Fields:
         match request.get("op"):
             case "send":
                 return await self._send(request)
             case "module":
-                return _stage(request, staged)
+                return {"staged": staged.add(field(request, "wasm", bytes))}
             case "apply":
-                return await self._apply(request, staged)
+                with staged.taken() as modules:
+                    return await self._apply(request, by_hash(modules))
             case "control":
                 [answer] = await self._submit([read_control(request)])
                 return {"answer": answer_fields(answer)}
@@ -152,7 +158,7 @@ class Server:
             raise ManifestChanged("another manifest came into force; look at it and send again")
         return {"answers": answers_fields(await self._submit(events))}
 
-    async def _apply(self, request: Message, staged: list[bytes]) -> Fields:
+    async def _apply(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
         given = ManifestInput(
             document=field(request, "document", bytes),
             principal=field(request, "principal", str),
@@ -161,8 +167,6 @@ class Server:
             mode=field({"mode": STRICT, **request}, "mode", str),
             leaves=_names({"leaves": [], **request}, "leaves"),
         )
-        modules = by_hash(staged)
-        staged.clear()
         async with self._checking:
             needs_look = await asyncio.to_thread(
                 check_command,
@@ -278,15 +282,3 @@ def _names(request: Message, name: str) -> tuple[str, ...]:
     if not all(isinstance(each, str) for each in found):
         raise BadUsage(f"{name}: expected a list of text")
     return tuple(found)
-
-
-def _stage(request: Message, staged: list[bytes]) -> Fields:
-    """Keep a module for the manifest that this connection is about to apply."""
-    wasm = field(request, "wasm", bytes)
-    if len(staged) >= STAGED_MODULES_MAX or sum(map(len, staged)) + len(wasm) > STAGED_BYTES_MAX:
-        raise Refused(
-            f"a manifest may bring at most {STAGED_MODULES_MAX} modules of together "
-            f"{STAGED_BYTES_MAX} bytes"
-        )
-    staged.append(wasm)
-    return {"staged": len(staged)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
 
@@ -107,7 +107,8 @@ class _Lines:
     """They are typed on a terminal: each is answered."""
     problem: AosError | None = None
     number: int = 0
-    _rest: bytes = b""
+    _parts: list[bytes] = field(default_factory=list)
+    """Of a line whose end has not come yet."""
 
     def items(self) -> Iterator[Iterable[Item]]:
         """Groups of what has come: a file is one, a pipe's are as large as it is ahead of us.
@@ -125,27 +126,36 @@ class _Lines:
             yield from lines
 
     def _come(self) -> list[bytes]:
-        """The next whole lines; waits for one. Empty at the end."""
+        """The next whole lines; waits for one. Empty at the end.
+
+        A line that is longer than a line may be comes as soon as that is known, without its end.
+        """
+        size = sum(map(len, self._parts))
         while True:
             try:
-                data = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # of every buffered file
+                data: bytes = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # of every buffered file
             except OSError as error:
                 self.problem = Unavailable(f"{self.name}: cannot be read on: {error.strerror}")
                 return []
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            if not data:
-                lines, self._rest = [self._rest] if self._rest else [], b""
+            *lines, rest = data.split(b"\n")
+            if lines:
+                lines[0] = b"".join((*self._parts, lines[0]))
+                self._parts = [rest]
                 return lines
-            if lines or len(self._rest) > LINE_BYTES_MAX:
-                return lines or [self._rest]
+            self._parts.append(rest)
+            size += len(rest)
+            if not data or size > LINE_BYTES_MAX:
+                last, self._parts = b"".join(self._parts), []
+                return [last] if last else []
 
     def _read(self, lines: Iterable[bytes]) -> Iterator[Item]:
         for data in lines:
             self.number += 1
-            if not data.strip():
-                continue
+            where = f"{self.name}:{self.number}"
             try:
-                yield _item(data, f"{self.name}:{self.number}")
+                _check_length(data, where)
+                if data.strip():
+                    yield _item(data, where)
             except BadUsage as problem:
                 self.problem = problem
                 return
@@ -271,9 +281,16 @@ def _json(text: str, where: str) -> object:
         raise BadUsage(f"{where}: {problem}") from problem
 
 
-def _item(data: bytes, where: str) -> Item:
+def _check_length(data: bytes, where: str) -> None:
+    """Looked at before anything else: also a line of blanks has a length."""
     if len(data) > LINE_BYTES_MAX:
-        raise BadUsage(f"{where}: expected at most {LINE_BYTES_MAX:,} bytes in a line")
+        raise BadUsage(
+            f"{where}: expected at most {LINE_BYTES_MAX:,} bytes in a line, found at least "
+            f"{len(data):,} (this line and the lines after it were not sent)"
+        )
+
+
+def _item(data: bytes, where: str) -> Item:
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

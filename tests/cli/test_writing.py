@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from nacl.signing import SigningKey
 from aos.core.answers import Refusal, Rule
 from aos.errors import Unavailable
 from aos.host.client import Item, Writer, open_writer
-from aos_cli import run
+from aos_cli import run, send
 from tests.cli.shell import ROOT, Aos
 from tests.copies import copied
 from tests.host import puppet
@@ -373,6 +375,67 @@ def test_bytes_that_are_no_text_are_told_with_their_line(
 
     assert found.code == 2
     assert found.err == f"aos: {file}:3: expected UTF-8, found another byte at 12\n"
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 16])
+@pytest.mark.parametrize("rest", [filler + end for filler in " x\t" for end in ("", "\n")])
+def test_a_line_that_is_too_long_is_refused_before_it_is_looked_at(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, rest: str
+) -> None:
+    """C-24"""
+    monkeypatch.setattr(send, "LINE_BYTES_MAX", 1000)
+    monkeypatch.setattr(send, "CHUNK_BYTES", chunk)
+    file = world.parent / "events.jsonl"
+    fits = line("b").rstrip().ljust(1000) + "\n"
+    file.write_text(line("a") + fits + rest[0] * 1000 + rest + line("c")[: 100 * (len(rest) - 1)])
+
+    found = aos("send", "--jsonl", file, world=world)
+
+    assert (found.code, found.out) == (2, "2 admitted (records 3 to 4)\n")
+    assert re.fullmatch(
+        rf"aos: {file}:3: expected at most 1,000 bytes in a line, found at least 1,0[0-9]+ "
+        r"\(this line and the lines after it were not sent\)\n",
+        found.err,
+    )
+
+
+def test_no_more_of_an_endless_line_is_read_than_a_line_may_have(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-24"""
+
+    class Endless:
+        """A pipe that gives blanks for ever."""
+
+        given = 0
+
+        def read1(self, size: int) -> bytes:
+            self.given += size
+            return b" " * size
+
+        def seekable(self) -> bool:
+            return False
+
+    blanks = Endless()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=blanks, isatty=lambda: False))
+
+    found = aos("send", "-", world=world)
+
+    assert (found.code, found.out) == (2, "0 admitted\n")
+    assert "stdin:1: expected at most 20,971,520 bytes in a line" in found.err
+    assert blanks.given <= send.LINE_BYTES_MAX + send.CHUNK_BYTES
+
+
+def test_a_single_event_that_is_too_long_is_refused(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-24"""
+    monkeypatch.setattr(send, "LINE_BYTES_MAX", 1000)
+
+    found = aos("send", puppet.DO, " " * 1001, world=world)
+
+    error = "JSON: $: too large: expected at most 1000 bytes of JSON, found at least 1001"
+    assert found == (2, "", f"aos: {error}\n")
 
 
 def test_what_has_come_from_a_pipe_is_sent_before_more_comes(

@@ -182,7 +182,10 @@ def test_the_limits_are_exact() -> None:
     assert refusal('"\u00e9"', max_bytes=3) == (
         "$: too large: expected at most 3 bytes of JSON, found 4"
     )
-    assert refusal('"' + "x" * 9, max_bytes=9) == "$: too large: expected at most 9 bytes of JSON"
+    assert (
+        refusal(chr(34) + "x" * 9, max_bytes=9)
+        == "$: too large: expected at most 9 bytes of JSON, found at least 10"
+    )
 
 
 @pytest.mark.parametrize(

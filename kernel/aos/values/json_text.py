@@ -45,7 +45,9 @@ def parse_json(
     """
     # A character is at least a byte, so this bounds the copy that the exact check makes.
     if len(text) > max_bytes:
-        raise ValueProblem(f"too large: expected at most {max_bytes} bytes of JSON")
+        raise ValueProblem(
+            f"too large: expected at most {max_bytes} bytes of JSON, found at least {len(text)}"
+        )
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:

@@ -818,7 +818,7 @@ def test_a_command_that_is_not_there_is_an_error_at_the_start() -> None:
 
 
 LIAR: Final = """
-import os, socket, sys
+import os, signal, socket, sys
 from aos.worker.wire import FrameReader, frame
 channel = socket.socket(fileno=int(os.environ["AOS_WORKER_FD"]))
 reader = FrameReader()
@@ -841,6 +841,17 @@ TOLD: Final = (
     '"payload": b"", "blob": None, "signature": None'
 )
 ASKED: Final = '{"op": "attempt", "intent": message["intent"], "attempt": 2, "problem": "p"'
+
+
+def liar(
+    journal: Journal, lie: str, *, effect: str = "test/echo@1", stall_s: float = 30.0
+) -> ChildExecutor:
+    """A process that says what ``lie`` sends for each task."""
+    source = LIAR.replace("LIE", lie).replace("test/echo@1", effect)
+    command = [sys.executable, "-c", source]
+    return ChildExecutor(
+        label="liar", command=command, world=None, report=journal.report, stall_s=stall_s
+    )
 
 
 @pytest.mark.parametrize(
@@ -878,6 +889,83 @@ def test_a_process_that_breaks_the_protocol_is_ended(
         return ChildExecutor(label="liar", command=command, world=None, report=journal.report)
 
     assert act(make, play).outcomes == []
+
+
+HALF: Final = (
+    'os.write(2, b"stops\\n"); '
+    'channel.sendall(PART) if message["attempt"] == 1 else '
+    f'channel.sendall(frame({DONE}, "attempt": 2, '
+    '"payload": message["idempotency_key"].encode()})); '
+    'message["attempt"] == 1 and os.kill(os.getpid(), signal.SIGSTOP)'
+)
+
+
+@pytest.mark.parametrize("part", [b"\0", b"\0\0\0\2", b"\0\0\0\2\xa1"])
+def test_a_process_that_stops_in_the_middle_of_a_message_is_ended_and_its_tasks_run_again(
+    part: bytes,
+) -> None:
+    """X-56a: with the same idempotency key, as after any death."""
+
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        executor.publish([task(1)])
+        await journal.wait(1)
+
+    def make(journal: Journal) -> ChildExecutor:
+        return liar(journal, HALF.replace("PART", repr(part)), stall_s=0.1)
+
+    journal = act(make, play)
+
+    assert journal.of(1).attempt == 2
+    assert journal.of(1).payload == task(1).idempotency_key.encode()
+    assert (
+        "executor liar: its process died (it stopped in the middle of a message: "
+        f"{len(part)} bytes of one came, and then nothing for 0.1 s); it is started again; "
+        "open tasks: 1"
+    ) in journal.lines
+    assert journal.attempts[0].number == 2, "the second attempt is journaled before it begins"
+
+
+def test_what_may_run_once_is_lost_with_a_process_that_stops_in_the_middle_of_a_message() -> None:
+    """X-56a, X-14."""
+
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        executor.publish([task(1, "test/once@1")])
+        await journal.until(lambda: len(journal.attempts) == 2)
+
+    def make(journal: Journal) -> ChildExecutor:
+        lie = HALF.replace("PART", repr(b"\0"))
+        return liar(journal, lie, effect="test/once@1", stall_s=0.1)
+
+    journal = act(make, play)
+
+    assert [each.phase for each in journal.attempts] == ["begun", "lost"]
+    assert journal.outcomes == []
+
+
+def test_a_process_that_is_silent_between_messages_is_left_alone() -> None:
+    """X-56a: it may be busy with a long effect, whose own timeout holds."""
+
+    async def play(executor: ChildExecutor, journal: Journal) -> None:
+        executor.publish([task(1)])
+        await journal.until(lambda: any("pid " in each for each in journal.lines))
+        pid = next(int(each.split()[-1]) for each in journal.lines if "pid " in each)
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
+        assert executor._life is not None
+        assert executor._life._link._stalling is None, "nothing is waited for"
+        os.kill(pid, signal.SIGCONT)
+        await journal.wait(1)
+
+    def make(journal: Journal) -> ChildExecutor:
+        lie = (
+            'print("pid", os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP); '
+            f"channel.sendall(frame({DONE}}}))"
+        )
+        return liar(journal, lie, stall_s=0.01)
+
+    journal = act(make, play)
+
+    assert journal.of(1).attempt == 1
+    assert "started again" not in journal.printed
 
 
 def test_a_done_of_a_task_that_does_not_run_is_passed_over() -> None:

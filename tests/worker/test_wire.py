@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from aos.values.cbor import encode
-from aos.worker.wire import FRAME_BYTES_MAX, FrameReader, Link, Message, WireProblem, frame
+from aos.worker.wire import FRAME_BYTES_MAX, FrameReader, Link, Message, Stalled, WireProblem, frame
 
 MESSAGES: list[Message] = [
     {"op": "ack", "intents": [b"a" * 32]},
@@ -115,3 +115,54 @@ def test_a_broken_frame_ends_the_connection_and_says_why() -> None:
     first, second = asyncio.run(scene())
     assert isinstance(first, WireProblem)
     assert second is None
+
+
+class Ended(asyncio.WriteTransport):
+    """Takes what is written, and notes that it was closed."""
+
+    is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_message_that_keeps_coming_is_no_stall_however_long_it_takes() -> None:
+    """X-56a."""
+
+    async def scene() -> None:
+        came: list[Message] = []
+        lost: list[Exception | None] = []
+        link = Link(came.append, lost.append, stall_s=60)
+        link.connection_made(Ended())
+        timers = []
+
+        for byte in frame({"op": "done"}):
+            link.data_received(bytes([byte]))
+            timers.append(link._stalling)
+
+        *during, after = timers
+        assert all(each is not None for each in during)
+        assert len(set(map(id, during))) == len(during), "each byte starts the time anew"
+        assert all(each is not None and each.cancelled() for each in during)
+        assert after is None, "between messages nothing is waited for"
+        assert (came, lost) == ([{"op": "done"}], [])
+
+    asyncio.run(scene())
+
+
+def test_silence_in_the_middle_of_a_message_ends_the_link() -> None:
+    """X-56a."""
+
+    async def scene() -> None:
+        lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+        link, transport = Link(print, lost.set_result, stall_s=0.0), Ended()
+        link.connection_made(transport)
+
+        link.data_received(frame({"op": "done"})[:-1])
+
+        problem = await lost
+        assert isinstance(problem, Stalled)
+        assert str(problem) == "12 bytes of one came, and then nothing for 0 s"
+        assert transport.is_closed
+
+    asyncio.run(scene())

@@ -34,6 +34,10 @@ class WireProblem(AosError):
     """The other side sent something that is not a message. The connection is of no more use."""
 
 
+class Stalled(WireProblem):
+    """The other side stopped in the middle of a message. Nothing more can be expected of it."""
+
+
 def frame(message: Message) -> bytes:
     """One message as it goes over the wire.
 
@@ -51,6 +55,11 @@ class FrameReader:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+
+    @property
+    def held(self) -> int:
+        """How many bytes have come of a message that is not whole yet."""
+        return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Message]:
         """Return the messages that ``data`` completes.
@@ -86,16 +95,26 @@ def _read(body: bytes) -> Message:
 
 
 class Link(asyncio.Protocol):
-    """One end of the socket. Messages sent in one turn of the loop leave in one write."""
+    """One end of the socket. Messages sent in one turn of the loop leave in one write.
+
+    With ``stall_s`` the link is lost, as ``Stalled``, when a message has begun to arrive and then
+    nothing comes for so long. Between two messages the other side may be silent for any time.
+    """
 
     def __init__(
-        self, on_message: Callable[[Message], None], on_lost: Callable[[Exception | None], None]
+        self,
+        on_message: Callable[[Message], None],
+        on_lost: Callable[[Exception | None], None],
+        *,
+        stall_s: float | None = None,
     ) -> None:
         self._on_message = on_message
         self._on_lost = on_lost
         self._reader = FrameReader()
         self._pending: list[bytes] = []
         self._transport: asyncio.WriteTransport | None = None
+        self._stall_s = stall_s
+        self._stalling: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport)
@@ -108,10 +127,31 @@ class Link(asyncio.Protocol):
         except WireProblem as problem:
             self.close()
             self._on_lost(problem)
+        self._watch_for_a_stall()
+
+    def _watch_for_a_stall(self) -> None:
+        """Each byte that comes starts the time anew: a long message is no stall."""
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+        if self._stall_s is not None and self._reader.held and self._transport is not None:
+            loop = asyncio.get_running_loop()
+            self._stalling = loop.call_later(self._stall_s, self._stalled)
+
+    def _stalled(self) -> None:
+        held, seconds = self._reader.held, self._stall_s or 0.0
+        self.close()
+        self._on_lost(Stalled(f"{held} bytes of one came, and then nothing for {seconds:g} s"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self._forget_transport()
         self._on_lost(exc)
+
+    def _forget_transport(self) -> None:
+        self._transport = None
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
 
     def send(self, message: Message) -> None:
         """Queue a message; dropped when the connection is gone."""
@@ -131,4 +171,4 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._flush()
             self._transport.close()
-            self._transport = None
+            self._forget_transport()

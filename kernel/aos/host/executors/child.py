@@ -14,7 +14,7 @@ from aos.core.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.backlog import Backlog, Where, Work
-from aos.host.executors.life import Life, NotReady, Ready
+from aos.host.executors.life import STALL_S, Life, NotReady, Ready
 from aos.host.executors.settling import Settling
 from aos.host.executors.streaming import Streaming
 from aos.host.executors.task import Journal, Loss, Lost, Outcome, Report, Settle, Stats, Task
@@ -46,7 +46,8 @@ class _Desk:
 class ChildExecutor:
     """Runs tasks in a process made by ``command``, with ``environment`` or else the node's own.
 
-    The process is started by ``start``; where ``slots`` says what it can do, by the first task.
+    The process is started by ``start``; where ``slots`` says what it can do, by the first task. One
+    that is silent for ``stall_s`` in the middle of a message is ended and started again.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class ChildExecutor:
         report: Report,
         slots: Mapping[str, int] | None = None,
         environment: Mapping[str, str] | None = None,
+        stall_s: float = STALL_S,
     ) -> None:
         self._name = label
         self._command = command
         self._environment = environment
+        self._stall_s = stall_s
         self._world = world
         self._report = report
         self._is_lazy = slots is not None
@@ -244,6 +247,7 @@ class ChildExecutor:
             report=self._report,
             on_message=self._receive,
             environment=self._environment,
+            stall_s=self._stall_s,
         )
         self._life = life
         try:

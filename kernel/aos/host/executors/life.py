@@ -18,13 +18,16 @@ import aos
 from aos.errors import BadUsage
 from aos.host.executors.task import Report
 from aos.values.digests import Hash
-from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, WireProblem
+from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, Stalled, WireProblem
 
 READY_S: Final = 60.0
 """What importing the functions and entering their setup may take."""
 
 END_S: Final = 4.0
 """What a process has to end in once its stream has ended."""
+
+STALL_S: Final = 30.0
+"""How long a process may be silent in the middle of a message."""
 
 LAST_WORDS_S: Final = 1.0
 LINE_BYTES_MAX: Final = 8192
@@ -57,6 +60,7 @@ class Life:
         report: Report,
         on_message: Callable[[Message], None],
         environment: Mapping[str, str] | None = None,
+        stall_s: float = STALL_S,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._command = command
@@ -67,7 +71,7 @@ class Life:
         self._ready: asyncio.Future[Ready | NotReady] = loop.create_future()
         self._lost: asyncio.Future[Exception | None] = loop.create_future()
         self._exited: asyncio.Future[int] = loop.create_future()
-        self._link = Link(self._receive, self._on_lost)
+        self._link = Link(self._receive, self._on_lost, stall_s=stall_s)
         self._process: subprocess.Popen[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -151,6 +155,8 @@ class Life:
 
     def _ending(self) -> str:
         problem = self._lost.result() if self._lost.done() else None
+        if isinstance(problem, Stalled):
+            return f"it stopped in the middle of a message: {problem}"
         if isinstance(problem, WireProblem):
             return f"it broke the protocol: {problem}"
         if not self._exited.done():

@@ -54,7 +54,7 @@ _VERB: Final = (
 )
 _CLAUSES: Final = (
     # At the start of a sentence: any clause of this kind. Anywhere: whoever, and that which.
-    re.compile(r"^\W*(?:what|whatever|who)\s+(?=[a-z`])(?!ever\b)", re.IGNORECASE),
+    re.compile(r"^\W*(?:what|whatever|who)\s+(?=[a-z])(?!(?:ever|to)\b)", re.IGNORECASE),
     re.compile(r"\bwhoever\b|\b(?<!so )that which\b", re.IGNORECASE),
     # Within a sentence, where a clause begins: after punctuation, or after a word that joins.
     re.compile(rf"(?:[;:(]|\s[—-])\s*(?:what|whatever|who)\s+{_VERB}", re.IGNORECASE),

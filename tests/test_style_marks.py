@@ -28,6 +28,7 @@ CLAUSES = (
 )
 PLAIN = (
     "What changed?",
+    "What to look for",
     "The client, who signs it, waits.",
     "The record says what it read.",
     "It understands outstanding work and besides has a stand-in.",

@@ -37,6 +37,7 @@ from aos.core.inputs import (
     receipt_leaf,
 )
 from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.limits import LIMITS, Limits
 from aos.core.merkle import proof
 from aos.core.merkle import root as merkle_root
 from aos.core.ports import Call, Ran
@@ -213,6 +214,7 @@ class MemoryWorld:
     draws: int = 0
     places: dict[str, int] = field(default_factory=dict)
     """Submission id -> its newest record, as a store's derived rows have it."""
+    limits: Limits = LIMITS
 
     def __post_init__(self) -> None:
         message = GenesisInput.message(b"n" * 32, bytes(WORLD_KEY.verify_key), (OPERATOR,))
@@ -222,9 +224,9 @@ class MemoryWorld:
             operators=(OPERATOR,),
             signature=WORLD_KEY.sign(message).signature,
         )
-        state, first = genesis(given, self.stamp(), self.draw(32))
+        state, first = genesis(given, self.stamp(), self.draw(32), limits=self.limits)
         self._keep(first)
-        state.submissions = Submissions(read=self.read, find=self.places.get)
+        state.submissions = Submissions(read=self.read, find=self.places.get, limits=self.limits)
         self.runner = PythonRunner(self.by_hash(self.loaded, self.modules))
         self.kernel = Kernel(state, runner=self.runner, read=self.read)
         answer = self.apply(self.loaded)

@@ -125,6 +125,17 @@ def test_the_product_imports_only_what_an_install_brings() -> None:
                 )
 
 
+def test_the_constants_of_the_core_are_final() -> None:
+    """What a test wants smaller is in ``aos.core.limits`` and is passed (K-1)."""
+    for path in (AOS / "core").rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.Assign):
+                names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+                assert not [each for each in names if re.fullmatch(r"[A-Z][A-Z_]+", each)], (
+                    f"{path}:{node.lineno}: {names[0]} is not Final"
+                )
+
+
 def test_the_core_calls_nothing_that_differs_between_runs() -> None:
     """K-7."""
     for package in ("core", "manifest", "values"):

@@ -8,6 +8,7 @@ from nacl.signing import SigningKey
 from aos.core.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.inputs import EventInput, ManifestInput, StartInput
 from aos.core.kernel import Kernel
+from aos.core.limits import Limits
 from aos.core.records import Event, Manifest
 from aos.core.state import State
 from aos.manifest.load import Loaded
@@ -284,9 +285,9 @@ def test_a_key_over_a_kilobyte_is_refused() -> None:
     )
 
 
-def test_an_event_reaches_a_bounded_number_of_mailboxes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_reaches_a_bounded_number_of_mailboxes() -> None:
     world = counters()
-    monkeypatch.setattr("aos.core.admit.DELIVERIES_MAX", 0)
+    world.state.limits = Limits(deliveries=0)
     assert refused(world.send("t/Add@1", add("a"))).rule is Rule.EVENT_REACHES_TOO_MANY
     assert isinstance(world.send("t/Note@1", "unrouted"), Admitted)
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aos.core import cells as module
 from aos.core.cell import Cell
 from aos.core.cell_index import CellIndex
 from aos.core.cells import TIDIED, Cells
 from aos.core.entry import Entry, entry_of, pack_keys, read_keys
 from aos.core.faults import Fault, FaultKind
+from aos.core.limits import LIMITS, Limits
 from aos.core.records import CellId, Ref, slot_bytes
 from aos.errors import Damage
 from aos.values.cbor import Value, encode
@@ -81,15 +81,23 @@ class Base:
 class Pair:
     """The cells and the model, changed together."""
 
-    def __init__(self, blobs: Blobs, *, keep: int = 1, spills: bool = True) -> None:
+    def __init__(
+        self,
+        blobs: Blobs,
+        *,
+        keep: int = 1,
+        spills: bool = True,
+        delta_bytes: int = LIMITS.delta_bytes,
+    ) -> None:
         self.blobs = blobs
+        self.limits = Limits(delta_bytes=delta_bytes)
         self.model: dict[CellId, Plain] = {}
         self.seq = 0
         self.spills = spills
         self.cells = self.fresh(keep)
 
     def fresh(self, keep: int, at: int = 0) -> Cells:
-        cells = Cells(self.blobs.read, at=at)
+        cells = Cells(self.blobs.read, at=at, limits=self.limits)
         cells.keep(keep)
         cells.spills = self.spills
         return cells
@@ -295,37 +303,35 @@ doings: st.SearchStrategy[Any] = st.one_of(
 def test_cells_are_a_dict_whatever_holds_them(
     done: list[Any], keep: int, delta_bytes: int, chance: random.Random
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "DELTA_BYTES_MAX", delta_bytes)
-        pair = Pair(Blobs(), keep=keep)
-        pair.cells._most = keep
-        base: Base | None = None
-        since: list[Change] = []
-        for each in done:
-            match each:
-                case "take":
-                    base, since = pair.take(), []
-                case "rebase" if base is not None:
-                    # By now the cells are newer than the snapshot.
-                    pair.cells.rebase(base.indexes, base.at)
-                case "load" if base is not None:
-                    model, seq = pair.model, pair.seq
-                    pair.load(base, max(keep, 1))
-                    for change in since:
-                        change(pair)
-                    assert (pair.model, pair.seq) == (model, seq)
-                case "read":
-                    pair.check_reads()
-                case "root":
-                    assert pair.roots() == roots_of(pair.model, chance, keep=chance.randint(1, 4))
-                case str():
-                    pass
-                case change:
+    pair = Pair(Blobs(), keep=keep, delta_bytes=delta_bytes)
+    pair.cells._most = keep
+    base: Base | None = None
+    since: list[Change] = []
+    for each in done:
+        match each:
+            case "take":
+                base, since = pair.take(), []
+            case "rebase" if base is not None:
+                # By now the cells are newer than the snapshot.
+                pair.cells.rebase(base.indexes, base.at)
+            case "load" if base is not None:
+                model, seq = pair.model, pair.seq
+                pair.load(base, max(keep, 1))
+                for change in since:
                     change(pair)
-                    since.append(change)
-            pair.check()
-        pair.check_reads()
-        assert pair.roots() == roots_of(pair.model, chance, keep=9)
+                assert (pair.model, pair.seq) == (model, seq)
+            case "read":
+                pair.check_reads()
+            case "root":
+                assert pair.roots() == roots_of(pair.model, chance, keep=chance.randint(1, 4))
+            case str():
+                pass
+            case change:
+                change(pair)
+                since.append(change)
+        pair.check()
+    pair.check_reads()
+    assert pair.roots() == roots_of(pair.model, chance, keep=9)
 
 
 @pytest.mark.parametrize("keep", [1, 10, 1000])
@@ -355,8 +361,8 @@ def test_many_cells_have_one_root_in_any_order(keep: int) -> None:
 # Memory
 
 
-def written(count: int, *, keep: int) -> Pair:
-    pair = Pair(Blobs(), keep=keep)
+def written(count: int, *, keep: int, delta_bytes: int = LIMITS.delta_bytes) -> Pair:
+    pair = Pair(Blobs(), keep=keep, delta_bytes=delta_bytes)
     for number in range(count):
         pair.write(("t/a@1", encode(number)), b"state %d" % number, None, 1)
     return pair
@@ -415,11 +421,8 @@ def test_who_only_reads_keeps_no_more_cells_than_who_writes() -> None:
     assert not other.shelves["t/a@1"].delta
 
 
-def test_what_does_not_fit_memory_is_spilled_and_stays_dirty(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "DELTA_BYTES_MAX", 1000)
-    pair = written(200, keep=1)
+def test_what_does_not_fit_memory_is_spilled_and_stays_dirty() -> None:
+    pair = written(200, keep=1, delta_bytes=1000)
     packed = pair.cells.shelves["t/a@1"].delta.values()
     before = pair.roots()
 
@@ -430,9 +433,8 @@ def test_what_does_not_fit_memory_is_spilled_and_stays_dirty(
     assert pair.roots() == before == roots_of(pair.model, random.Random(1), keep=500)
 
 
-def test_nothing_is_spilled_where_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DELTA_BYTES_MAX", 0)
-    pair = Pair(Blobs(), keep=1, spills=False)
+def test_nothing_is_spilled_where_nobody_takes_it() -> None:
+    pair = Pair(Blobs(), keep=1, spills=False, delta_bytes=0)
     for number in range(20):
         pair.write(("t/a@1", encode(number)), b"state", None, 1)
 
@@ -441,12 +443,9 @@ def test_nothing_is_spilled_where_nobody_takes_it(monkeypatch: pytest.MonkeyPatc
     pair.check()
 
 
-def test_a_spilled_cell_is_read_before_anybody_took_what_was_spilled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_spilled_cell_is_read_before_anybody_took_what_was_spilled() -> None:
     """One record may bring a cell to rest and reach it again."""
-    monkeypatch.setattr(module, "DELTA_BYTES_MAX", 0)
-    cells = Cells(Blobs().read)
+    cells = Cells(Blobs().read, limits=Limits(delta_bytes=0))
     cells.spills = True
     cells._most = 0
     cell = Cell(id=IDS[0], workflow_hash=OF, module_hash=OF, state=b"s")

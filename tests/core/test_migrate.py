@@ -10,11 +10,11 @@ import pytest
 
 from aos.audit.replay import replay
 from aos.audit.replay_report import Divergence
-from aos.core import migration
 from aos.core.answers import Admitted, Refusal, Rule
 from aos.core.cell_index import CellIndex
 from aos.core.inputs import MIGRATE, PIN, STRICT
 from aos.core.kernel import Kernel
+from aos.core.limits import Limits
 from aos.core.migration import migrated_blobs
 from aos.core.records import Manifest, Migrated
 from aos.core.snapshot import rebase, take
@@ -103,12 +103,10 @@ def in_many_states() -> MemoryWorld:
 
 @pytest.mark.parametrize("most", [1, 4096])
 @pytest.mark.parametrize("in_slice", [1, 2, 4096])
-def test_every_state_is_what_the_new_module_makes_of_it(
-    most: int, in_slice: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_state_is_what_the_new_module_makes_of_it(most: int, in_slice: int) -> None:
     """K-76: wherever a cell is kept, and whatever is in flight of it goes on."""
-    monkeypatch.setattr(migration, "SLICE_CELLS", in_slice)
     world = in_many_states()
+    world.state.limits = Limits(slice_cells=in_slice)
     world.state.cells.keep(most)
     world.seal()
 
@@ -129,11 +127,11 @@ def test_every_state_is_what_the_new_module_makes_of_it(
     folds_again(world)
 
 
-def test_the_outcome_is_the_same_in_whatever_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outcome_is_the_same_in_whatever_slices() -> None:
     found = set()
     for in_slice in (1, 3, 4096):
-        monkeypatch.setattr(migration, "SLICE_CELLS", in_slice)
         world = cases()
+        world.state.limits = Limits(slice_cells=in_slice)
         for n in range(200):
             world.send("c/Go@1", go(f"{n}"))
         world.run()
@@ -231,9 +229,9 @@ def test_one_cell_that_cannot_be_taken_over_refuses_the_manifest(
     assert log_of(world, "b") == ["v1 go", "v1 go"]
 
 
-def test_every_cell_that_fails_is_named_up_to_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migration, "BLOCKERS_MAX", 3)
+def test_every_cell_that_fails_is_named_up_to_a_thousand() -> None:
     world = cases()
+    world.state.limits = Limits(blockers=3)
     for n in range(5):
         tell(world, f"{n}")
     answer = refused(migrate(world, lambda _: {"state": None}))
@@ -430,11 +428,10 @@ def test_a_record_that_migrates_other_cells_is_damage() -> None:
 # Where the blobs go
 
 
-def test_the_blobs_of_a_migration_are_kept_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_blobs_of_a_migration_are_kept_as_they_come() -> None:
     """K-78: they need not all be in memory, and count by nothing but the record."""
-    monkeypatch.setattr(migration, "KEPT_BYTES", 1000)
-    monkeypatch.setattr(migration, "SLICE_CELLS", 5)
     world = cases()
+    world.state.limits = Limits(kept_bytes=1000, slice_cells=5)
     for n in range(150):
         world.send("c/Go@1", go(f"{n}"))
     world.run()
@@ -453,11 +450,9 @@ def test_the_blobs_of_a_migration_are_kept_as_they_come(monkeypatch: pytest.Monk
     folds_again(world)
 
 
-def test_a_host_that_cannot_keep_them_stops_it_and_nothing_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(migration, "KEPT_BYTES", 10)
+def test_a_host_that_cannot_keep_them_stops_it_and_nothing_has_changed() -> None:
     world = cases()
+    world.state.limits = Limits(kept_bytes=10)
     tell(world, "a")
     before = take(world.state, content_hash).document
 

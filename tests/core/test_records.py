@@ -320,15 +320,11 @@ def test_a_missing_blob_is_the_readers_to_tell() -> None:
         slot_bytes(Ref(content_hash(b"x"), 1), read)
 
 
-def test_a_record_that_no_reader_would_take_is_not_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_record_that_no_reader_would_take_is_not_written() -> None:
     """J-16."""
     record = Start(seq=1, stamp=STAMP, host=(("a", "x" * 1000),))
     size = len(to_bytes(record))
 
-    monkeypatch.setattr("aos.core.records.RECORD_BYTES_MAX", size)
-    assert from_bytes(to_bytes(record)) == record
-    monkeypatch.setattr("aos.core.records.RECORD_BYTES_MAX", size - 1)
+    assert from_bytes(to_bytes(record, max_bytes=size)) == record
     with pytest.raises(AssertionError, match=f"record 1 is too large: {size} bytes"):
-        to_bytes(record)
+        to_bytes(record, max_bytes=size - 1)

@@ -7,6 +7,7 @@ import dataclasses
 import enum
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ import cbor2
 import pytest
 from blake3 import blake3
 
-from aos.core import snapshot, submissions
 from aos.core.answers import Admitted, Duplicate, Refusal, Rule
 from aos.core.cell import Cell
 from aos.core.cells import Cells
@@ -24,6 +24,7 @@ from aos.core.fold import fold_frame
 from aos.core.frame import Tip
 from aos.core.inputs import SnapshotInput
 from aos.core.kernel import Kernel
+from aos.core.limits import Limits
 from aos.core.records import Ref, Snapshot, slot_hash
 from aos.core.snapshot import Taken, rebase, take
 from aos.core.snapshot_load import layers, load, parts, references
@@ -38,7 +39,7 @@ from aos.values.schema import Schema
 from tests.core.busy import COPY, busy, is_busy, manifest, tell
 from tests.core.desk import DESK, cell_id
 from tests.core.test_records import JUNK, altered, at, places
-from tests.memory_world import MemoryWorld
+from tests.memory_world import MemoryWorld, Module
 from tests.tools import long_form
 
 Blobs = dict[Hash, bytes]
@@ -289,8 +290,9 @@ def test_a_snapshot_in_the_middle_of_a_frame_is_a_bug() -> None:
 # Cost
 
 
-def many(count: int) -> MemoryWorld:
-    found = MemoryWorld(manifest(1), {DESK: lambda _: {"state": b"\x80"}, COPY: lambda _: EMPTY})
+def many(count: int, *, limits: Limits) -> MemoryWorld:
+    modules: dict[str, Module] = {DESK: lambda _: {"state": b"\x80"}, COPY: lambda _: EMPTY}
+    found = MemoryWorld(manifest(1), modules, limits=limits)
     for number in range(count):
         tell(found, f"{number}", run=number % 50 == 49)
     found.run()
@@ -300,10 +302,9 @@ def many(count: int) -> MemoryWorld:
 EMPTY: Final = {"state": b"\x81\x61a"}
 
 
-def test_a_snapshot_costs_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snapshot_costs_what_changed() -> None:
     """SN-8: blobs that are put for k cells of n, and their bytes."""
-    monkeypatch.setattr(submissions, "CHUNK", 256)
-    found = many(1200)
+    found = many(1200, limits=Limits(chunk=256))
     first, found.blobs = taken(found.state, found.blobs)
     rebase(found.state, layers(first.document, found.read))
     costs = {}
@@ -326,9 +327,8 @@ def test_a_snapshot_costs_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert costs[1][1] * 3 < costs[10][1] + 120_000
 
 
-def test_pages_are_full_before_the_next_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "PAGE_ITEMS", 3)
-    found, blobs = taken(world().state, world().blobs)
+def test_pages_are_full_before_the_next_begins() -> None:
+    found, blobs = taken(replace(world().state, limits=Limits(page_items=3)), world().blobs)
     work = fields_of(found.document, blobs)["work"]
 
     for name, pages in work.items():
@@ -338,9 +338,8 @@ def test_pages_are_full_before_the_next_begins(monkeypatch: pytest.MonkeyPatch) 
     assert plain(load(found.document, reader(blobs))) == plain(world().state)
 
 
-def test_pages_end_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "PAGE_BYTES", 200)
-    found, blobs = taken(world().state, world().blobs)
+def test_pages_end_when_they_are_long() -> None:
+    found, blobs = taken(replace(world().state, limits=Limits(page_bytes=200)), world().blobs)
 
     pages = fields_of(found.document, blobs)["work"]["intents"]
 

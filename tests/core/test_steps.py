@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from aos.core.admit import DELIVERIES_MAX, KEY_BYTES_MAX
+from aos.core.admit import KEY_BYTES_MAX
 from aos.core.answers import Admitted
 from aos.core.faults import FaultKind
+from aos.core.limits import LIMITS
 from aos.core.records import (
     INLINE_BYTES,
     RECORD_BYTES_MAX,
@@ -641,7 +642,7 @@ def test_the_largest_step_can_be_read_back() -> None:
     """J-16: whatever the limits let through."""
     cell = ("t/" + "n" * 252 + "@1", bytes(KEY_BYTES_MAX))
     most = STEP_RANGES["events"].high
-    to = (cell,) * (DELIVERIES_MAX // most)
+    to = (cell,) * (LIMITS.deliveries // most)
     step = Step(
         seq=2**63,
         cell=cell,
@@ -662,7 +663,7 @@ def test_the_largest_step_can_be_read_back() -> None:
     assert from_bytes(data) == step
     intents = WORLD_RANGES["instance_intents"].high
     assert len(data) + intents * len(encode(bytes(32))) + 100 < RECORD_BYTES_MAX
-    assert 13 * most + 3 * DELIVERIES_MAX + intents < RECORD_ITEMS_MAX
+    assert 13 * most + 3 * LIMITS.deliveries + intents < RECORD_ITEMS_MAX
 
 
 def test_an_events_key_need_not_suit_a_receiver_without_keys() -> None:

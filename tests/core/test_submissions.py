@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aos.core import submissions as module
+from aos.core.limits import LIMITS, Limits
 from aos.core.submissions import Chunk, Submission, Submissions
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
@@ -32,6 +32,7 @@ class Disk:
     blobs: dict[Hash, bytes] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     puts: int = 0
+    limits: Limits = LIMITS
 
     def put(self, data: bytes) -> Hash:
         self.puts += 1
@@ -44,7 +45,7 @@ class Disk:
         return self.blobs[hash]
 
     def open(self, chunks: tuple[Chunk, ...] = ()) -> Submissions:
-        return Submissions(chunks, read=self.read, find=self.rows.get)
+        return Submissions(chunks, read=self.read, find=self.rows.get, limits=self.limits)
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Window:
 
     def in_one_piece(self) -> Submissions:
         """The same window where all of it is in memory."""
-        whole = Submissions()
+        whole = Submissions(limits=self.disk.limits)
         for name, event in self.plain.items():
             whole.remember(name, event, oldest_ns=0, most=10**9)
         return whole
@@ -115,38 +116,35 @@ doings: st.SearchStrategy[Any] = st.one_of(
 @settings(max_examples=250, deadline=None)
 @given(st.lists(doings, min_size=30, max_size=80), st.sampled_from([1, 4, 16]))
 def test_the_window_is_a_plain_one_whatever_holds_it(done: list[Any], chunk: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CHUNK", chunk)
-        patch.setattr(module, "CHUNKS_HELD", 1)
-        both = Window(Disk())
-        taken: tuple[int, int, tuple[Chunk, ...], OrderedDict[str, Submission]] | None = None
-        since: list[Came] = []
-        for each in done:
-            match each:
-                case Came():
-                    both.take(each)
-                    since.append(each)
-                case "take":
-                    chunks = both.window.chunks(both.disk.put)
-                    assert chunks == both.in_one_piece().chunks(content_hash)
-                    taken, since = (both.seq, both.clock, chunks, both.plain.copy()), []
-                case "rebase" if taken is not None:
-                    both.window.rebase(taken[2], taken[0])
-                case "load" if taken is not None:
-                    plain = both.plain
-                    both.seq, both.clock, chunks, both.plain = *taken[:3], taken[3].copy()
-                    both.window = both.disk.open(chunks)
-                    for came in since:
-                        _again(both, came)
-                    assert both.plain == plain
-                case "read":
-                    both.check_reads()
-                case _:
-                    pass
-            both.check()
-        both.check_reads()
-        assert both.window == both.in_one_piece()
-        assert both.window.chunks(content_hash) == both.in_one_piece().chunks(content_hash)
+    both = Window(Disk(limits=Limits(chunk=chunk, chunks_held=1)))
+    taken: tuple[int, int, tuple[Chunk, ...], OrderedDict[str, Submission]] | None = None
+    since: list[Came] = []
+    for each in done:
+        match each:
+            case Came():
+                both.take(each)
+                since.append(each)
+            case "take":
+                chunks = both.window.chunks(both.disk.put)
+                assert chunks == both.in_one_piece().chunks(content_hash)
+                taken, since = (both.seq, both.clock, chunks, both.plain.copy()), []
+            case "rebase" if taken is not None:
+                both.window.rebase(taken[2], taken[0])
+            case "load" if taken is not None:
+                plain = both.plain
+                both.seq, both.clock, chunks, both.plain = *taken[:3], taken[3].copy()
+                both.window = both.disk.open(chunks)
+                for came in since:
+                    _again(both, came)
+                assert both.plain == plain
+            case "read":
+                both.check_reads()
+            case _:
+                pass
+        both.check()
+    both.check_reads()
+    assert both.window == both.in_one_piece()
+    assert both.window.chunks(content_hash) == both.in_one_piece().chunks(content_hash)
 
 
 def _again(both: Window, came: Came) -> None:
@@ -163,9 +161,8 @@ def _again(both: Window, came: Came) -> None:
 # Chunks
 
 
-def filled(count: int, *, chunk: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Disk, Submissions]:
-    monkeypatch.setattr(module, "CHUNK", chunk)
-    disk = Disk()
+def filled(count: int, *, chunk: int) -> tuple[Disk, Submissions]:
+    disk = Disk(limits=Limits(chunk=chunk))
     window = disk.open()
     for seq in range(1, count + 1):
         remember(disk, window, seq)
@@ -177,9 +174,9 @@ def remember(disk: Disk, window: Submissions, seq: int, *, oldest_ns: int = 0) -
     disk.rows[f"id-{seq}"] = seq
 
 
-def test_a_chunk_has_the_events_of_its_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_has_the_events_of_its_sequences() -> None:
     """SN-21."""
-    disk, window = filled(25, chunk=10, monkeypatch=monkeypatch)
+    disk, window = filled(25, chunk=10)
 
     chunks = window.chunks(disk.put)
 
@@ -189,8 +186,8 @@ def test_a_chunk_has_the_events_of_its_sequences(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_a_snapshot_writes_the_chunks_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    disk, window = filled(95, chunk=10, monkeypatch=monkeypatch)
+def test_a_snapshot_writes_the_chunks_that_changed() -> None:
+    disk, window = filled(95, chunk=10)
     window.rebase(window.chunks(disk.put), 95)
     disk.puts = 0
 
@@ -202,8 +199,8 @@ def test_a_snapshot_writes_the_chunks_that_changed(monkeypatch: pytest.MonkeyPat
     assert disk.puts == 2
 
 
-def test_after_a_rebase_only_what_came_since_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    disk, window = filled(95, chunk=10, monkeypatch=monkeypatch)
+def test_after_a_rebase_only_what_came_since_is_in_memory() -> None:
+    disk, window = filled(95, chunk=10)
     chunks = window.chunks(disk.put)
     remember(disk, window, 96)
 
@@ -214,10 +211,8 @@ def test_after_a_rebase_only_what_came_since_is_in_memory(monkeypatch: pytest.Mo
     assert window["id-12"] == Submission(12, PAYLOAD, 12)
 
 
-def test_what_was_forgotten_while_a_snapshot_was_made_does_not_come_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    disk, window = filled(12, chunk=10, monkeypatch=monkeypatch)
+def test_what_was_forgotten_while_a_snapshot_was_made_does_not_come_back() -> None:
+    disk, window = filled(12, chunk=10)
     chunks = window.chunks(disk.put)
     remember(disk, window, 13, oldest_ns=12)
 
@@ -229,10 +224,8 @@ def test_what_was_forgotten_while_a_snapshot_was_made_does_not_come_back(
     assert [each.count for each in window.chunks(disk.put)] == [2]
 
 
-def test_all_of_a_snapshot_may_be_forgotten_by_the_time_of_a_rebase(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    disk, window = filled(12, chunk=100, monkeypatch=monkeypatch)
+def test_all_of_a_snapshot_may_be_forgotten_by_the_time_of_a_rebase() -> None:
+    disk, window = filled(12, chunk=100)
     chunks = window.chunks(disk.put)
     remember(disk, window, 13, oldest_ns=13)
 
@@ -242,8 +235,8 @@ def test_all_of_a_snapshot_may_be_forgotten_by_the_time_of_a_rebase(
     assert [(each.number, each.count) for each in window.chunks(disk.put)] == [(0, 1)]
 
 
-def test_an_id_is_looked_up_in_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    disk, window = filled(95, chunk=10, monkeypatch=monkeypatch)
+def test_an_id_is_looked_up_in_one_chunk() -> None:
+    disk, window = filled(95, chunk=10)
     chunks = window.chunks(disk.put)
     window = disk.open(chunks)
     kept = chunks[4]
@@ -284,9 +277,8 @@ def bad_chunks() -> Iterator[tuple[str, Value]]:
 
 
 @pytest.mark.parametrize("rows", [pytest.param(rows, id=name) for name, rows in bad_chunks()])
-def test_a_chunk_that_none_writes_is_damage(rows: Value, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK", 10)
-    disk = Disk(rows={"b": 21})
+def test_a_chunk_that_none_writes_is_damage(rows: Value) -> None:
+    disk = Disk(rows={"b": 21}, limits=Limits(chunk=10))
     window = disk.open((Chunk(2, disk.put(encode(rows)), 2),))
 
     with pytest.raises(Damage, match="chunk 2 of the dedup window"):

@@ -18,6 +18,7 @@ from aos.core.cell import OpenIntent
 from aos.core.frame import NO_FRAME, Frame, Head
 from aos.core.inputs import EventInput, GenesisInput, Input, ManifestInput, ReceiptInput
 from aos.core.kernel import genesis
+from aos.core.limits import LIMITS, Limits
 from aos.core.records import CellId, Record, from_bytes
 from aos.core.state import State
 from aos.errors import AosError
@@ -161,6 +162,7 @@ class Rig:
     store: FaultyStore = field(default_factory=lambda: FaultyStore(new_store()))
     modules: Mapping[str, Module] = field(default_factory=lambda: MODULES)
     runs: bool = True
+    limits: Limits = LIMITS
     bounds: Bounds | None = None
     sources: Sources = field(default_factory=seeded)
     loaded: Loaded = field(default_factory=loaded)
@@ -169,7 +171,7 @@ class Rig:
     told: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
-        self.state: State = restore(self.store, self.world)
+        self.state: State = restore(self.store, self.world, limits=self.limits)
         self.runner = PythonRunner(MemoryWorld.by_hash(self.loaded, self.modules))
         self.engine = Engine(
             state=self.state,

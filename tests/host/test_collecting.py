@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from aos.core import cells
 from aos.core.answers import Admitted
+from aos.core.limits import Limits
 from aos.core.records import slot_bytes
 from aos.errors import AosError, Unavailable
 from aos.host import collecting
@@ -141,13 +141,10 @@ def test_a_module_that_a_manifest_relies_on_does_not_go_before_it_comes() -> Non
         assert all(map(rig.store.has_blob, second.modules))
 
 
-def test_states_that_were_spilled_are_nobodys_but_the_cores(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_states_that_were_spilled_are_nobodys_but_the_cores() -> None:
     """RT-21: no record and no snapshot names them."""
-    monkeypatch.setattr(cells, "DELTA_BYTES_MAX", 0)
     names = [f"c{number}" for number in range(30)]
-    rig = Rig()
+    rig = Rig(limits=Limits(delta_bytes=0))
     rig.state.cells.keep(1)
     with running(rig):
         rig.ask(*(add(name, 1000) for name in names))

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,13 +15,13 @@ import pytest
 
 from aos.audit.replay_store import replay_store
 from aos.audit.verify_world import verify_world
-from aos.core import migration
 from aos.core.answers import Admitted, Refusal, Rule
 from aos.core.inputs import MIGRATE, PIN, STRICT, ManifestInput
+from aos.core.limits import Limits
 from aos.core.records import from_bytes, slot_bytes
 from aos.core.version import is_pinned
 from aos.errors import AosError
-from aos.host import stored
+from aos.host import client, stored
 from aos.host.apply import Applied, sign_manifest
 from aos.host.client import dry_run_of, open_writer
 from aos.host.exporting import export_world
@@ -28,6 +29,7 @@ from aos.host.folder import init_world, open_folder
 from aos.host.importing import import_world
 from aos.host.pipeline import Pipeline
 from aos.host.reader import open_reader
+from aos.host.restore import restore
 from aos.manifest.load import Loaded
 from aos.sandbox.inspect import ModuleRefused
 from aos.store.errors import NoRoom
@@ -352,7 +354,7 @@ def test_states_are_written_as_they_are_made_and_a_full_disk_refuses_the_manifes
     """K-78: nothing of it counts without the record."""
     world = counted(tmp_path / "world", *range(2, 6))
     before = states(world)
-    monkeypatch.setattr(migration, "KEPT_BYTES", 4)
+    monkeypatch.setattr(client, "restore", partial(restore, limits=Limits(kept_bytes=4)))
 
     def full(self: object, blobs: object) -> Future[None]:
         failed: Future[None] = Future()

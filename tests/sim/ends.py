@@ -15,6 +15,7 @@ import pytest
 from aos.audit.replay import replay
 from aos.audit.verify import verify_store
 from aos.core.frame import Frame
+from aos.core.limits import Limits
 from aos.host.restore import restore
 from aos.manifest.effective import Effective
 from aos.store.store import Store
@@ -71,7 +72,7 @@ def simulate(
     given = script.script_of(seed) if commands is None else commands
     script.know_keys(seed)
     trace: list[tuple[Any, ...]] = []
-    with as_failures(trace), making.small_layers(seed):
+    with as_failures(trace):
         world = SimWorld(seed, trace=trace, checks=foretold)
         script.play(world, given)
         if not foretold:
@@ -114,14 +115,14 @@ def _same_frames(one: Sequence[Frame], two: Sequence[Frame]) -> None:
 
 def finish(world: SimWorld) -> None:
     """What must hold at the end: restart, checker, replay and verify say the same."""
-    state = restore(world.store, world.id)
+    state = restore(world.store, world.id, limits=world.limits)
     live = view(world.kernel.state, world.values)
     model_follow.compare("state after a restart", live, view(state, world.values))
     making.check_restart(world, state, "at the end")
     making.check_restart(world, world.kernel.state, "of the kernel at the end")
     making.check_places(world, Random(world.seed))
     check_journal(world.store, world.values, world.history)
-    audit(world.store, world.modules)
+    audit(world.store, world.modules, world.limits)
 
 
 def check_journal(store: Store, values: dict[bytes, bytes], history: History) -> checker.Reader:
@@ -142,10 +143,10 @@ def check_journal(store: Store, values: dict[bytes, bytes], history: History) ->
     )
 
 
-def audit(store: Store, modules: Modules) -> None:
+def audit(store: Store, modules: Modules, limits: Limits) -> None:
     """Execute the journal once more, and verify the store."""
     head = store.head()
     replay(store.frames(), store.blob, modules, head=head)
-    found = verify_store(store).findings
+    found = verify_store(store, limits=limits).findings
     if found:
         raise SimFailure("verify", "; ".join(map(str, found[:3])))

@@ -7,22 +7,17 @@ Layers are small here, so that a few cells are enough for all of them.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
-from aos.core import cells, snapshot, submissions
 from aos.core.fold import fold, fold_frame
+from aos.core.limits import Limits
 from aos.core.records import from_bytes
-from aos.core.snapshot import Taken, rebase, take
+from aos.core.snapshot import Put, Taken, rebase, take
 from aos.core.snapshot_load import layers, load, references
 from aos.core.state import State
 from aos.host.restore import restore
 from aos.store.snapshots import empty_state
-from aos.store.store import Store
 from aos.values.digests import Hash, content_hash
 from tests.sim import model_follow
 from tests.sim.failure import SimFailure
@@ -38,15 +33,14 @@ KEPT: Final = (0, 0, 1, 3)
 DELTA_BYTES: Final = (0, 0, 150, 1000)
 
 
-@contextmanager
-def small_layers(seed: int) -> Iterator[None]:
-    """What is otherwise too large to be reached is small: it is read where it is used."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "DELTA_BYTES_MAX", DELTA_BYTES[seed // 4 % 4])
-        patch.setattr(submissions, "CHUNK", 16)
-        patch.setattr(submissions, "CHUNKS_HELD", 1)
-        patch.setattr(snapshot, "PAGE_ITEMS", 2)
-        yield
+def small_limits(seed: int) -> Limits:
+    """Limits that a few cells and events reach."""
+    return Limits(
+        delta_bytes=DELTA_BYTES[seed // 4 % 4],
+        chunk=16,
+        chunks_held=1,
+        page_items=2,
+    )
 
 
 def fill(state: State, kept: int) -> None:
@@ -70,7 +64,7 @@ class Making:
 
 def begin(world: SimWorld, chance: random.Random) -> Making:
     """A child restores what is durable and takes it."""
-    state = restore(world.store, world.id)
+    state = restore(world.store, world.id, limits=world.limits)
     if chance.random() < 0.7:
         fill(state, chance.randint(0, 3))
     blobs: dict[Hash, bytes] = {}
@@ -125,7 +119,7 @@ def go_on_from(world: SimWorld, making: Making) -> None:
         same("the state after a rebase", before, view(state, world.values))
 
 
-def putting(blobs: dict[Hash, bytes]) -> snapshot.Put:
+def putting(blobs: dict[Hash, bytes]) -> Put:
     def put(data: bytes) -> Hash:
         hash = content_hash(data)
         blobs[hash] = data
@@ -137,9 +131,10 @@ def putting(blobs: dict[Hash, bytes]) -> snapshot.Put:
 # What is checked
 
 
-def folded(store: Store, world: Hash, at: int | None = None) -> State:
+def folded(world: SimWorld, at: int | None = None) -> State:
     """The state after record ``at``, or after the last one, from the genesis on: no snapshot."""
-    state = empty_state(store)
+    store = world.store
+    state = empty_state(store, limits=world.limits)
     for frame in store.frames(1, at):
         if at is None or frame.header.last <= at:
             fold_frame(state, frame, store.blob)
@@ -155,7 +150,7 @@ def document_of(state: State) -> Hash:
 
 def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, bytes]) -> None:
     """What a child takes is what a fold from the genesis gives, and is read back whole."""
-    whole = folded(world.store, world.id)
+    whole = folded(world)
     expected = view(whole, world.values)
     same("what a snapshot is taken of", expected, view(state, world.values))
     if document_of(whole) != taken.document:
@@ -172,7 +167,7 @@ def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, b
         row = world.store.submission(name)
         return None if row is None else row.seq
 
-    loaded = load(taken.document, read, find=find)
+    loaded = load(taken.document, read, find=find, limits=world.limits)
     same("what a snapshot holds", expected, view(loaded, world.values))
     ids = dict(whole.submissions.items())
     same("its submissions", ids, {name: loaded.submissions.get(name) for name in ids})
@@ -184,7 +179,7 @@ def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, b
 
 def check_restart(world: SimWorld, state: State, when: str) -> None:
     """A restart from a snapshot comes to the same as a fold from the genesis."""
-    whole = folded(world.store, world.id)
+    whole = folded(world)
     same(f"the state {when}", view(whole, world.values), view(state, world.values))
     if document_of(whole) != document_of(state):
         raise SimFailure("snapshot", f"the document {when} is another")
@@ -195,10 +190,10 @@ def check_places(world: SimWorld, chance: random.Random) -> None:
     head = world.store.head()
     assert head is not None
     for at in sorted({chance.randint(1, head.seq) for _ in range(2)}):
-        found = view(restore(world.store, world.id, at=at), world.values)
+        found = view(restore(world.store, world.id, at=at, limits=world.limits), world.values)
         same(
             f"the state at record {at}",
-            view(folded(world.store, world.id, at), world.values),
+            view(folded(world, at), world.values),
             found,
         )
         model = model_follow.follow(world.records()[:at], world.modules.outcome, dict(world.values))

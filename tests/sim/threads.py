@@ -62,6 +62,7 @@ class ThreadedWorld(SimWorld):
         self.checks = False
         self.chance = random.Random(f"stamps {seed}")
         self.timing = random.Random(f"timing {seed}")
+        self.limits = making.small_limits(seed)
         self.plans = plans_of(seed)
         self.modules = Modules(seed)
         self.store: SlowStore = SlowStore()
@@ -82,8 +83,8 @@ class ThreadedWorld(SimWorld):
     # A process
 
     def _open(self) -> None:
-        state = restore(self.store, self.id)
-        self.reader = restore(self.store, self.id)
+        state = restore(self.store, self.id, limits=self.limits)
+        self.reader = restore(self.store, self.id, limits=self.limits)
         self.tasks: dict[bytes, Task] = {}
         self.lost: list[bytes] = []
         self.stopped = threading.Event()
@@ -228,7 +229,7 @@ class ThreadedWorld(SimWorld):
     def _make(self, engine: Engine, kept: int) -> None:
         """What ``host.snapshots`` does, without a child process."""
         try:
-            state = restore(self.store, self.id)
+            state = restore(self.store, self.id, limits=self.limits)
             making.fill(state, kept)
             blobs: dict[Hash, bytes] = {}
             taken = take(state, making.putting(blobs))
@@ -268,7 +269,7 @@ def simulate(seed: int, commands: list[Command] | None = None) -> None:
     script.know_keys(seed)
     pipeline_pause, pipeline.RETRY_FIRST_S = pipeline.RETRY_FIRST_S, 0.001  # type: ignore[misc]  # no test waits
     try:
-        with ends.as_failures(), making.small_layers(seed):
+        with ends.as_failures():
             world = ThreadedWorld(seed)
             try:
                 script.play(world, given)
@@ -292,4 +293,4 @@ def _finish(world: ThreadedWorld) -> None:
             )
     model = model_follow.follow(world.records(), world.modules.outcome, values)
     model_follow.compare("state at the end", model_follow.view(model), view(world.state, values))
-    ends.audit(world.store, world.modules)
+    ends.audit(world.store, world.modules, world.limits)

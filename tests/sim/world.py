@@ -127,6 +127,7 @@ class SimWorld:
         self.seed = seed
         self.checks = checks
         self.chance = random.Random(f"stamps {seed}")
+        self.limits = making.small_limits(seed)
         self.plans = plans_of(seed)
         self.modules = modules or Modules(seed)
         self.store = SimStore()
@@ -156,7 +157,7 @@ class SimWorld:
 
     def _restart(self) -> None:
         """Fold what is durable, publish what is open; whatever was not durable is gone."""
-        state = restore(self.store, self.id)
+        state = restore(self.store, self.id, limits=self.limits)
         if self.checks and self.store.snapshot_before() is not None:
             making.check_restart(self, state, "after a restart")
         making.fill(state, making.KEPT[self.seed % 4])

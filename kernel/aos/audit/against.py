@@ -22,15 +22,13 @@ from aos.audit.lens import ALL_BYTES, Lens, ran_under
 from aos.audit.manifests import Manifests
 from aos.audit.misfits import unlike
 from aos.core.cell import EventMail, Mail, ReceiptMail
-from aos.core.cells import Cells
 from aos.core.faults import FaultKind
 from aos.core.fold import fold
 from aos.core.frame import Frame, Tip, follow
 from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.records import Faulted, Manifest, Record, Step, from_bytes
-from aos.core.state import State
+from aos.core.state import State, empty
 from aos.core.step import decide_step
-from aos.core.submissions import Submissions
 from aos.core.version import manifest_under, runs_under
 from aos.errors import BadUsage, Damage, Erased, Unavailable, sentence
 from aos.manifest.effective import Effective, Workflow
@@ -264,11 +262,7 @@ class _Against:
 
     def frame(self, frame: Frame) -> None:
         if self._state is None:
-            self._state = State(
-                tip=Tip(world=frame.header.world),
-                cells=Cells(self._read),
-                submissions=Submissions(read=self._read),
-            )
+            self._state = empty(Tip(world=frame.header.world), self._read)
         state = self._state
         tip = follow(state.tip, frame)
         for data in frame.records:

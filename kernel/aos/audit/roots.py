@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from aos.core.cells import Cells
 from aos.core.frame import Frame, Tip
+from aos.core.limits import LIMITS, Limits
 from aos.core.ports import BlobReader
 from aos.core.records import Snapshot, from_bytes
 from aos.core.snapshot import rebase, take
-from aos.core.state import State
-from aos.core.submissions import Submissions
+from aos.core.state import State, empty
 from aos.errors import Damage
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
@@ -41,20 +40,19 @@ class Roots:
     """Takes snapshots where the journal had some. Blobs that ``read`` does not give, because a
     journal without them is at hand, are kept here."""
 
-    def __init__(self, read: BlobReader, recorded: Mapping[int, Hash]) -> None:
+    def __init__(
+        self, read: BlobReader, recorded: Mapping[int, Hash], *, limits: Limits = LIMITS
+    ) -> None:
         self.recorded = recorded
         self.found: dict[int, Hash] = {}
         """Documents as they came out, by the record that they were taken after."""
         self._below = read
+        self._limits = limits
         self._made: dict[Hash, bytes] = {}
 
     def state(self, world: Hash) -> State:
         """The state before a world's genesis, with its layers here."""
-        return State(
-            tip=Tip(world=world),
-            cells=Cells(self.read),
-            submissions=Submissions(read=self.read),
-        )
+        return empty(Tip(world=world), self.read, limits=self._limits)
 
     def made(self, hash: Hash) -> bytes | None:
         """A part of a snapshot that was taken here and is kept nowhere else."""

@@ -26,6 +26,7 @@ from aos.core.fold import fold
 from aos.core.fork import fork_world
 from aos.core.frame import Frame, Head, Tip
 from aos.core.inputs import world_id
+from aos.core.limits import LIMITS, Limits
 from aos.core.merkle import Tree
 from aos.core.ports import BlobReader
 from aos.core.records import Control, Fork, Genesis, Record, Snapshot, from_bytes
@@ -50,6 +51,7 @@ def verify_store(
     *,
     archives: Sequence[Bundle] = (),
     search_seconds: float = SEARCH_SECONDS,
+    limits: Limits = LIMITS,
     on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Verify everything that a store holds up to its head, the derived rows too.
@@ -67,6 +69,7 @@ def verify_store(
     verifier = Verifier(
         reading([store, *ordered]),
         search_seconds=search_seconds,
+        limits=limits,
         snapshots=_recorded_snapshots(store, ordered, cut),
         begins=begins,
         cut=cut,
@@ -209,13 +212,14 @@ class Verifier:
         read: BlobReader,
         *,
         search_seconds: float = SEARCH_SECONDS,
+        limits: Limits = LIMITS,
         snapshots: Mapping[int, Hash] | None = None,
         begins: Beginning | None = None,
         cut: Cut | None = None,
     ) -> None:
         """``begins`` is where to begin if not at the genesis. ``cut`` is where the derived rows
         that are compared begin: what only older records say of is not among them any more."""
-        self._roots = Roots(read, snapshots or {})
+        self._roots = Roots(read, snapshots or {}, limits=limits)
         self._begins = begins
         self._cut = cut
         self._awaited = None if cut is None else cut.seq

@@ -60,7 +60,6 @@ _NAME_CHARACTERS: Final = 200
 KEY_BYTES_MAX: Final = 1024
 """Of a cell's key in canonical CBOR. It stands in every record of the cell, so it is never long."""
 
-DELIVERIES_MAX = 16_384  # not Final: tests set it
 """Mailboxes that one record may reach. With ``KEY_BYTES_MAX`` it keeps a record readable (J-16)."""
 
 Blobs = dict[Hash, bytes]
@@ -257,10 +256,11 @@ def admit_event(
             f"{len(state.intents)} intents are open, the world's limit (send it again later)",
         )
     reached = len(effective.routes(given.schema))
-    if reached > DELIVERIES_MAX:
+    most = state.limits.deliveries
+    if reached > most:
         return refusal(
             Rule.EVENT_REACHES_TOO_MANY,
-            f"{given.schema} has {reached} subscriptions: expected at most {DELIVERIES_MAX}",
+            f"{given.schema} has {reached} subscriptions: expected at most {most}",
         )
     try:
         targets = route(effective, schema, data)

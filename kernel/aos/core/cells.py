@@ -21,6 +21,7 @@ from typing import Final
 from aos.core.cell import Cell
 from aos.core.cell_index import CellIndex
 from aos.core.entry import Entry, entry_of, entry_references, pack_keys
+from aos.core.limits import LIMITS, Limits
 from aos.core.ports import BlobReader
 from aos.core.records import CellId, Ref
 from aos.errors import Damage
@@ -31,10 +32,6 @@ RESTING_MAX: Final = 4096
 
 TIDIED: Final = 8
 """Packed cells that are looked at when one comes to rest, while some are left of an older base."""
-
-DELTA_BYTES_MAX = 64 * 1024 * 1024  # not Final: tests set it
-"""Bytes of states that a delta keeps in memory. Beyond, the oldest go to the blob store, and stay
-as dirty as they were."""
 
 SPILL_BYTES: Final = 512 * 1024
 """So many go at once, in one frame: its senders wait for them."""
@@ -95,6 +92,7 @@ class Cells:
 
     __slots__ = (
         "_delta_bytes",
+        "_delta_bytes_max",
         "_most",
         "_read",
         "_spilled",
@@ -106,7 +104,9 @@ class Cells:
         "spills",
     )
 
-    def __init__(self, read: BlobReader = _no_blobs, *, at: int = 0) -> None:
+    def __init__(
+        self, read: BlobReader = _no_blobs, *, at: int = 0, limits: Limits = LIMITS
+    ) -> None:
         self.active: dict[CellId, Cell] = {}
         self.shelves: dict[str, Shelf] = {}
         self.at = at
@@ -116,6 +116,7 @@ class Cells:
         self._read = read
         self._most = RESTING_MAX
         self._delta_bytes = 0
+        self._delta_bytes_max = limits.delta_bytes
         self._spilled: dict[Hash, bytes] = {}
         self._stale: list[tuple[Shelf, Iterator[CellId]]] = []
         self.pins = Pins()
@@ -344,13 +345,13 @@ class Cells:
         packed = Packed(cell.changed, entry_of(cell), state, pack_keys(cell.keys))
         shelf.delta[id] = packed
         self._delta_bytes += packed.size
-        if self._delta_bytes > DELTA_BYTES_MAX and self.spills:
+        if self._delta_bytes > self._delta_bytes_max and self.spills:
             self._spill(shelf)
 
     def _spill(self, shelf: Shelf) -> None:
         """Give the states of the oldest to the blob store. They stay as dirty as they were."""
         for id, packed in shelf.delta.items():
-            if self._delta_bytes <= DELTA_BYTES_MAX // 2:
+            if self._delta_bytes <= self._delta_bytes_max // 2:
                 return
             if packed.size:
                 self._delta_bytes -= packed.size

@@ -21,7 +21,7 @@ from aos.values.codec import read_bytes, read_nat
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.values.errors import ValueProblem
 
-TERMINAL = ("completed", "failed")
+TERMINAL: Final = ("completed", "failed")
 
 _EIGHT: Final = 0x88
 _NO_OPTIONS: Final = b"\xa0"

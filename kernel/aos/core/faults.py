@@ -48,8 +48,8 @@ class FaultKind(enum.Enum):
     WATCHDOG = "watchdog"
 
 
-ENVIRONMENTAL = frozenset({FaultKind.STACK, FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
-FROM_OUTSIDE = frozenset({FaultKind.RECEIPT_INVALID, FaultKind.OVERLOADED})
+ENVIRONMENTAL: Final = frozenset({FaultKind.STACK, FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
+FROM_OUTSIDE: Final = frozenset({FaultKind.RECEIPT_INVALID, FaultKind.OVERLOADED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import replace
+from typing import Final
 
 from aos.core.authority import revoked_by
 from aos.core.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
@@ -70,8 +71,8 @@ from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective, Workflow
 from aos.values.digests import Hash, hash_text
 
-SECOND_NS = 10**9
-FORKED = "the world was forked"
+SECOND_NS: Final = 10**9
+FORKED: Final = "the world was forked"
 
 
 def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:

@@ -34,6 +34,7 @@ from aos.core.inputs import (
     StreamInput,
     world_id,
 )
+from aos.core.limits import LIMITS, Limits
 from aos.core.migration import Failed, Keep, Puts, migrate
 from aos.core.owed import decide_owed
 from aos.core.ports import BlobReader, Runner, Verify
@@ -54,7 +55,7 @@ from aos.core.records import (
     to_bytes,
 )
 from aos.core.settle import admit_attempt, admit_receipt, admit_stream
-from aos.core.state import Mark, State
+from aos.core.state import Mark, State, empty
 from aos.core.step import decide_step
 from aos.errors import Refused
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -118,7 +119,9 @@ def receipt_digest(given: ReceiptInput | Receipt | KernelReceipt) -> Hash:
     return digest("aos/receipt-id/1", given.intent, given.key_id, given.signature)
 
 
-def genesis(given: GenesisInput, stamp: Stamp, salt: bytes) -> tuple[State, Sealed]:
+def genesis(
+    given: GenesisInput, stamp: Stamp, salt: bytes, *, limits: Limits = LIMITS
+) -> tuple[State, Sealed]:
     """Make a world: its state after the genesis record, and the frame that holds it.
 
     Raises:
@@ -128,7 +131,8 @@ def genesis(given: GenesisInput, stamp: Stamp, salt: bytes) -> tuple[State, Seal
     if not is_signed(message, given.signature, given.world_key):
         raise Refused("genesis: the signature is not the world key's")
     world = world_id(given.nonce, given.world_key)
-    kernel = Kernel(State(tip=Tip(world=world)), runner=None, read=_no_blobs)
+    state = empty(Tip(world=world), _no_blobs, limits=limits)
+    kernel = Kernel(state, runner=None, read=_no_blobs)
     kernel.append(
         Genesis(
             seq=1,
@@ -236,7 +240,7 @@ class Kernel:
 
     def _migrate(self, change: Change, blobs: dict[Hash, bytes]) -> tuple[Migrated, ...] | Failed:
         assert self._migrator is not None, "this kernel runs no module"
-        puts = Puts(self.read, self._keep)
+        puts = Puts(self.read, self._keep, kept_bytes=self.state.limits.kept_bytes)
         found = migrate(self.state, change, self._migrator, self.read, puts)
         blobs.update(puts.left)
         return found

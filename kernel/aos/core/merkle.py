@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from aos.values.digests import Hash, digest
 
@@ -16,7 +17,7 @@ def node(left: Hash, right: Hash) -> Hash:
     return digest("aos/node/1", left, right)
 
 
-EMPTY = digest("aos/empty/1")
+EMPTY: Final = digest("aos/empty/1")
 
 
 def root(leaves: Sequence[Hash]) -> Hash:

@@ -22,7 +22,7 @@ from aos.core.envelope import Misfit, read_output
 from aos.core.faults import Fault, FaultKind
 from aos.core.fits import state_problem
 from aos.core.ports import BlobReader, Call, Runner
-from aos.core.quiescence import BLOCKERS_MAX, FAILED_MIGRATION, Change, migrates
+from aos.core.quiescence import FAILED_MIGRATION, Change, migrates
 from aos.core.records import CellId, Migrated, slot_bytes
 from aos.core.state import State
 from aos.core.version import runs_under, workflow_under
@@ -30,9 +30,6 @@ from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
-
-SLICE_CELLS = 4096  # not Final: tests set it
-KEPT_BYTES = 4 * 1024 * 1024  # not Final: tests set it
 
 Keep = Callable[[Mapping[Hash, bytes]], None]
 """Makes blobs durable beside the journal, before it returns."""
@@ -42,11 +39,12 @@ class Puts:
     """The blobs of a migration. With ``keep`` only so many are in memory; ``left`` are those that
     go with the manifest's own record."""
 
-    def __init__(self, read: BlobReader, keep: Keep | None) -> None:
+    def __init__(self, read: BlobReader, keep: Keep | None, *, kept_bytes: int) -> None:
         self.left: dict[Hash, bytes] = {}
         self._size = 0
         self._read = read
         self._keep = keep
+        self._kept_bytes = kept_bytes
         self._nodes: dict[Hash, bytes] = {}
         self._nodes_before: dict[Hash, bytes] = {}
 
@@ -55,7 +53,7 @@ class Puts:
         if hash not in self.left:
             self.left[hash] = data
             self._size += len(data)
-            if self._keep is not None and self._size >= KEPT_BYTES:
+            if self._keep is not None and self._size >= self._kept_bytes:
                 self._keep(self.left)
                 self.left, self._size = {}, 0
         return hash
@@ -104,7 +102,7 @@ def migrate(
         index = run.index(failed)
         if index.root is not None:
             found.append(Migrated(workflow=name, root=index.root, count=index.count))
-    return Failed(tuple(failed[:BLOCKERS_MAX])) if failed else tuple(found)
+    return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(found)
 
 
 @dataclass(slots=True)
@@ -127,6 +125,7 @@ class _Run:
         """The entries of all cells with a state as they are afterwards."""
         index = CellIndex(None, 0, self.puts.read)
         changes: dict[Hash, bytes | None] = {}
+        limits = self.state.limits
         for cell in self.state.cells.of(self.workflow.name):
             if cell.state is None:
                 continue
@@ -134,11 +133,11 @@ class _Run:
             if isinstance(after, Fault):
                 detail = f"{after.kind.value}: {after.message}"
                 failed.append(Blocker(kind=FAILED_MIGRATION, cell=cell.id, detail=detail))
-                if len(failed) >= BLOCKERS_MAX:
+                if len(failed) >= limits.blockers:
                     break
             elif not failed:
                 changes[content_hash(cell.id[1])] = self._stored(after)
-                if len(changes) >= SLICE_CELLS:
+                if len(changes) >= limits.slice_cells:
                     index = index.updated(changes, self.puts.put_node)
                     self.puts.turn()
                     changes = {}

@@ -31,9 +31,6 @@ from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.shapes import Shapes
 from aos.values.digests import Hash
 
-BLOCKERS_MAX = 1000  # not Final: tests set it
-"""So many are listed; a world may have a million."""
-
 NOT_TERMINAL: Final = "instance_is_not_terminal"
 INTENT_OPEN: Final = "intent_is_open"
 MAIL_QUEUED: Final = "mail_is_queued"
@@ -111,10 +108,10 @@ def blockers(
         () if is_recorded else _removed(state, change),
         _unserved(state, change, read),
     )
-    found = tuple(islice(at_once, BLOCKERS_MAX))
+    found = tuple(islice(at_once, state.limits.blockers))
     if found or is_recorded:
         return found
-    return tuple(islice(misfits(state, change, read, since=since), BLOCKERS_MAX))
+    return tuple(islice(misfits(state, change, read, since=since), state.limits.blockers))
 
 
 def _in_flight(state: State, change: Change) -> Iterator[Blocker]:

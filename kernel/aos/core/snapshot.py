@@ -19,6 +19,7 @@ from aos.core.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.cell_index import CellIndex
 from aos.core.entry import TERMINAL, pack_keys
 from aos.core.faults import Fault
+from aos.core.limits import Limits
 from aos.core.records import Ref, Slot, to_bytes
 from aos.core.state import Owed, State, StreamState
 from aos.core.submissions import Chunk
@@ -26,10 +27,6 @@ from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
 
 FORMAT: Final = 1
-
-PAGE_BYTES = 64 * 1024  # not Final: tests set it
-PAGE_ITEMS = 1024  # not Final: tests set it
-"""A page of open work ends with the item that fills it."""
 
 Put: TypeAlias = Callable[[bytes], Hash]
 """Takes a blob that a snapshot needs and returns its content hash."""
@@ -118,17 +115,21 @@ def _document(
             if shelves[name].count
         },
         "submissions": [[chunk.number, chunk.hash, chunk.count] for chunk in chunks],
-        "work": {name: list(_paged(items, put)) for name, items in _work(state).items()},
+        "work": {
+            name: list(_paged(items, put, state.limits)) for name, items in _work(state).items()
+        },
     }
 
 
-def _paged(items: _Items, put: Put) -> Iterator[Hash]:
+def _paged(items: _Items, put: Put, limits: Limits) -> Iterator[Hash]:
+    """Write items as pages; a page ends with the item that fills it."""
+    most_bytes, most_items = limits.page_bytes, limits.page_items
     page: list[bytes] = []
     size = 0
     for item in items:
         page.append(encode(item))
         size += len(page[-1])
-        if size >= PAGE_BYTES or len(page) >= PAGE_ITEMS:
+        if size >= most_bytes or len(page) >= most_items:
             yield put(_array(page))
             page, size = [], 0
     if page:

@@ -18,6 +18,7 @@ from aos.core.entry import TERMINAL, Entry, read_keys
 from aos.core.eras import Era, Eras, era_of
 from aos.core.faults import Fault, FaultKind
 from aos.core.frame import Tip
+from aos.core.limits import LIMITS, Limits
 from aos.core.merkle import Tree
 from aos.core.ports import BlobReader
 from aos.core.records import (
@@ -46,13 +47,15 @@ _FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
 """What reading a document raises that was put together by somebody else."""
 
 
-def load(document: Hash, read: BlobReader, *, find: Find | None = None) -> State:
+def load(
+    document: Hash, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
+) -> State:
     """The state that ``take`` wrote down; ``find`` is asked where a submission id is.
 
     Raises:
         Damage: The document or a page is missing, altered or none that is written.
     """
-    return _whole(lambda: _Loader(document, read).state(find))
+    return _whole(lambda: _Loader(document, read).state(find, limits))
 
 
 def layers(document: Hash, read: BlobReader) -> Taken:
@@ -205,7 +208,7 @@ class _Loader:
     def chunks(self) -> tuple[Chunk, ...]:
         return tuple(Chunk(n, _hash(hash), count) for n, hash, count in self.fields["submissions"])
 
-    def state(self, find: Find | None) -> State:
+    def state(self, find: Find | None, limits: Limits = LIMITS) -> State:
         fields = self.fields
         seq, (size, peaks) = fields["seq"], fields["log"]
         log = Tree(size, tuple(map(_hash, peaks)))
@@ -228,8 +231,9 @@ class _Loader:
             eras=self._eras(),
             snapshot=None if mark is None else Mark(mark[0], mark[1], _hash(mark[2])),
             ancestors=tuple(Ancestor(_hash(w), at) for w, at in fields.get("ancestors", ())),
-            cells=Cells(self.read, at=seq),
-            submissions=Submissions(self.chunks(), read=self.read, find=find),
+            limits=limits,
+            cells=Cells(self.read, at=seq, limits=limits),
+            submissions=Submissions(self.chunks(), read=self.read, find=find, limits=limits),
         )
         self._load_cells(state.cells)
         self._load_work(state)

@@ -10,8 +10,10 @@ from aos.core.cell import OpenIntent, Root
 from aos.core.cells import Cells
 from aos.core.eras import Eras
 from aos.core.frame import Tip
+from aos.core.limits import LIMITS, Limits
+from aos.core.ports import BlobReader
 from aos.core.records import CellId, Principal
-from aos.core.submissions import Submissions
+from aos.core.submissions import Find, Submissions
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
@@ -82,13 +84,15 @@ class State:
     ``revoked`` are all keys that a manifest of this world ever revoked, ``pinned`` the hashes of
     all its manifests and their modules, ``snapshot`` the last one that is journaled. ``eras`` are
     the manifests that something may run under, the one in force the last of them. ``ancestors``
-    are the worlds that it was forked of, the nearest last.
+    are the worlds that it was forked of, the nearest last. ``limits`` are of no journal: they come
+    from whoever makes the state, and are ``LIMITS`` but in tests.
 
     What is forgotten oldest first is an OrderedDict: taking the first entry off a dict again and
     again walks over every entry that is gone.
     """
 
     tip: Tip
+    limits: Limits = LIMITS
     clock_ns: int = 0
     next_seq: int = 1
     world_key: bytes = b""
@@ -131,3 +135,16 @@ class State:
     def effective(self) -> Effective:
         assert self.manifest is not None, "asked before a manifest was applied"
         return self.manifest
+
+
+def empty(
+    tip: Tip, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
+) -> State:
+    """Return the state before a world's genesis. Its layers read blobs by ``read``; ``find`` knows
+    which record a submission id names."""
+    return State(
+        tip=tip,
+        limits=limits,
+        cells=Cells(read, limits=limits),
+        submissions=Submissions(read=read, find=find, limits=limits),
+    )

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from aos.core import agentos
-from aos.core.admit import DELIVERIES_MAX, pinned_problem, place, route
+from aos.core.admit import pinned_problem, place, route
 from aos.core.cell import Cell, EventMail, Mail, StreamMail
 from aos.core.continuation import continuation, stream_frame, unwrapped, unwrapped_frame
 from aos.core.envelope import (
@@ -219,8 +219,9 @@ def _take(run: _Run, output: Output, ran: Ran) -> Step:
     if len(output.effects) > limits.effects:
         _too_many(FaultKind.TOO_MANY_EFFECTS, "effects", limits.effects, len(output.effects))
     reached = sum(len(run.effective.routes(event.schema)) for event in output.events)
-    if reached > DELIVERIES_MAX:
-        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", DELIVERIES_MAX, reached)
+    most = run.state.limits.deliveries
+    if reached > most:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", most, reached)
     # The entry that runs leaves its mailbox before anything new comes in.
     taken: Counter[CellId] = Counter({run.cell.id: -1})
     events = tuple(_emitted(run, i, event, taken) for i, event in enumerate(output.events))

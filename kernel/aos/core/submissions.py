@@ -1,7 +1,7 @@
 """The dedup window: which events came under which submission id (spec/state.md, SN-20 to SN-23).
 
 The newest are in memory, the others in the chunks that a snapshot holds. A chunk has the events of
-``CHUNK`` sequences, oldest first; which chunk has an id, the store's derived row tells.
+``Limits.chunk`` sequences, oldest first; which chunk has an id, the store's derived row tells.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TypeAlias
 
+from aos.core.limits import LIMITS, Limits
 from aos.core.ports import BlobReader
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
-
-CHUNK = 4096  # not Final: tests set it
-"""Sequences of one chunk: its events, with ids of 36 bytes, are some 400 KB at most."""
-
-CHUNKS_HELD = 8  # not Final: tests set it
-"""Chunks that were read and are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +31,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Events of the sequences from ``number * CHUNK`` on that are still in the window."""
+    """Events of the sequences from ``number * Limits.chunk`` on that are still in the window."""
 
     number: int
     hash: Hash
@@ -55,7 +50,18 @@ class Submissions:
     ``chunks`` are the snapshot's that this world goes on from, ``find`` what knows where an id is.
     """
 
-    __slots__ = ("_base", "_chunks", "_evicted", "_find", "_front", "_held", "_read", "_recent")
+    __slots__ = (
+        "_base",
+        "_chunk",
+        "_chunks",
+        "_chunks_held",
+        "_evicted",
+        "_find",
+        "_front",
+        "_held",
+        "_read",
+        "_recent",
+    )
 
     def __init__(
         self,
@@ -63,7 +69,10 @@ class Submissions:
         *,
         read: BlobReader | None = None,
         find: Find | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
+        self._chunk = limits.chunk
+        self._chunks_held = limits.chunks_held
         self._chunks = deque(chunks)
         self._read = read
         self._find = find
@@ -107,7 +116,7 @@ class Submissions:
         seq = self._find(submission_id)
         if seq is None or seq <= self._evicted:
             return None
-        chunk = next((each for each in self._chunks if each.number == seq // CHUNK), None)
+        chunk = next((each for each in self._chunks if each.number == seq // self._chunk), None)
         if chunk is None:
             return None
         for name, row in self._rows(chunk):
@@ -158,9 +167,9 @@ class Submissions:
         rows = self._held.get(chunk.hash)
         if rows is None:
             assert self._read is not None, "chunks, and nothing to read them with"
-            rows = tuple(_read_chunk(self._read(chunk.hash), chunk))
+            rows = tuple(_read_chunk(self._read(chunk.hash), chunk, self._chunk))
             self._held[chunk.hash] = rows
-            while len(self._held) > CHUNKS_HELD:
+            while len(self._held) > self._chunks_held:
                 self._held.popitem(last=False)
         return rows
 
@@ -175,7 +184,7 @@ class Submissions:
         if found and self._front is not None and len(self._front) < found[0].count:
             found[0] = _chunk(found[0].number, tuple(self._front), put)
         for name, event in self._recent.items():
-            if rows and rows[0][1].seq // CHUNK != event.seq // CHUNK:
+            if rows and rows[0][1].seq // self._chunk != event.seq // self._chunk:
                 self._add(found, rows, put)
                 rows = []
             rows.append((name, event))
@@ -184,7 +193,7 @@ class Submissions:
         return tuple(found)
 
     def _add(self, chunks: list[Chunk], rows: list[_Row], put: Callable[[bytes], Hash]) -> None:
-        number = rows[0][1].seq // CHUNK
+        number = rows[0][1].seq // self._chunk
         before: tuple[_Row, ...] = ()
         if chunks and chunks[-1].number == number:
             is_front = len(chunks) == 1 and self._front is not None
@@ -199,7 +208,7 @@ class Submissions:
         self._recent = OrderedDict(reversed(newer))
         self._base = total - len(self._recent)
         self._front = None
-        first = (self._evicted + 1) // CHUNK
+        first = (self._evicted + 1) // self._chunk
         kept = [chunk for chunk in chunks if chunk.number >= first]
         # All that they hold may be forgotten meanwhile.
         self._chunks = deque(kept if self._base else [])
@@ -210,18 +219,18 @@ def _chunk(number: int, rows: tuple[_Row, ...], put: Callable[[bytes], Hash]) ->
     return Chunk(number, put(encode(listed)), len(rows))
 
 
-def _read_chunk(data: bytes, chunk: Chunk) -> Iterator[_Row]:
+def _read_chunk(data: bytes, chunk: Chunk, size: int) -> Iterator[_Row]:
     try:
         listed = decode_record(data)
     except ValueProblem as problem:
         raise Damage(f"a chunk of the dedup window is not canonical CBOR: {problem}") from problem
     if not isinstance(listed, list) or len(listed) != chunk.count:
         raise Damage(f"chunk {chunk.number} of the dedup window: expected {chunk.count} events")
-    before = chunk.number * CHUNK - 1
+    before = chunk.number * size - 1
     for row in listed:
         match row:
             case [int(seq), str(name), bytes(payload), int(at_ns)] if (
-                before < seq < (chunk.number + 1) * CHUNK and len(payload) == HASH_BYTES
+                before < seq < (chunk.number + 1) * size and len(payload) == HASH_BYTES
             ):
                 before = seq
                 yield name, Submission(seq, Hash(payload), at_ns)

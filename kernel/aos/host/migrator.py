@@ -59,7 +59,8 @@ def dry_migration(
     def run() -> tuple[Blocker, ...]:
         migrator = Migrator(load)
         try:
-            found = migrate(state, change, migrator, read, Puts(read, lambda _: None))
+            puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
+            found = migrate(state, change, migrator, read, puts)
         finally:
             migrator.close()
         return found.blockers if isinstance(found, Failed) else ()

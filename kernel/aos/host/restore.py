@@ -9,6 +9,7 @@ from nacl.signing import SigningKey
 
 from aos.core.fold import fold, fold_frame
 from aos.core.frame import Head, follow
+from aos.core.limits import LIMITS, Limits
 from aos.core.records import from_bytes
 from aos.core.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
@@ -22,7 +23,12 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def restore(
-    store: Store, world: Hash, *, at: int | None = None, progress: Progress | None = None
+    store: Store,
+    world: Hash,
+    *,
+    at: int | None = None,
+    progress: Progress | None = None,
+    limits: Limits = LIMITS,
 ) -> State:
     """Fold what came after the newest snapshot, or everything where there is none.
 
@@ -41,7 +47,9 @@ def restore(
     if at is not None and not 1 <= at <= head.seq:
         raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
     row = store.snapshot_before(at)
-    state = empty_state(store) if row is None else state_of(store, row)
+    state = (
+        empty_state(store, limits=limits) if row is None else state_of(store, row, limits=limits)
+    )
     if at is None or at == head.seq:
         catch_up(state, store, head, progress=progress)
     else:

@@ -19,7 +19,8 @@ from typing import Any, Final
 from aos.core.admit import in_the_way
 from aos.core.answers import Answer, Blocker, Refusal, Rule
 from aos.core.inputs import ManifestInput
-from aos.core.quiescence import BLOCKERS_MAX, Change, misfits
+from aos.core.limits import LIMITS
+from aos.core.quiescence import Change, misfits
 from aos.errors import AosError, Damage, Unavailable
 from aos.host.reader import open_reader
 from aos.manifest.effective import Effective
@@ -114,7 +115,9 @@ def _child(path: Path, request: bytes) -> bytes:
             )
             found: list[Value] = [
                 [each.kind, *each.cell, each.detail]
-                for each in islice(misfits(reader.state, change, reader.store.blob), BLOCKERS_MAX)
+                for each in islice(
+                    misfits(reader.state, change, reader.store.blob), LIMITS.blockers
+                )
             ]
             seq = reader.seq
     except AosError as problem:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 
-from aos.core.cells import Cells
 from aos.core.frame import Tip
+from aos.core.limits import LIMITS, Limits
 from aos.core.records import Snapshot, from_bytes
 from aos.core.snapshot_load import load, parts
-from aos.core.state import State
-from aos.core.submissions import Find, Submissions
+from aos.core.state import State, empty
+from aos.core.submissions import Find
 from aos.errors import Damage, Erased
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store
 from aos.values.digests import Hash
 
 
-def empty_state(store: Store) -> State:
+def empty_state(store: Store, *, limits: Limits = LIMITS) -> State:
     """The state before the genesis of the world in ``store``, with its layers there. Of a forked
     world that is its first ancestor's.
 
@@ -26,14 +26,11 @@ def empty_state(store: Store) -> State:
     first = store.frame_at(1)
     if first is None:
         raise Damage("the store is empty: expected the genesis record of a world")
-    return State(
-        tip=Tip(world=first.header.world),
-        cells=Cells(store.blob),
-        submissions=Submissions(read=store.blob, find=_finding(store)),
-    )
+    tip = Tip(world=first.header.world)
+    return empty(tip, store.blob, find=_finding(store), limits=limits)
 
 
-def state_of(store: Store, row: SnapshotRow) -> State:
+def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> State:
     """The state that a snapshot holds. Cells at rest are read from the store when asked for.
 
     Raises:
@@ -50,7 +47,7 @@ def state_of(store: Store, row: SnapshotRow) -> State:
             f"record {row.seq} says of no snapshot after record {row.at}, and its row does "
             "(aos verify tells more)"
         )
-    state = load(row.document, store.blob, find=_finding(store))
+    state = load(row.document, store.blob, find=_finding(store), limits=limits)
     if state.tip.seq != row.at or state.tip.frame != record.frame:
         raise Damage(f"the snapshot of record {row.seq} is of another place in the journal")
     return state

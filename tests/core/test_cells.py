@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -160,7 +160,7 @@ class Pair:
 
     def _rest(self, cell: Cell) -> None:
         self.cells.rest(cell)
-        self.blobs.held.update(self.cells.spilled())
+        self.blobs.held.update(self.cells.spill())
 
     # Snapshots
 
@@ -438,13 +438,13 @@ def test_nothing_is_spilled_where_nobody_takes_it() -> None:
     for number in range(20):
         pair.write(("t/a@1", encode(number)), b"state", None, 1)
 
-    assert pair.cells.spilled() == {}
+    assert pair.cells.spill() == {}
     assert pair.blobs.held == {}
     pair.check()
 
 
-def test_a_spilled_cell_is_read_before_anybody_took_what_was_spilled() -> None:
-    """One record may bring a cell to rest and reach it again."""
+def test_a_cell_that_is_reached_again_in_its_frame_is_not_spilled() -> None:
+    """One record may bring a cell to rest and reach it again: what it holds is in no store yet."""
     cells = Cells(Blobs().read, limits=Limits(delta_bytes=0))
     cells.spills = True
     cells._most = 0
@@ -457,7 +457,120 @@ def test_a_spilled_cell_is_read_before_anybody_took_what_was_spilled() -> None:
     found = cells[IDS[0]]
 
     assert found is not cell
-    assert found.keys == {"key": OF}
+    assert (found.state, found.keys) == (b"s", {"key": OF})
+    assert cells.spill() == {}
+
+
+KIB: Final = 1024
+
+
+def at_rest(cells: Cells, id: CellId, seq: int, state: bytes) -> None:
+    """A new cell that comes to rest with record ``seq``."""
+    cell = Cell(id=id, workflow_hash=OF, module_hash=OF, state=state)
+    cells.add(cell)
+    cells.wake(cell, seq)
+    cells.rest(cell)
+
+
+def spilled_by_frame(
+    frames: Sequence[tuple[int, int]], limits: Limits
+) -> Iterator[tuple[int, int]]:
+    """For frames of (cells, bytes of each state): the bytes that each spills, and those that the
+    deltas then hold. Workflows take turns."""
+    cells = Cells(Blobs().read, limits=limits)
+    cells.spills = True
+    cells.keep(1)
+    seq = 0
+    for count, size in frames:
+        for _ in range(count):
+            seq += 1
+            id = (WORKFLOWS[seq % len(WORKFLOWS)], encode(seq))
+            at_rest(cells, id, seq, seq.to_bytes(size, "big"))
+        yield sum(map(len, cells.spill().values())), cells._delta_bytes
+
+
+def test_a_frame_spills_no_more_than_its_bound_and_the_rest_goes_with_the_next_frames() -> None:
+    """SN-11a: measured here, 8 MiB at most in memory and frames of 128 KiB: 7 frames of 512 KiB in
+    place of one of 4 MiB."""
+    found = list(spilled_by_frame([(32, 4 * KIB)] * 200, Limits(delta_bytes=8192 * KIB)))
+
+    most = max(spilled for spilled, _ in found)
+    assert most == Limits().spill_bytes == 512 * KIB
+    assert max(held for _, held in found) <= 8192 * KIB
+    # Once it has begun it goes on until half is left, then pauses until the bound is reached again.
+    first = next(at for at, (spilled, _) in enumerate(found) if spilled)
+    run = [spilled for spilled, _ in found[first:]]
+    assert run.index(0) >= 8
+    assert found[first + run.index(0) - 1][1] <= 4096 * KIB + 512 * KIB
+    assert sum(spilled for spilled, _ in found) + found[-1][1] == (200 * 32 - 2) * 4 * KIB
+
+
+@pytest.mark.parametrize("size", [KIB, 4 * KIB, 3000])
+def test_frames_that_pack_more_than_the_bound_spill_as_much_as_they_pack(size: int) -> None:
+    """SN-11a: memory is bounded whatever the load, and however much there was at the start."""
+    brought = 1024 * KIB
+    found = list(spilled_by_frame([(brought // size, size)] * 40, Limits(delta_bytes=2048 * KIB)))
+
+    assert max(spilled for spilled, _ in found) < brought + size
+    assert max(held for _, held in found) <= 2048 * KIB + brought
+    assert found[-1][1] <= found[10][1]
+
+
+def test_a_state_that_is_larger_than_the_bound_is_spilled_alone() -> None:
+    """SN-11a."""
+    found = list(
+        spilled_by_frame(
+            [(5, 40), (0, 0), (0, 0), (0, 0), (0, 0), (0, 0)], Limits(delta_bytes=0, spill_bytes=10)
+        )
+    )
+
+    # The frame that packs them spills them; of those that come first in memory one stays each.
+    assert [spilled for spilled, _ in found] == [120, 0, 0, 0, 0, 0]
+
+
+def test_what_was_in_memory_at_the_start_leaves_it_frame_by_frame() -> None:
+    """SN-11a: a restart folds without spilling."""
+    cells = Cells(Blobs().read, limits=Limits(delta_bytes=1024 * KIB))
+    cells.keep(1)
+    for seq in range(1, 1002):
+        at_rest(cells, ("t/a@1", encode(seq)), seq, seq.to_bytes(4 * KIB, "big"))
+    cells.spills = True
+
+    found = [sum(map(len, cells.spill().values())) for _ in range(10)]
+
+    assert found == [512 * KIB] * 6 + [416 * KIB] + [0] * 3
+    assert cells._delta_bytes == 512 * KIB
+
+
+def test_the_oldest_are_spilled_whatever_their_workflow() -> None:
+    """SN-11a: a workflow that is quiet does not keep the others' states out of memory."""
+    cells = Cells(Blobs().read, limits=Limits(delta_bytes=100 * KIB))
+    cells.spills = True
+    cells.keep(1)
+    for seq in range(1, 101):
+        at_rest(cells, ("t/a@1", encode(seq)), seq, seq.to_bytes(KIB, "big"))
+        cells.spill()
+    for seq in range(101, 131):
+        at_rest(cells, ("t/b@1", encode(seq)), seq, seq.to_bytes(KIB, "big"))
+        cells.spill()
+
+    quiet, busy = cells.shelves["t/a@1"].delta, cells.shelves["t/b@1"].delta
+    spilled = {id[1] for id, packed in quiet.items() if not packed.size}
+    assert spilled == {encode(seq) for seq in range(1, 52)}
+    assert all(each.size for each in busy.values())
+
+
+def test_what_a_snapshot_has_is_dropped_and_not_spilled() -> None:
+    """SN-13: the base has it."""
+    pair = written(200, keep=1)
+    base = pair.take()
+    pair.cells.rebase(base.indexes, base.at)
+    pair.cells._delta_bytes_max = 0
+
+    assert pair.cells.spill() == {}
+    assert pair.cells._delta_bytes == 0
+    assert not pair.cells.pins.at
+    pair.check()
 
 
 def test_a_cell_that_is_read_is_the_same_object_until_it_leaves_memory() -> None:

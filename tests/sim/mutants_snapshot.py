@@ -148,13 +148,13 @@ def keys_lost(patch: Patch) -> None:
 
 
 def spilled_lost(patch: Patch) -> None:
-    real = Cells.spilled
+    real = Cells.spill
 
-    def spilled(self: Cells) -> Any:
+    def spill(self: Cells) -> Any:
         real(self)
         return {}
 
-    patch.setattr(Cells, "spilled", spilled)
+    patch.setattr(Cells, "spill", spill)
 
 
 def spilled_too_soon(patch: Patch) -> None:

@@ -297,12 +297,12 @@ class SimWorld:
         model_follow.compare(f"record {told[1]}", expected, record)
 
     def _last(self) -> Record:
-        self._keep_values()
+        self._keep_values(self.kernel._blobs)
         record: Any = plain(self.kernel._records[-1])
         return dict(record)
 
-    def _keep_values(self) -> None:
-        for hash, data in self.kernel._blobs.items():
+    def _keep_values(self, blobs: Mapping[Hash, bytes]) -> None:
+        for hash, data in blobs.items():
             if hash not in self.values:
                 self.values[hash] = data
                 self.history.values.append(hash)
@@ -348,6 +348,8 @@ class SimWorld:
         sealed = self.kernel.seal(self.chance.randbytes(32))
         if sealed is None and not self.telling:
             return
+        if sealed is not None:
+            self._keep_values(sealed.blobs)  # with those that its end has spilled
         self.waiting.append(Waiting(sealed, self.telling))
         self.telling = []
         if self.checks and sealed is not None:

@@ -33,9 +33,6 @@ RESTING_MAX: Final = 4096
 TIDIED: Final = 8
 """Packed cells that are looked at when one comes to rest, while some are left of an older base."""
 
-SPILL_BYTES: Final = 512 * 1024
-"""So many go at once, in one frame: its senders wait for them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Packed:
@@ -93,10 +90,13 @@ class Cells:
     __slots__ = (
         "_delta_bytes",
         "_delta_bytes_max",
+        "_is_spilling",
         "_most",
+        "_packed_bytes",
         "_read",
-        "_spilled",
+        "_spill_bytes",
         "_stale",
+        "_unspilled",
         "active",
         "at",
         "pins",
@@ -112,12 +112,17 @@ class Cells:
         self.at = at
         """The record that the base was taken after."""
         self.spills = False
-        """Whether somebody takes what ``spilled`` gives."""
+        """Whether the host stores what ``spill`` returns."""
         self._read = read
         self._most = RESTING_MAX
         self._delta_bytes = 0
         self._delta_bytes_max = limits.delta_bytes
-        self._spilled: dict[Hash, bytes] = {}
+        self._spill_bytes = limits.spill_bytes
+        self._packed_bytes = 0
+        """Of the deltas' bytes, those that came since the last ``spill``."""
+        self._unspilled: OrderedDict[CellId, None] = OrderedDict()
+        """Packed cells of every workflow whose bytes are in memory, the oldest first."""
+        self._is_spilling = False
         self._stale: list[tuple[Shelf, Iterator[CellId]]] = []
         self.pins = Pins()
         """Blobs that only this object needs. Another thread may ask whether one is among them."""
@@ -258,22 +263,18 @@ class Cells:
                 return None
             cell = self._cell(id[0], Entry(data))
         shelf.resting[id] = cell
-        # Where somebody takes what is spilled, he takes it after a change: ``rest`` sees to it.
+        # Where states are spilled, only ``rest`` packs: a read does not add to a frame's blobs.
         if not self.spills:
             self._bound(shelf)
         return cell
 
     def _cell(self, workflow: str, entry: Entry, packed: Packed | None = None) -> Cell:
-        cell = entry.to_cell(workflow, self._blob, keys=packed.keys if packed else None)
+        cell = entry.to_cell(workflow, self._read, keys=packed.keys if packed else None)
         if packed is not None:
             cell.changed = packed.changed
             if packed.state is not None:
                 cell.state = packed.state
         return cell
-
-    def _blob(self, hash: Hash) -> bytes:
-        found = self._spilled.get(hash)
-        return self._read(hash) if found is None else found
 
     # Writing
 
@@ -344,36 +345,56 @@ class Cells:
         state = cell.state if isinstance(cell.state, bytes) else None
         packed = Packed(cell.changed, entry_of(cell), state, pack_keys(cell.keys))
         shelf.delta[id] = packed
-        self._delta_bytes += packed.size
-        if self._delta_bytes > self._delta_bytes_max and self.spills:
-            self._spill(shelf)
-
-    def _spill(self, shelf: Shelf) -> None:
-        """Give the states of the oldest to the blob store. They stay as dirty as they were."""
-        for id, packed in shelf.delta.items():
-            if self._delta_bytes <= self._delta_bytes_max // 2:
-                return
-            if packed.size:
-                self._delta_bytes -= packed.size
-                for data in (packed.state, packed.keys):
-                    if data is not None:
-                        hash = content_hash(data)
-                        self._spilled[hash] = data
-                        # Another cell may have the same state, and have it for longer.
-                        self.pins.at[hash] = max(packed.changed, self.pins.at.get(hash, 0))
-                shelf.delta[id] = Packed(packed.changed, packed.entry)
+        size = packed.size
+        if size:
+            self._unspilled[id] = None
+            self._delta_bytes += size
+            if self.spills:  # a restart packs as it folds, and has no frame that waits
+                self._packed_bytes += size
 
     def _drop_packed(self, shelf: Shelf, id: CellId) -> None:
         packed = shelf.delta.pop(id, None)
-        if packed is not None:
+        if packed is not None and packed.size:
             self._delta_bytes -= packed.size
+            del self._unspilled[id]
 
-    def spilled(self) -> dict[Hash, bytes]:
-        """Blobs that were spilled since the last call: they go with the next frame."""
-        found = self._spilled
-        if found:
-            self._spilled = {}
+    def spill(self) -> dict[Hash, bytes]:
+        """Return the blobs that leave memory with the frame that ends now (SN-11a); once a frame.
+
+        They begin to leave when the deltas hold more than ``Limits.delta_bytes``, and continue
+        frame by frame until half of it is left. Their cells stay as dirty as they were.
+        """
+        packed_bytes, self._packed_bytes = self._packed_bytes, 0
+        found: dict[Hash, bytes] = {}
+        if not self.spills:
+            return found
+        if self._delta_bytes > self._delta_bytes_max:
+            self._is_spilling = True
+        left = 0
+        while self._is_spilling:
+            if self._delta_bytes <= self._delta_bytes_max // 2:
+                self._is_spilling = False
+                break
+            id = next(iter(self._unspilled))
+            shelf = self.shelves[id[0]]
+            packed = shelf.delta[id]
+            # A cell that is larger than the whole bound leaves alone.
+            if left and left >= packed_bytes and left + packed.size > self._spill_bytes:
+                break
+            left += packed.size
+            self._drop_packed(shelf, id)
+            if packed.changed > self.at:  # else the base has it
+                shelf.delta[id] = Packed(packed.changed, packed.entry)
+                self._pin(packed, found)
         return found
+
+    def _pin(self, packed: Packed, found: dict[Hash, bytes]) -> None:
+        for data in (packed.state, packed.keys):
+            if data is not None:
+                hash = content_hash(data)
+                found[hash] = data
+                # Another cell may have the same state, and have it for longer.
+                self.pins.at[hash] = max(packed.changed, self.pins.at.get(hash, 0))
 
     # Migrations
 

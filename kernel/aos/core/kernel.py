@@ -283,7 +283,6 @@ class Kernel:
             # What comes again after it was erased stays.
             self._erased = [each for each in self._erased if each not in blobs]
         fold(self.state, record, self.read)
-        self._blobs.update(self.state.cells.spilled())
         self._records.append(data)
         self.pending_bytes += len(data)
         self._note(record)
@@ -320,6 +319,11 @@ class Kernel:
             return None
         frame, tip = seal(self.state.tip, self._records, salt)
         self.state.tip = tip
+        spilled = self.state.cells.spill()
+        if spilled:
+            self._blobs.update(spilled)
+            # What comes again after it was erased stays.
+            self._erased = [each for each in self._erased if each not in spilled]
         sealed = Sealed(
             frame=frame,
             tip=tip,

@@ -27,8 +27,12 @@ class Limits:
     """Reasons that the refusal of a manifest lists; a world may have a million."""
 
     delta_bytes: int = 64 * 1024 * 1024
-    """Bytes of states that a delta keeps in memory. Beyond, the oldest go to the blob store, and
-    stay as dirty as they were."""
+    """Bytes of states that the deltas keep in memory. Above this, the oldest states move to the
+    blob store until half of the bound is left. Their cells stay as dirty as they were."""
+
+    spill_bytes: int = 512 * 1024
+    """The most that one frame spills, because its senders wait until it is durable. A frame that
+    packs more than this spills as much as it packs, so that the deltas do not grow."""
 
     slice_cells: int = 4096
     """Cells of a migration that go into the index of their workflow together."""

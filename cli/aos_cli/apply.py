@@ -212,12 +212,12 @@ def _definitions(found: Sequence[DefinitionChange]) -> list[str]:
     """A line each; many of a kind that come or go together are one line."""
     lines: list[str] = []
     for (_, change), group in groupby(found, key=lambda each: (each.kind, each.change)):
-        these = list(map(str, group))
+        these = list(group)
         if change == "changed" or len(these) <= ALIKE_SHOWN:
-            lines += these
+            lines += map(str, these)
         else:
-            sign, word, _ = these[0].split(" ", 2)
-            lines.append(f"{sign} {len(these)} {word}s (--json lists them)")
+            first = these[0]
+            lines.append(f"{first.sign} {len(these)} {first.word}s (--json lists them)")
     return lines
 
 

@@ -38,8 +38,17 @@ class DefinitionChange:
     name: str
     fields: tuple[str, ...] = ()
 
+    @property
+    def sign(self) -> str:
+        return _SIGNS[self.change]
+
+    @property
+    def word(self) -> str:
+        """Its kind, as it is printed."""
+        return _WORDS[self.kind]
+
     def __str__(self) -> str:
-        what = f"{_SIGNS[self.change]} {_WORDS[self.kind]} {self.name}"
+        what = f"{self.sign} {self.word} {self.name}"
         return f"{what}: {', '.join(self.fields)}" if self.fields else what
 
 

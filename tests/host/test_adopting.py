@@ -15,7 +15,6 @@ from nacl.signing import SigningKey
 from aos.core.answers import Admitted
 from aos.core.inputs import CANCEL
 from aos.errors import BadUsage, Damage, Refused, Unavailable
-from aos.host import adopting
 from aos.host.adopting import adopt_world, origin_at
 from aos.host.client import ask_running, dry_run_of, open_writer
 from aos.host.exporting import export_world
@@ -25,6 +24,7 @@ from aos.host.place import ROW, Origin
 from aos.host.reader import open_reader
 from aos.store.lmdb_store import LmdbStore
 from aos.store.lock import WorldLock
+from aos.store.plain_files import PlainFolder
 from tests.cli.shell import in_silence
 from tests.copies import copied
 from tests.host.puppet import asks, manifest
@@ -372,13 +372,14 @@ if kind == "settle":
     LmdbStore.settle = die
 else:
     write, seen = adopting._write, []
-    def later(target, key):
-        seen.append(target)
+    def later(folder, name, key):
+        seen.append(name)
         if len(seen) == int(kind):
+            target = folder.path / "keys" / name
             target.parent.mkdir(exist_ok=True)
             target.with_name(target.name + ".part").write_text("half")
             die()
-        write(target, key)
+        write(folder, name, key)
     adopting._write = later
 adopting.adopt_world(Path(world), keys=Path(keys))
 """
@@ -411,10 +412,10 @@ def test_a_key_that_cannot_be_written_is_said(
 ) -> None:
     """B-65"""
 
-    def full(_: Path) -> None:
+    def full(_: PlainFolder) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(adopting, "sync_folder", full)
+    monkeypatch.setattr(PlainFolder, "sync", full)
     with pytest.raises(Unavailable, match="the key cannot be written: No space left on device"):
         adopt_world(imported, keys=world / "keys")
     assert origin_at(imported) is Origin.IMPORTED

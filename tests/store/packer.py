@@ -44,7 +44,8 @@ def group(journal: Journal, step: int) -> list[Made]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    with LmdbStore.open(folder) if folder.exists() else LmdbStore.create(folder) as store:
+    is_made = (folder / "data.mdb").exists()
+    with LmdbStore.open(folder) if is_made else LmdbStore.create(folder) as store:
         head, journal = store.head(), Journal()
         for step in range(STEPS):
             expected = journal.tip.frame if step else NO_FRAME

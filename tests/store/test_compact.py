@@ -10,9 +10,10 @@ import pytest
 
 from aos.errors import Damage, Unavailable
 from aos.store import compact
-from aos.store.environment import COMPACT_NAME
 from aos.store.errors import NoRoom
+from aos.store.first_look import COMPACT_NAME
 from aos.store.lmdb_store import LmdbStore
+from aos.store.plain_files import PlainFolder
 from aos.values.digests import content_hash
 from tests.store.children import ask, end, line, spawn
 from tests.store.disk import SmallDisk
@@ -210,7 +211,7 @@ def test_what_a_compacting_that_was_killed_left_is_taken_away(tmp_path: Path) ->
         assert store.head() == journal.head()
 
 
-CALLS = "openat,unlink,writev,pwrite64,fdatasync,fsync,rename"
+CALLS = "openat,unlinkat,writev,pwrite64,fdatasync,fsync,renameat"
 
 
 @pytest.mark.usefixtures("strace")
@@ -290,7 +291,7 @@ def test_a_copy_that_cannot_take_the_files_place_leaves_it(
 
     with LmdbStore.open(folder) as store:
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", fail)
+            patch.setattr(PlainFolder, "rename", fail)
             with pytest.raises(Unavailable, match="cannot take the place of the file: Input"):
                 store.compact()
         assert not (folder / COMPACT_NAME).exists()

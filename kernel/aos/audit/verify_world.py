@@ -58,7 +58,7 @@ def verify_world(
     """
     began = time.perf_counter()
     path = Path(directory)
-    if not (path / STORE_FOLDER).is_dir() and not (path / WORLD_FILE).exists():
+    if not (os.path.lexists(path / STORE_FOLDER) or os.path.lexists(path / WORLD_FILE)):
         raise BadUsage(
             sentence(
                 "there is no world here",
@@ -128,7 +128,7 @@ def _listen(
 
 def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyReport:
     """What there is to say when the file ended the child by a signal."""
-    is_small = (folder / DATA_NAME).stat().st_size <= WALKED_BYTES_MAX
+    is_small = (folder / DATA_NAME).lstat().st_size <= WALKED_BYTES_MAX
     problems = structure_problems(folder) if is_small else []
     document = Verifier(_nothing).report().to_document()
     document["seconds"] = seconds

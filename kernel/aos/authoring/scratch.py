@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from aos.authoring.project import PROJECT_FILE
 from aos.errors import Refused, sentence
 from aos.host.folder import UNFINISHED_FILE, WORLD_FILE, init_world
 from aos.store.lock import WorldLock
+from aos.store.plain_files import PlainFolder
 
 MARKER: Final = "scratch"
 """A file that says whose the world is: no other one is run or thrown away here."""
@@ -41,7 +43,11 @@ def prepare(path: Path, *, fresh: bool) -> None:
         is_there = False
     if not is_there:
         init_world(path, operator="dev")
-        (path / MARKER).write_text(SAID, "utf-8")
+        with (
+            PlainFolder.named(path) as folder,
+            os.fdopen(folder.create(MARKER, 0o644), "w") as made,
+        ):
+            made.write(SAID)
 
 
 def _is_ours(path: Path) -> bool:

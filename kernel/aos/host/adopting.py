@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,13 +13,20 @@ from nacl.signing import SigningKey
 
 from aos.core.state import State
 from aos.errors import BadUsage, Refused, Unavailable, sentence
-from aos.host.folder import KEYS, WORLD_FILE, WorldFolder, open_folder, read_key, sync_folder
+from aos.host.folder import (
+    EXECUTORS,
+    KEYS,
+    WORLD_FILE,
+    WorldFolder,
+    open_folder,
+    read_key,
+    write_key,
+)
 from aos.host.place import Origin, origin_of, settle
 from aos.host.restore import Progress, check_key, restore
 from aos.manifest.keys import key_text
 from aos.store.lock import WorldLock
 
-EXECUTORS: Final = "executors"
 _SUFFIX: Final = ".key"
 
 
@@ -68,7 +76,7 @@ def adopt_world(
         key = taken.get("world.key") or _own_key(folder)
         check_key(state, key)
         for name, each in taken.items():
-            _write(folder.path / KEYS / name, each)
+            _write(folder, name, each)
         if origin is not None:
             settle(path / WORLD_FILE, store)
         return Adopted(
@@ -121,7 +129,7 @@ def _wanted(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningK
                     found=key_text(public),
                 )
             )
-        if _is_to_be_copied(folder.path / KEYS / name, key):
+        if _is_to_be_copied(folder, name, key):
             wanted[name] = key
     return wanted
 
@@ -147,11 +155,12 @@ def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, .
     return known
 
 
-def _is_to_be_copied(target: Path, key: SigningKey) -> bool:
+def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
     """Raises: Refused: Another key lies there."""
+    target = folder.path / KEYS / name
     if not os.path.lexists(target):
         return True
-    found = read_key(target)
+    found = folder.key(name)
     if found == key:
         return False
     raise Refused(
@@ -165,20 +174,20 @@ def _is_to_be_copied(target: Path, key: SigningKey) -> bool:
     )
 
 
-def _write(target: Path, key: SigningKey) -> None:
+def _write(folder: WorldFolder, name: str, key: SigningKey) -> None:
     """Write a key, there whole or not at all."""
-    part = target.with_name(target.name + ".part")
+    target = folder.path / KEYS / name
+    part = target.name + ".part"
     try:
-        for folder in (target.parent.parent, target.parent):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        part.unlink(missing_ok=True)
-        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "w") as opened:
-            opened.write(bytes(key).hex() + "\n")
-            opened.flush()
-            os.fsync(fd)
-        part.rename(target)
-        sync_folder(target.parent)
-        sync_folder(target.parent.parent)
+        with folder.opened() as world, contextlib.ExitStack() as stack:
+            opened = [world, stack.enter_context(world.inner(KEYS, make=True))]
+            for below in Path(name).parts[:-1]:
+                opened.append(stack.enter_context(opened[-1].inner(below, make=True)))
+            keys = opened[-1]
+            keys.remove(part)
+            write_key(keys, part, key)
+            keys.rename(part, target.name)
+            for each in reversed(opened):
+                each.sync()
     except OSError as error:
         raise Unavailable(f"{target}: the key cannot be written: {error.strerror}") from error

@@ -46,7 +46,7 @@ from aos.host.commands import sign_control
 from aos.host.engine import Engine
 from aos.host.errors import Busy
 from aos.host.fates import fates
-from aos.host.folder import WorldFolder, open_folder
+from aos.host.folder import SOCKET, WorldFolder, open_folder
 from aos.host.migrator import Migrator, dry_migration
 from aos.host.protocol import (
     LENGTH_BYTES,
@@ -805,6 +805,13 @@ class _Remote:
 
 def _connect(folder: WorldFolder, patience_s: float) -> _Remote | None:
     """None when no process listens: there is no socket yet, or a dead process left it."""
+    try:
+        with folder.opened() as opened:
+            opened.check_socket(SOCKET)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
     connection = _connected(folder.socket)
     return None if connection is None else _Remote(connection, folder.socket, patience_s)
 

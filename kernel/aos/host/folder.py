@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from nacl.signing import SigningKey
 
@@ -37,18 +37,22 @@ from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
 from aos.manifest.names import NODE
 from aos.store.lmdb_store import LmdbStore
+from aos.store.plain_files import PlainFolder, open_named
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
 
 FORMAT: Final = 1
 WORLD_FILE: Final = "world.json"
 UNFINISHED_FILE: Final = "world.json.unfinished"
 KEYS: Final = "keys"
+EXECUTORS: Final = "executors"
 STORE: Final = "store"
 SOCKET: Final = "aos.sock"
 SEED_BYTES: Final = 32
 NONCE_BYTES: Final = 32
-_WORLD_FILE_BYTES_MAX: Final = 64 * 1024
+_KEY_BYTES_MAX: Final = 256
+WORLD_FILE_BYTES_MAX: Final = 64 * 1024
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 
@@ -69,11 +73,31 @@ class WorldFolder:
 
     def world_key(self) -> SigningKey:
         """Raises as ``read_key``."""
-        return read_key(self.path / KEYS / "world.key")
+        return self.key("world.key")
 
     def operator_key(self) -> SigningKey:
         """Raises as ``read_key``."""
-        return read_key(self.path / KEYS / "operator.key")
+        return self.key("operator.key")
+
+    def key(self, name: str) -> SigningKey:
+        """Read the secret key in this file of ``keys``, or of a folder in it.
+
+        Raises: As ``read_key``; Damage also for what is no plain file (ST-80).
+        """
+        file = self.path / KEYS / name
+        try:
+            with self.opened() as world, contextlib.ExitStack() as stack:
+                folder = stack.enter_context(world.inner(KEYS))
+                for below in Path(name).parts[:-1]:
+                    folder = stack.enter_context(folder.inner(below))
+                fd = folder.open(file.name)
+        except OSError as error:
+            raise _no_key(file, error) from error
+        return _key_in(file, fd)
+
+    def opened(self) -> PlainFolder:
+        """The folder itself, which the user names: a link may lead to it. Raises: OSError."""
+        return PlainFolder.named(self.path)
 
     def open_store(self, *, readonly: bool = False, in_any_place: bool = False) -> LmdbStore:
         """Open the store; a writer must hold the world's lock.
@@ -151,19 +175,19 @@ def open_folder(path: Path) -> WorldFolder:
     Raises:
         BadUsage: There is no world here.
         Refused: A newer release made it.
-        Damage: Its ``world.json`` cannot be read.
+        Damage: Its ``world.json`` is no plain file, is too large, or holds something else.
     """
     file = path / WORLD_FILE
     try:
-        with file.open("rb") as opened:
-            data = opened.read(_WORLD_FILE_BYTES_MAX)
+        with PlainFolder.named(path) as folder:
+            data = folder.read(WORLD_FILE, WORLD_FILE_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
         raise BadUsage(_no_world(path)) from None
     except OSError as error:
         raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
     try:
-        value = json.loads(data)
-    except ValueError as error:
+        value = parse_json(data.decode(), max_bytes=WORLD_FILE_BYTES_MAX)
+    except (ValueProblem, UnicodeDecodeError) as error:
         raise Damage(f"{file}: the file is not JSON: {error}") from error
     match value:
         case {"format": int(number)} if number > FORMAT:
@@ -176,12 +200,12 @@ def open_folder(path: Path) -> WorldFolder:
                     hint="use that release",
                 )
             )
-        case {"format": 1, "world": str(world), "created": str(created)}:
-            pass
+        case {"format": 1, "world": str(world), "created": str(created), **more}:
+            given: Any = more.get("executors", {})
         case _:
             raise Damage(f"{file}: expected {{format, world, created}}, found something else")
     try:
-        executors = {str(name): parse_key(key) for name, key in value.get("executors", {}).items()}
+        executors = {str(name): parse_key(key) for name, key in given.items()}
         return WorldFolder(
             path=path,
             world=parse_hash(world),
@@ -193,7 +217,7 @@ def open_folder(path: Path) -> WorldFolder:
 
 
 def read_key(file: Path) -> SigningKey:
-    """Read a secret key: 64 hex digits.
+    """Read a secret key, 64 hex digits, from a file that the user names.
 
     Raises:
         Unavailable: The file cannot be read.
@@ -201,11 +225,24 @@ def read_key(file: Path) -> SigningKey:
         Damage: It holds something else.
     """
     try:
-        with file.open("rb") as opened:
-            mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
-            text = opened.read(256).strip()
+        fd = open_named(file)
     except OSError as error:
-        raise Unavailable(f"{file}: the key cannot be read: {error.strerror}") from error
+        raise _no_key(file, error) from error
+    return _key_in(file, fd)
+
+
+def _no_key(file: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"{file}: the key cannot be read: {error.strerror}")
+
+
+def _key_in(file: Path, fd: int) -> SigningKey:
+    """The key in the file that is open as ``fd``, which is closed here."""
+    try:
+        with os.fdopen(fd, "rb") as opened:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            text = opened.read(_KEY_BYTES_MAX).strip()
+    except OSError as error:
+        raise _no_key(file, error) from error
     if mode & 0o077:
         raise Refused(
             sentence(
@@ -238,7 +275,7 @@ def _no_world(path: Path) -> str:
             f"{path}: there is no such folder (make a world: aos init {path}; "
             "or name another with --world or AOS_WORLD)"
         )
-    if (path / UNFINISHED_FILE).exists():
+    if os.path.lexists(path / UNFINISHED_FILE):
         return (
             f"{path}: this world was not finished: making it was interrupted, or still goes on "
             "(remove the folder and make the world again)"
@@ -258,15 +295,16 @@ def _take_folder(path: Path) -> None:
         raise Refused(
             f"{path}: expected an empty or new folder, found {found[0]!r}; nothing was changed"
         )
-    marker = path / UNFINISHED_FILE
-    try:
-        os.close(os.open(marker, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-    except FileExistsError:
-        raise Refused(_no_world(path)) from None
-    # Another maker may have finished since we looked.
-    found = sorted(entry.name for entry in path.iterdir() if entry != marker)
-    if found:
-        marker.unlink()
+    with PlainFolder.named(path) as folder:
+        try:
+            os.close(folder.create(UNFINISHED_FILE, 0o644))
+        except FileExistsError:
+            raise Refused(_no_world(path)) from None
+        # Another maker may have finished since we looked.
+        found = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
+        if not found:
+            return
+        folder.remove(UNFINISHED_FILE)
         raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
 
 
@@ -281,16 +319,15 @@ class Keys:
 
 def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> Keys:
     """Make the keys of a new world in its folder."""
-    keys = path / KEYS
-    keys.mkdir(mode=0o700)
-    world_key = _make_key(keys / "world.key", sources)
-    operator_key = _make_key(keys / "operator.key", sources)
     executor_keys: dict[str, bytes] = {}
-    if executors:
-        (keys / "executors").mkdir(mode=0o700)
-        for name in executors:
-            key = _make_key(keys / "executors" / f"{name}.key", sources)
-            executor_keys[name] = bytes(key.verify_key)
+    with PlainFolder.named(path) as folder, folder.inner(KEYS, make=True) as keys:
+        world_key = _make_key(keys, "world.key", sources)
+        operator_key = _make_key(keys, "operator.key", sources)
+        if executors:
+            with keys.inner(EXECUTORS, make=True) as below:
+                for name in executors:
+                    key = _make_key(below, f"{name}.key", sources)
+                    executor_keys[name] = bytes(key.verify_key)
     operators = (Principal(operator, bytes(operator_key.verify_key)),)
     return Keys(world=world_key, operators=operators, executors=executor_keys)
 
@@ -330,37 +367,38 @@ def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
         "operators": {each.name: key_text(each.key) for each in operators},
         "executors": {name: key_text(key) for name, key in folder.executors.items()},
     }
-    unfinished = folder.path / UNFINISHED_FILE
-    with unfinished.open("w") as opened:
-        json.dump(about, opened, indent=2)
-        opened.write("\n")
-        opened.flush()
-        os.fsync(opened.fileno())
-    for below in (folder.path / KEYS / "executors", folder.path / KEYS, folder.path / STORE):
-        if below.is_dir():
-            sync_folder(below)
-    sync_folder(folder.path)
-    unfinished.rename(folder.path / WORLD_FILE)
-    sync_folder(folder.path)
-    sync_folder(folder.path.resolve().parent)
+    with folder.opened() as world:
+        with os.fdopen(world.open(UNFINISHED_FILE, os.O_WRONLY, is_sole=True), "w") as opened:
+            json.dump(about, opened, indent=2)
+            opened.write("\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+        with world.inner(KEYS) as keys:
+            if keys.find(EXECUTORS) is not None:
+                with keys.inner(EXECUTORS) as below:
+                    below.sync()
+            keys.sync()
+        with world.inner(STORE) as store:
+            store.sync()
+        world.sync()
+        world.rename(UNFINISHED_FILE, WORLD_FILE)
+        world.sync()
+    with PlainFolder.named(folder.path.resolve().parent) as parent:
+        parent.sync()
 
 
-def _make_key(file: Path, sources: Sources) -> SigningKey:
+def _make_key(folder: PlainFolder, name: str, sources: Sources) -> SigningKey:
     key = SigningKey(sources.random(SEED_BYTES))
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "w") as opened:
-        opened.write(bytes(key).hex() + "\n")
-        opened.flush()
-        os.fsync(fd)
+    write_key(folder, name, key)
     return key
 
 
-def sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def write_key(folder: PlainFolder, name: str, key: SigningKey) -> None:
+    """Make a new file that holds a key, durable but for its name. Raises: OSError."""
+    with os.fdopen(folder.create(name), "w") as opened:
+        opened.write(bytes(key).hex() + "\n")
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
 def _take_away(path: Path) -> None:

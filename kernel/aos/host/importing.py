@@ -76,7 +76,8 @@ def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> 
     folder = WorldFolder(
         path=path, world=header.world, created=header.created, executors=header.executors
     )
-    (path / KEYS).mkdir(mode=0o700)
+    with folder.opened() as world:
+        world.inner(KEYS, make=True).close()
     frames = bundle.frames()
     first = next(frames, None)
     if first is None:

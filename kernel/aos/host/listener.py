@@ -27,6 +27,7 @@ from aos.errors import BadUsage, Unavailable
 from aos.host.address import short_path
 from aos.host.executors.task import Report
 from aos.host.protocol import LENGTH_BYTES, error_fields, length, pack
+from aos.store.plain_files import PlainFolder
 
 CONNECTIONS_MAX: Final = 64
 LARGE_BYTES: Final = 1024 * 1024
@@ -99,6 +100,7 @@ class Listener:
 
         Raises:
             Unavailable: The socket cannot be made.
+            Damage: Something else than a socket has that name (ST-80).
         """
         try:
             self._socket = _listen(path)
@@ -240,7 +242,9 @@ class Listener:
 
 
 def _listen(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)
+    with PlainFolder.named(path.parent) as folder:
+        folder.check_socket(path.name)
+        folder.remove(path.name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)

@@ -19,6 +19,7 @@ from typing import Final
 from aos.errors import Damage, Refused, Unavailable, sentence
 from aos.store.errors import NoRoom
 from aos.store.lmdb_store import LmdbStore
+from aos.store.plain_files import PlainFolder
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import ValueProblem
 
@@ -105,9 +106,12 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
 
 def _now(world_file: Path) -> _Place:
     try:
-        found = world_file.stat()
+        with PlainFolder.named(world_file.parent) as folder:
+            found = folder.check_file(world_file.name)
     except OSError as error:
         raise Unavailable(f"{world_file}: cannot be looked at: {error.strerror}") from error
+    if found is None:
+        raise Unavailable(f"{world_file}: cannot be looked at: it is gone")
     return _Place(_ADOPTED, found.st_ino, found.st_ctime_ns)
 
 

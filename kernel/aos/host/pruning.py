@@ -134,7 +134,8 @@ class _Prune:
         path = (target or self._default(first, row.at)).absolute()
         head = Head.of(state.tip).signed(key)
         if not path.exists():
-            path.parent.mkdir(mode=0o700, exist_ok=True)
+            if target is not None:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
             write_archive(self._folder, store, row, path, key, progress=self._progress)
         elif not is_archive(path, self._folder.world, first, head):
             raise Refused(
@@ -190,7 +191,15 @@ class _Prune:
         )
 
     def _default(self, first: int, last: int) -> Path:
-        return self._folder.path / ARCHIVES / f"records-{first}-{last}.aos"
+        """A file of the world's own folder."""
+        name = f"records-{first}-{last}.aos"
+        try:
+            with self._folder.opened() as world, world.inner(ARCHIVES, make=True) as archives:
+                archives.check_file(name)
+                return archives.path / name
+        except OSError as error:
+            where = self._folder.path / ARCHIVES
+            raise Unavailable(f"{where}: the folder cannot be made: {error.strerror}") from error
 
     def _genesis(self, state: State, before: Cut | None) -> bytes:
         """The record that the world of ``state`` began with."""

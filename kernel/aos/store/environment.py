@@ -20,9 +20,11 @@ import lmdb
 from aos.errors import AosError, Damage, Refused, Unavailable, sentence
 from aos.store.compact import copy_rows, home_row
 from aos.store.first_look import (
+    COMPACT_NAME,
     DATA_NAME,
     LOCK_NAME,
     check_file,
+    check_plain,
     leave_mark,
     look,
     take_mark,
@@ -36,11 +38,11 @@ from aos.store.lmdb_errors import (
     no_room,
     unopened,
 )
-from aos.store.packs import Packs, sync_folder
+from aos.store.packs import Packs
+from aos.store.plain_files import PlainFolder
 from aos.store.room import FULL, allocate
 from aos.values.digests import Hash
 
-COMPACT_NAME: Final = "data.mdb.compact"
 HOME_KEY: Final = b"home"
 
 MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
@@ -84,7 +86,7 @@ class Environment:
         self._swap = threading.Lock()
         self._has_failed = False
         self._vouching: int | None = None
-        self._is_lockless = self.readonly and not os.path.exists(self._lock)  # noqa: PTH110  # asked at each read
+        self._is_lockless = self.readonly and not os.path.lexists(self._lock)
         self._file: tuple[int, int] | None = None
         self._raw = self._open(access, looks=looks)
         self.key = folder_key(folder)
@@ -186,24 +188,32 @@ class Environment:
         assert not self.readonly, "compacted, and opened for reading"
         if self._has_failed:
             raise failed_before(self.folder)
-        target = self.folder / COMPACT_NAME
-        target.unlink(missing_ok=True)
+        with PlainFolder.at(self.folder) as folder:
+            self._compact(folder)
+
+    def _compact(self, folder: PlainFolder) -> None:
+        folder.remove(COMPACT_NAME)
         try:
+            # Ours before LMDB opens it by its path.
+            os.close(folder.create(COMPACT_NAME))
             copy_rows(
-                self._raw, self.tables, target,
+                self._raw, self.tables, self.folder / COMPACT_NAME,
                 again=("system", _FORMAT_KEY),
                 home=("system", HOME_KEY) if self.is_home() else None,
             )  # fmt: skip
         except lmdb.Error as error:
-            target.unlink(missing_ok=True)
+            folder.remove(COMPACT_NAME)
             raise self._copy_failure(error) from error
+        except OSError as error:
+            folder.remove(COMPACT_NAME)
+            raise unopened(error, self.folder) from error
         except BaseException:
-            target.unlink(missing_ok=True)
+            folder.remove(COMPACT_NAME)
             raise
         self._close_raw()
         try:
-            target.replace(self._data)
-            sync_folder(self.folder)
+            folder.rename(COMPACT_NAME, DATA_NAME)
+            folder.sync()
         except OSError as error:
             what = f"the compact copy cannot take the place of the file: {error.strerror}"
             raise Unavailable(sentence(what, where=self.where, hint="look at the disk")) from error
@@ -224,7 +234,7 @@ class Environment:
     def _file_now(self) -> tuple[int, int] | None:
         """Which data file lies in the folder; None for none."""
         try:
-            stat = os.stat(self._data)  # noqa: PTH116  # asked at each read
+            stat = os.lstat(self._data)
         except FileNotFoundError:
             return None
         return stat.st_dev, stat.st_ino
@@ -234,9 +244,11 @@ class Environment:
     def _open(self, access: Access, *, looks: bool) -> lmdb.Environment:
         try:
             if access is Access.CREATE:
-                self.folder.mkdir(mode=0o700, exist_ok=True)
+                with contextlib.suppress(FileExistsError):
+                    self.folder.mkdir(mode=0o700)
             else:
                 check_file(self.folder)
+            check_plain(self.folder, is_written=not self.readonly)
             if not self._is_lockless:
                 self._ready_lock_file()
             if access is not Access.CREATE and looks:
@@ -245,7 +257,8 @@ class Environment:
                 # From here on the file may be left in any way; and a copy that nobody finished is
                 # taken away, because it may hold what was erased since.
                 take_mark(self.folder)
-                (self.folder / COMPACT_NAME).unlink(missing_ok=True)
+                with PlainFolder.at(self.folder) as folder:
+                    folder.remove(COMPACT_NAME)
             # Asked first: if another file takes its place right now, it is opened once more.
             self._file = self._file_now()
             raw = self._open_raw()
@@ -290,7 +303,9 @@ class Environment:
             NoRoom: There is no room for it.
         """
         try:
-            fd = os.open(self._lock, os.O_RDWR | (0 if self.readonly else os.O_CREAT), 0o600)
+            with PlainFolder.at(self.folder) as folder:
+                flags = os.O_RDWR | (0 if self.readonly else os.O_CREAT)
+                fd = folder.open(LOCK_NAME, flags, is_sole=True)
             try:
                 allocate(fd, _lock_bytes())
             finally:
@@ -334,8 +349,10 @@ class Environment:
                 raise Refused(sentence("a store with a journal is here already", where=self.where))
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
         # The files are synced by LMDB, their names in the folder are not.
-        sync_folder(self.folder)
-        sync_folder(self.folder.parent)
+        with PlainFolder.at(self.folder) as folder:
+            folder.sync()
+        with PlainFolder.named(self.folder.parent) as parent:
+            parent.sync()
 
     def _open_tables(self, raw: lmdb.Environment) -> None:
         self.tables = {}
@@ -372,7 +389,7 @@ class Environment:
         """Whether a writer has made the lock file since, or put another data file in its place."""
         if not self.readonly:
             return False
-        if self._is_lockless and os.path.exists(self._lock):  # noqa: PTH110  # asked at each read
+        if self._is_lockless and os.path.lexists(self._lock):
             return True
         # Where there is none any more, what is open stays readable.
         return self._file_now() not in (self._file, None)
@@ -383,7 +400,7 @@ class Environment:
             if not self._is_outdated():
                 return
             self._close_raw()
-            self._is_lockless = not os.path.exists(self._lock)  # noqa: PTH110
+            self._is_lockless = not os.path.lexists(self._lock)
             self._raw = self._open(Access.READ, looks=self._looks)
 
     # Failures
@@ -400,7 +417,7 @@ class Environment:
         return commit_failed(error, self.folder)
 
     def _copy_failure(self, error: lmdb.Error) -> AosError:
-        needed = os.stat(self._data).st_size  # noqa: PTH116
+        needed = os.lstat(self._data).st_size
         if found_no_room(error, self.folder, needed):
             return no_room(f"no room for a compact copy ({error})", self.folder, needed)
         return failure(error, self.folder)

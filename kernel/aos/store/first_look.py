@@ -22,10 +22,14 @@ from lmdb import verify as lmdb_verify
 
 from aos.errors import Damage, Unavailable, sentence
 from aos.store import walk
+from aos.store.packs import FOLDER_NAME as PACKS_NAME
+from aos.store.plain_files import PlainFolder
 
 DATA_NAME: Final = "data.mdb"
 LOCK_NAME: Final = "lock.mdb"
 CLOSED_NAME: Final = "closed"
+COMPACT_NAME: Final = "data.mdb.compact"
+_MARK_BYTES_MAX: Final = 4096
 
 WALK_S: Final = 60.0
 WALK_BYTES_S: Final = 4 << 20
@@ -67,28 +71,29 @@ def look(folder: Path) -> None:
 
 def leave_mark(folder: Path) -> None:
     """A writer has closed the file. Without room the mark is left out."""
-    with contextlib.suppress(OSError):
-        fd = os.open(folder / CLOSED_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(fd, "w") as mark:
-            mark.write(_shape(folder))
+    with contextlib.suppress(OSError, Damage), PlainFolder.at(folder) as store:
+        store.remove(CLOSED_NAME)
+        with os.fdopen(store.create(CLOSED_NAME), "w") as mark:
+            mark.write(_shape(store))
 
 
 def take_mark(folder: Path) -> None:
     """A writer has opened the file: from here on it is not known how it will be left."""
-    with contextlib.suppress(OSError):
-        (folder / CLOSED_NAME).unlink(missing_ok=True)
+    with contextlib.suppress(OSError), PlainFolder.at(folder) as store:
+        store.remove(CLOSED_NAME)
 
 
 def _is_as_it_was_left(folder: Path) -> bool:
     try:
-        return (folder / CLOSED_NAME).read_text() == _shape(folder)
-    except (OSError, ValueError):
+        with PlainFolder.at(folder) as store:
+            return store.read(CLOSED_NAME, _MARK_BYTES_MAX) == _shape(store).encode()
+    except OSError:
         return False
 
 
-def _shape(folder: Path) -> str:
-    stat = (folder / DATA_NAME).stat()
-    return f"{stat.st_size} {stat.st_mtime_ns}\n"
+def _shape(store: PlainFolder) -> str:
+    stat = store.find(DATA_NAME)
+    return "" if stat is None else f"{stat.st_size} {stat.st_mtime_ns}\n"
 
 
 # Who has looked
@@ -103,9 +108,8 @@ def vouch(folder: Path) -> int | None:
     """
     if sys.platform != "linux":
         return None
-    try:
-        fd = os.open(folder / LOCK_NAME, os.O_RDONLY)
-    except OSError:
+    fd = _open_lock(folder)
+    if fd is None:
         return None
     lock = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, _VOUCHED, 1, 0)
     with contextlib.suppress(OSError):  # where there are no such locks, everybody looks
@@ -118,9 +122,8 @@ def _is_vouched_for(folder: Path) -> bool:
     this process has the store open."""
     if sys.platform != "linux":
         return False
-    try:
-        fd = os.open(folder / LOCK_NAME, os.O_RDONLY)
-    except OSError:
+    fd = _open_lock(folder)
+    if fd is None:
         return False
     try:
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _VOUCHED, 1, 0)
@@ -133,19 +136,47 @@ def _is_vouched_for(folder: Path) -> bool:
     return kind != fcntl.F_UNLCK
 
 
+def _open_lock(folder: Path) -> int | None:
+    """LMDB's lock file, to ask for locks on it; None where it cannot be opened."""
+    try:
+        with PlainFolder.at(folder) as store:
+            return store.open(LOCK_NAME)
+    except OSError:
+        return None
+
+
 # What can be seen from outside
+
+
+def check_plain(folder: Path, *, is_written: bool) -> None:
+    """See that LMDB opens plain files, which it does by their paths; and so will everybody who
+    opens the others (ST-81).
+
+    Every process that opens the store writes to its lock file, and a writer to its data file: a
+    second name of one of them may be of somebody else's file.
+
+    Raises:
+        Damage: The folder is not plain, or something in it is not.
+        OSError: It cannot be looked at.
+    """
+    with PlainFolder.at(folder) as store:
+        store.check_file(DATA_NAME, is_sole=is_written)
+        store.check_file(LOCK_NAME, is_sole=True)
+        store.check_file(CLOSED_NAME)
+        store.check_file(COMPACT_NAME)
+        store.check_folder(PACKS_NAME)
 
 
 def check_file(folder: Path) -> None:
     """See that there is a data file, and something in it.
 
     Raises:
-        Damage: There is none.
+        Damage: There is none, or it is no plain file.
         OSError: It cannot be looked at.
     """
     path = folder / DATA_NAME
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = _open_data(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise Damage(
             sentence("the store's data file is missing", where=str(path), hint="restore a backup")
@@ -166,13 +197,18 @@ def _cut_off(folder: Path) -> tuple[int, int] | None:
     LMDB takes such a file for whole. Pages that are free may lie beyond the end, and nobody misses
     them: reading tells.
     """
-    fd = os.open(folder / DATA_NAME, os.O_RDONLY)
+    fd = _open_data(folder)
     try:
         expected = _committed_bytes(fd)
         size = os.fstat(fd).st_size  # after the metas: a writer may be at work
     finally:
         os.close(fd)
     return None if expected is None or size >= expected else (expected, size)
+
+
+def _open_data(folder: Path) -> int:
+    with PlainFolder.at(folder) as store:
+        return store.open(DATA_NAME)
 
 
 def _committed_bytes(fd: int) -> int | None:

@@ -410,7 +410,7 @@ class LmdbStore:
     def size_bytes(self) -> int:
         self._check_open()
         packs = self._environment.packs.size_bytes()
-        return (self.folder / "data.mdb").stat().st_size + packs
+        return (self.folder / "data.mdb").lstat().st_size + packs
 
     def is_home(self) -> bool | None:
         """Whether the data file lies where it was settled: a copy of it does not. None where it

@@ -18,6 +18,7 @@ from typing import Final, Self
 
 from aos.errors import Unavailable, sentence
 from aos.store.errors import Holder, WorldIsHeld
+from aos.store.plain_files import PlainFolder
 
 LOCK_NAME: Final = "lock"
 _HOLDER_BYTES_MAX: Final = 4096
@@ -39,11 +40,13 @@ class WorldLock:
 
         Raises:
             WorldIsHeld: Somebody else has it. Nothing has changed.
+            Damage: Something else than a plain file of the world has its name (ST-80).
             Unavailable: The file cannot be opened.
         """
         assert self._fd is None, "acquired twice"
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            with PlainFolder.named(self.folder) as folder:
+                fd = folder.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, is_sole=True)
         except OSError as error:
             raise Unavailable(
                 sentence(

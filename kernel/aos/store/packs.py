@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import Damage, Unavailable, sentence
+from aos.store.plain_files import PlainFolder
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
 PACKED_BYTES: Final = 1 << 20
@@ -40,16 +41,15 @@ class Packs:
 
         Raises:
             OSError: The disk is full, or broken. What was written is taken away again.
+            Damage: The folder or a file in it is not plain (ST-80).
         """
         if not blobs:
             return
         try:
-            if not self.folder.is_dir():
-                self.folder.mkdir(mode=0o700)
-                sync_folder(self.folder.parent)
-            for hash, data in blobs.items():
-                _write(self.path(hash), data)
-            sync_folder(self.folder)
+            with self._made() as folder:
+                for hash, data in blobs.items():
+                    _write(folder, hash, data)
+                folder.sync()
         except BaseException:
             self.remove(blobs)
             raise
@@ -63,7 +63,7 @@ class Packs:
         """
         path = self.path(hash)
         try:
-            data = path.read_bytes()
+            data, found_bytes = self._read(hash, size)
         except FileNotFoundError:
             raise self._damage(hash, "is missing", None, None) from None
         except PermissionError as error:
@@ -73,9 +73,9 @@ class Packs:
         except OSError as error:
             what = f"cannot be read: {error.strerror}"
             raise self._damage(hash, what, None, None) from error
-        if len(data) != size:
-            what = "is cut off" if len(data) < size else "is too long"
-            raise self._damage(hash, what, f"{size} bytes", f"{len(data)} bytes")
+        if found_bytes != size:
+            what = "is cut off" if found_bytes < size else "is too long"
+            raise self._damage(hash, what, f"{size} bytes", f"{found_bytes} bytes")
         found = content_hash(data)
         if found != hash:
             shown = f"{len(data)} bytes of {hash_text(found)}"
@@ -85,40 +85,84 @@ class Packs:
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
         """The beginning of a pack, not checked; None where it cannot be read."""
         try:
-            with self.path(hash).open("rb", buffering=0) as pack:
-                return pack.read(most)
+            with PlainFolder.at(self.folder) as folder:
+                pack = folder.open(hash.hex())
+        except (OSError, Damage):
+            return None
+        try:
+            return os.pread(pack, most, 0)
         except OSError:
             return None
+        finally:
+            os.close(pack)
 
     def remove(self, hashes: Mapping[Hash, object] | set[Hash]) -> None:
         """Take packs away that no row names. What cannot be removed, the next writer removes."""
-        for hash in hashes:
-            with contextlib.suppress(OSError):
-                self.path(hash).unlink(missing_ok=True)
+        with contextlib.suppress(OSError, Damage), PlainFolder.at(self.folder) as folder:
+            for hash in hashes:
+                with contextlib.suppress(OSError):
+                    folder.remove(hash.hex())
 
     def sweep(self, is_named: Callable[[Hash], bool]) -> int:
-        """Take away whatever no row names; return how many files. Only while nobody writes."""
+        """Take away whatever no row names; return how many files. Only while nobody writes.
+
+        Raises:
+            Damage: The folder is not plain, or something in it is a folder.
+        """
         count = 0
-        for name in list(self._names()):
-            hash = _hash_of(name)
-            if hash is None or not is_named(hash):
-                (self.folder / name).unlink(missing_ok=True)
-                count += 1
+        with self._opened() as folder:
+            if folder is None:
+                return 0
+            for name in list(folder.names()):
+                hash = _hash_of(name)
+                if hash is None or not is_named(hash):
+                    try:
+                        folder.remove(name)
+                    except OSError:
+                        folder.check_file(name)
+                        raise
+                    count += 1
         return count
 
     def size_bytes(self) -> int:
         total = 0
-        for name in self._names():
-            with contextlib.suppress(FileNotFoundError):
-                total += (self.folder / name).stat().st_size
+        with self._opened() as folder:
+            if folder is None:
+                return 0
+            for name in folder.names():
+                found = folder.find(name)
+                total += 0 if found is None else found.st_size
         return total
 
-    def _names(self) -> Iterator[str]:
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[PlainFolder | None]:
+        """The folder of the packs; None where there is none."""
         try:
-            with os.scandir(self.folder) as entries:
-                yield from (each.name for each in entries)
+            folder = PlainFolder.at(self.folder)
         except FileNotFoundError:
+            yield None
             return
+        with folder:
+            yield folder
+
+    def _made(self) -> PlainFolder:
+        """The folder of the packs, made if there is none, and its name durable."""
+        try:
+            return PlainFolder.at(self.folder)
+        except FileNotFoundError:
+            with PlainFolder.at(self.folder.parent) as store:
+                made = store.inner(FOLDER_NAME, make=True)
+                store.sync()
+                return made
+
+    def _read(self, hash: Hash, size: int) -> tuple[bytes, int]:
+        """The bytes of a pack and how many they are. One of another size is not read."""
+        with PlainFolder.at(self.folder) as folder:
+            pack = folder.open(hash.hex())
+        with os.fdopen(pack, "rb", buffering=0) as opened:
+            found = os.fstat(pack).st_size
+            data = opened.readall() if found == size else b""
+        return data, len(data) if found == size else found
 
     def _damage(self, hash: Hash, what: str, expected: str | None, found: str | None) -> Damage:
         return Damage(
@@ -132,8 +176,9 @@ class Packs:
         )
 
 
-def _write(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def _write(folder: PlainFolder, hash: Hash, data: bytes) -> None:
+    folder.remove(hash.hex())
+    fd = folder.create(hash.hex())
     try:
         left = memoryview(data)
         while left:
@@ -150,12 +195,3 @@ def _hash_of(name: str) -> Hash | None:
     except ValueError:
         return None
     return hash if len(hash) == HASH_BYTES and hash.hex() == name else None
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable. Raises: OSError."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

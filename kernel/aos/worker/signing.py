@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from aos.core.inputs import batch_message, receipt_leaf
 from aos.core.merkle import node
 from aos.core.records import Batch
 from aos.errors import BadUsage
+from aos.store.plain_files import open_named
 from aos.values.digests import Hash
 
 TOGETHER_MAX: Final = 16
@@ -103,8 +105,8 @@ def read_key(name: str, path: Path) -> Signer:
     """
     where = f"executors {name!r}: key_file {path}"
     try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
+        with os.fdopen(open_named(path), "rb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
             text = file.read(_FILE_BYTES_MAX).decode("ascii", "replace").strip()
     except OSError as error:
         raise BadUsage(f"{where}: cannot be read: {error.strerror}") from error

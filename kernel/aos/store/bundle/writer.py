@@ -31,6 +31,7 @@ from aos.store.bundle.items import (
     row,
 )
 from aos.store.bundle.seen import Seen
+from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash
 
 PART_SUFFIX: Final = ".part"
@@ -121,11 +122,8 @@ class BundleWriter:
         try:
             os.fsync(self._fd)
             self._name()
-            folder = os.open(self.target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            with PlainFolder.named(self.target.parent) as folder:
+                folder.sync()
         except OSError as error:
             raise self._failed(error) from error
 
@@ -171,7 +169,9 @@ class BundleWriter:
         over."""
         try:
             while True:
-                fd = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                with PlainFolder.named(self._part.parent) as folder:
+                    flags = os.O_WRONLY | os.O_CREAT
+                    fd = folder.open(self._part.name, flags, is_sole=True)
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     # Its owner may have named it or taken it away before we had the lock.
@@ -209,6 +209,6 @@ class BundleWriter:
 def _is_there(path: Path, fd: int) -> bool:
     """Whether ``path`` is the file that is open as ``fd``."""
     try:
-        return os.path.samestat(path.stat(), os.fstat(fd))
+        return os.path.samestat(path.lstat(), os.fstat(fd))
     except OSError:
         return False

@@ -1,0 +1,268 @@
+"""The one door to a world's files: plain files in plain folders (spec/store.md, ST-80 to ST-84).
+
+A world's folder may come from someone else, so that each name in it can be a symbolic link to a
+file that is not part of the world, or a FIFO that blocks its reader. Every file of a world is
+therefore opened here: relative to a descriptor of its folder, never through a link, and only if it
+is a regular file.
+
+    world, which the user names (may be a link)  -> PlainFolder.named
+    store, keys, packs, archives (may not)       -> PlainFolder.inner, PlainFolder.at
+    a file that the user names (may be a link)   -> open_named
+
+Rule 1: what is not plain is ``Damage`` that says where and what was found, and it is left
+as it is.
+
+Rule 2: opening a file never truncates it. A hard link is a second name for bytes that may not be
+ours: with ``is_sole``, a file that has another name is refused before it is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from aos.errors import Damage, sentence
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HINT: Final = "put the real one there, or restore a backup"
+
+_KINDS: Final = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISREG, "a file"),
+)
+
+
+class PlainFolder:
+    """An open folder of a world, until it is closed. A name is one component of a path.
+
+    Methods raise ``FileNotFoundError`` where nothing has that name, and any other ``OSError`` as
+    the system reports it.
+    """
+
+    def __init__(self, path: Path, fd: int) -> None:
+        """Use ``named``, ``at`` or ``inner``."""
+        self.path = path
+        self._fd = fd
+
+    @classmethod
+    def named(cls, path: Path) -> Self:
+        """Open a folder that the user names, through links if there are any."""
+        return cls(path, os.open(path, _FOLDER))
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Open a folder that is part of a world by its path: its own name may not be a link.
+
+        Raises:
+            Damage: It is no plain folder.
+        """
+        try:
+            return cls(path, os.open(path, _FOLDER | os.O_NOFOLLOW))
+        except OSError:
+            with contextlib.suppress(OSError):
+                _check_folder(path, os.lstat(path))
+            raise
+
+    def inner(self, name: str, *, make: bool = False) -> PlainFolder:
+        """Open a folder in this one. With ``make`` it is made, for its owner alone, if nothing has
+        that name.
+
+        Raises:
+            Damage: It is no plain folder.
+        """
+        if make:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=self._fd)
+        path = self.path / name
+        try:
+            return PlainFolder(path, os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=self._fd))
+        except FileNotFoundError:
+            raise
+        except OSError:
+            found = self.find(name)
+            if found is not None:
+                _check_folder(path, found)
+            raise
+
+    def find(self, name: str) -> os.stat_result | None:
+        """What has this name, a link not followed; None for nothing."""
+        assert "/" not in name, name
+        try:
+            return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def check_file(self, name: str, *, is_sole: bool = False) -> os.stat_result | None:
+        """See that a plain file has this name, or nothing. For a file that other code opens by its
+        path: asked immediately before.
+
+        Raises:
+            Damage: It is none; or, with ``is_sole``, it has another name too.
+        """
+        found = self.find(name)
+        if found is not None:
+            self._check(name, found, is_sole)
+        return found
+
+    def check_folder(self, name: str) -> None:
+        """See that a plain folder has this name, or nothing.
+
+        Raises:
+            Damage: It is none.
+        """
+        found = self.find(name)
+        if found is not None:
+            _check_folder(self.path / name, found)
+
+    def check_socket(self, name: str) -> None:
+        """See that a socket has this name, or nothing.
+
+        Raises:
+            Damage: It is none.
+        """
+        found = self.find(name)
+        if found is not None and not stat.S_ISSOCK(found.st_mode):
+            raise _not_plain(self.path / name, "a socket", found)
+
+    def open(
+        self, name: str, flags: int = os.O_RDONLY, mode: int = 0o600, *, is_sole: bool = False
+    ) -> int:
+        """Open a plain file; return its descriptor, which is the caller's to close.
+
+        Raises:
+            Damage: It is no plain file; or, with ``is_sole``, it has another name too.
+        """
+        assert not flags & os.O_TRUNC, "truncated before it was looked at"
+        assert "/" not in name, name
+        try:
+            fd = os.open(name, flags | _FILE, mode, dir_fd=self._fd)
+        except (FileNotFoundError, FileExistsError):
+            raise
+        except OSError:
+            self.check_file(name)
+            raise
+        try:
+            self._check(name, os.fstat(fd), is_sole)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def read(self, name: str, most: int) -> bytes:
+        """Read a plain file of at most ``most`` bytes.
+
+        Raises:
+            Damage: It is no plain file, or it is longer.
+        """
+        fd = self.open(name)
+        with os.fdopen(fd, "rb") as opened:
+            size = os.fstat(fd).st_size
+            data = b"" if size > most else opened.read(most + 1)
+        if size > most or len(data) > most:
+            raise Damage(
+                sentence(
+                    "the file is too large",
+                    where=str(self.path / name),
+                    expected=f"at most {most} bytes",
+                    found=f"{max(size, len(data))} bytes",
+                    hint="restore a backup",
+                )
+            )
+        return data
+
+    def create(self, name: str, mode: int = 0o600) -> int:
+        """Make a new file; return its descriptor.
+
+        Raises:
+            FileExistsError: Something has that name, be it a link that leads nowhere.
+        """
+        return self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+
+    def remove(self, name: str) -> None:
+        """Remove a name, if it is there. A link goes; the file that it leads to stays."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._fd)
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def names(self) -> Iterator[str]:
+        with os.scandir(self._fd) as entries:
+            yield from (each.name for each in entries)
+
+    def sync(self) -> None:
+        """Make the names in the folder durable."""
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _check(self, name: str, found: os.stat_result, is_sole: bool) -> None:
+        if not stat.S_ISREG(found.st_mode):
+            raise _not_plain(self.path / name, "a file", found)
+        if is_sole and found.st_nlink > 1:
+            raise Damage(
+                sentence(
+                    "this file would be written, and it is known by another name too",
+                    where=str(self.path / name),
+                    expected="a file with one name",
+                    found=f"a hard link, one of {found.st_nlink}",
+                    hint="copy the folder with cp -a, and use the copy",
+                )
+            )
+
+
+def open_named(path: Path) -> int:
+    """Open a file that the user names for reading, through links if there are any.
+
+    Raises:
+        OSError: It cannot be opened, or it is no regular file. A FIFO is not waited for.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, f"expected a file, found {_kind(found)}", str(path))
+    return fd
+
+
+def _check_folder(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
+        raise _not_plain(path, "a folder", found)
+
+
+def _not_plain(path: Path, expected: str, found: os.stat_result) -> Damage:
+    return Damage(
+        sentence(
+            "nothing of a world is reached through a link or a special file",
+            where=str(path),
+            expected=expected,
+            found=_kind(found),
+            hint=_HINT,
+        )
+    )
+
+
+def _kind(found: os.stat_result) -> str:
+    return next((name for is_so, name in _KINDS if is_so(found.st_mode)), "a device")

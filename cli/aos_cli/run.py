@@ -41,6 +41,14 @@ def run(
         bool,
         typer.Option("--until-idle", help="End when nothing is left that this process could do."),
     ] = False,
+    until_waiting: Annotated[
+        bool,
+        typer.Option(
+            "--until-waiting",
+            help="End when everything that is left waits for a timer, or for an effect that no "
+            "executor of this process runs.",
+        ),
+    ] = False,
     executors: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,6 +105,7 @@ def run(
                         read, world, executors or [], allow_http or [], values
                     ),
                     until_idle=until_idle,
+                    until_waiting=until_waiting,
                     snapshot_every=Every(records=snapshot_records),
                     cells_kept=cell_cache_size,
                     report=note,
@@ -256,6 +265,8 @@ def _summary(ended: Ended) -> None:
             f"  {waiting:,} wait for {effect}, which {_why_not(effect, ended)}",
             style="yellow",
         )
+    if ended.timers:
+        line(f"  {count(ended.timers, 'timer')} not due yet")
     refused = list(ended.refused.items())
     for intent, why in refused[:REFUSED_SHOWN]:
         line(f"  the receipt for {hash_text(intent)[:23]}… was refused: {why.text}", style="red")

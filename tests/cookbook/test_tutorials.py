@@ -4,8 +4,12 @@ what they quote stands in the project that comes of it."""
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
+import socket
+import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
 import pytest
@@ -102,6 +106,46 @@ def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
     assert len(re.findall(r"emits parcels/Paid@1", traces)) == 2
     assert re.search(r"emits parcels/Paid@1 [^\n]*o-1", found)
     assert "byte-identical" in found
+
+
+BLOCK: Final = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
+FIRST_WORLD: Final = re.compile(r"^## A first world\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+
+
+def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
+    section = FIRST_WORLD.search(README.read_text())
+    assert section is not None
+    (path, *typed) = [dedent(block) for block in BLOCK.findall(section[1])]
+    assert path == 'export PATH="$PWD/.venv/bin:$PATH"\n'
+    for name in ("manifests", "modules"):
+        Path(name).symlink_to(ROOT / name)
+    _venv(bin_)
+    with socket.socket() as free:  # other tests run at the same time
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+
+    # One script: the service of the fourth block works for all that come after it.
+    found = follow("\n".join((path, *typed)).replace("7461", port), bin_=bin_)
+
+    before, after = found.split("idle at record 6: 2 steps, 0 receipts, 2 effects open\n")
+    assert "3  → shop/order@1 o-1\n" in before
+    assert after.startswith("  1 wait for shop/stock.reserve@1, which nobody here runs")
+    assert "  1 timer not due yet\n" in after
+    waiting, settled = after.split("idle at record ", 1)
+    assert re.search(r"shop/order@1\to-1\twaiting", waiting)
+    assert re.search(r"waits for shop/stock.reserve@1", waiting)
+    assert settled.splitlines()[0].endswith(", 0 effects open")
+    assert "emits shop/OrderClosed@1" in settled
+    assert "byte-identical" in settled
+
+
+def _venv(bin_: Path) -> None:
+    """What the first lines of the page have made: the commands of ``.venv/bin``."""
+    venv = Path(".venv/bin")
+    venv.mkdir(parents=True)
+    (venv / "aos").symlink_to(bin_ / "aos")
+    (venv / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    (venv / "python").chmod(0o755)
 
 
 def _unindented(block: str) -> str:

@@ -559,6 +559,33 @@ def test_a_clients_request_ends_with_the_world(world: Path) -> None:  # H-59
     assert ended.stats.figures.events <= found.count("admitted")
 
 
+def test_with_until_waiting_a_timer_that_is_not_due_holds_up_nothing(
+    tmp_path: Path, template: Path
+) -> None:
+    """H-80"""
+    path = tmp_path / "w"
+    copied(template, path)
+    timer = "sys/timer.set@1"
+    with open_writer(path) as writer:
+        assert isinstance(writer.apply(manifest(effects=(timer, ECHO))).answer, Admitted)
+        now, hour = time.time_ns(), 3_600_000_000_000
+        out = asks_for(
+            (timer, {"deliver_at_ns": now, "key": "due"}),
+            (timer, {"deliver_at_ns": now + hour, "key": "not due"}),
+            (ECHO, {"word": "x"}),
+        )
+        list(writer.send([do("a", out)]))
+
+    for _ in range(2):  # at a start, too, when all that is left waits already
+        ended = run(path, TimerExecutor(), until_waiting=True, report=lambda _: None)
+
+        assert ended.is_idle
+        assert ended.waiting == {ECHO: 1}
+        assert (ended.timers, ended.stats.figures.open_intents) == (1, 2)
+    with open_reader(path) as reader:
+        assert reader.state.cells[PUPPET, encode("a")].state == encode(2), "the one due has fired"
+
+
 # The executors of a node
 
 

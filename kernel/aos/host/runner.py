@@ -83,14 +83,15 @@ class Ended:
     """How a run ended: idle, or because it was asked to.
 
     ``waiting`` counts open intents by effect that no executor here runs, or that one gave up: the
-    latter effects are ``given_up``. ``refused`` has open intents whose receipt from here was
-    refused, and why.
+    latter effects are ``given_up``. ``timers`` are open timers that are not due. ``refused`` has
+    open intents whose receipt from here was refused, and why.
     """
 
     stats: Stats
     is_idle: bool
     waiting: Mapping[str, int]
     given_up: frozenset[str]
+    timers: int
     refused: Mapping[Hash, Refusal]
 
 
@@ -99,6 +100,7 @@ async def run_world(
     *,
     executors: Executors = lambda _blob, _world: (),
     until_idle: bool = False,
+    until_waiting: bool = False,
     handle_signals: bool = True,
     report: Report = report_to_stderr,
     sources: Sources | None = None,
@@ -110,7 +112,8 @@ async def run_world(
     on_coverage: Callable[[Coverage, Effective], None] | None = None,
 ) -> Ended:
     """Run the world at ``path`` until a signal, a client's ``stop``, or with ``until_idle`` until
-    nothing is left that this process could do. A timer that is set is something left to do.
+    nothing is left that this process could do. A timer that is set is something left to do; with
+    ``until_waiting`` it is not, unless it is due.
 
     ``cells_kept`` are the cells at rest that stay in memory for each workflow. ``on_coverage`` is
     told, at the start and when another manifest comes, which effects nobody here runs and which
@@ -129,7 +132,13 @@ async def run_world(
         stack.callback(store.close)
         key = folder.world_key()
         store.sync_reader_check()
-        run = _Run(store=store, report=report, until_idle=until_idle, on_coverage=on_coverage)
+        run = _Run(
+            store=store,
+            report=report,
+            until_idle=until_idle,
+            until_waiting=until_waiting,
+            on_coverage=on_coverage,
+        )
         if handle_signals:
             stack.enter_context(_signals(run))
         state = await run.restored(folder, on_fold)
@@ -195,13 +204,15 @@ class _Run:
         store: Store,
         report: Report,
         until_idle: bool,
+        until_waiting: bool,
         on_coverage: Callable[[Coverage, Effective], None] | None,
     ) -> None:
         self.over = asyncio.Event()
         self._on_coverage = on_coverage
         self._store = store
         self._report = report
-        self._until_idle = until_idle
+        self._ends_by_itself = until_idle or until_waiting
+        self._until_waiting = until_waiting
         self._loop = asyncio.get_running_loop()
         self._manifest: Effective | None = None
         self._spoken = Spoken(store)
@@ -367,14 +378,15 @@ class _Run:
         )
 
     def _check_idle(self) -> None:
-        if not self._until_idle or self.over.is_set():
+        if not self._ends_by_itself or self.over.is_set():
             return
         if self.receipts.on_way or not self.engine.is_quiet:
             return
         waiting, refused = self.pool.waiting, self.receipts.refused
-        if len(self._open) > len(waiting) + len(refused):
+        ahead = self.pool.ahead() if self._until_waiting else frozenset[Hash]()
+        if len(self._open) > len(waiting) + len(refused) + len(ahead):
             return
-        if all(intent in waiting or intent in refused for intent in self._open):
+        if all(each in waiting or each in refused or each in ahead for each in self._open):
             self._is_idle = True
             self.over.set()
 
@@ -417,6 +429,7 @@ class _Run:
             stats=self.engine.stats(),
             is_idle=self._is_idle,
             waiting=self.pool.waiting_by_effect(),
+            timers=len(self.pool.ahead()),
             given_up=self.pool.given_up(),
             refused=dict(self.receipts.refused),
         )

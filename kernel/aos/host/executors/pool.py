@@ -6,6 +6,7 @@ import asyncio
 import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from aos.host.executors.task import (
     Stats,
     Stranding,
     Task,
+    Timing,
     report_to_stderr,
 )
 from aos.manifest.effective import Effect, Effective
@@ -66,6 +68,7 @@ class Pool:
         self._waiting: dict[Hash, Task] = {}
         self._told: set[str] = set()
         self._strandings = [each for each in executors if isinstance(each, Stranding)]
+        self._timings = [each for each in executors if isinstance(each, Timing)]
         for each in self._strandings:
             each.on_stranded = on_waiting
         self._route()
@@ -77,6 +80,10 @@ class Pool:
             intent: task for each in self._strandings for intent, task in each.stranded().items()
         }
         return {**self._waiting, **stranded} if stranded else self._waiting
+
+    def ahead(self) -> AbstractSet[Hash]:
+        """Open tasks that wait for a time that has not come."""
+        return frozenset[Hash]().union(*(each.ahead() for each in self._timings))
 
     async def start(self, settle: Settle, journal: Journal) -> None:
         """Start them all, or none.

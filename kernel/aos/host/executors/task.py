@@ -6,6 +6,7 @@ import asyncio
 import enum
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -206,6 +207,15 @@ class Journaling(Protocol):
 
     def tell_to(self, journal: Journal) -> None:
         """Called before ``start``."""
+        ...
+
+
+@runtime_checkable
+class Timing(Protocol):
+    """An executor whose tasks wait for a time."""
+
+    def ahead(self) -> AbstractSet[Hash]:
+        """The tasks whose time has not come: there is nothing to do for them now."""
         ...
 
 

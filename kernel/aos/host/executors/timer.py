@@ -12,6 +12,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, assert_never
 
 from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
@@ -85,6 +86,13 @@ class TimerExecutor:
     def stats(self) -> Stats:
         done = 0 if self._settling is None else self._settling.done
         return Stats(running=len(self._armed) + len(self._firing), queued=0, done=done)
+
+    def ahead(self) -> AbstractSet[Hash]:
+        # A task that is due is soon settled, and whoever asks now is told again then.
+        while self._heap and self._heap[0][2] not in self._armed:
+            heapq.heappop(self._heap)
+        is_due = bool(self._heap) and self._heap[0][0] <= self._clock()
+        return frozenset() if is_due else self._armed.keys()
 
     def _push(self, due_ns: int, intent: Hash) -> None:
         heapq.heappush(self._heap, (due_ns, next(self._order), intent))

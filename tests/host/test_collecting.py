@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -20,6 +21,7 @@ from aos.host.engine import Engine
 from aos.host.errors import Stopping
 from aos.host.gc import collect_world
 from aos.host.marking import mark
+from aos.host.still_needed import StillNeeded, find_still_needed
 from aos.store.errors import NoRoom
 from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
@@ -202,7 +204,10 @@ def test_parts_are_bounded_and_rows_come_before_what_they_name() -> None:
 
 def test_a_client_marks_through_the_socket(tmp_path: Path) -> None:
     """RT-20, H-53."""
-    with served(tmp_path / "world") as world, world.connect() as connection:
+    with (
+        served(tmp_path / "world", still_needed=lambda _: NOTHING) as world,
+        world.connect() as connection,
+    ):
         world.rig.engine.keep({HASH: DATA}).result(WAIT_S)
 
         def ask(**fields: Any) -> dict[str, Any]:
@@ -227,6 +232,58 @@ def test_a_client_marks_through_the_socket(tmp_path: Path) -> None:
             ({"step": "beat", "token": "1"}, "usage"),
         ):  # fmt: skip
             assert ask(**fields)["error"]["kind"] == kind, fields
+
+
+NOTHING: Final = StillNeeded(array("Q"), frozenset(), frozenset())
+
+
+def test_a_world_that_cannot_find_out_what_it_needs_removes_nothing(tmp_path: Path) -> None:
+    """RT-20a."""
+
+    def fail(_: int) -> StillNeeded:
+        raise Unavailable("the store cannot be marked")
+
+    with served(tmp_path / "w", still_needed=fail) as world, world.connect() as connection:
+        answer = world.ask(connection, op="collect", step="begin")
+        assert answer["error"]["message"] == "the store cannot be marked"
+        fields = {"blobs": [HASH], "snapshots": [], "puts": []}
+        answer = world.ask(connection, op="collect", step="forget", token=1, **fields)
+        assert answer["error"]["kind"] == "unavailable"
+
+
+def test_what_a_client_reports_as_gone_stays_where_the_world_needs_it(tmp_path: Path) -> None:
+    """RT-20a: every blob, every row of a snapshot and of a put."""
+    world = Vault()
+    for id in "ab":
+        world.do(id, "put", blob(id))
+        world.do(id, "pad", blob(f"state of {id}"))
+        world.snapshot()
+        world.run()
+    world.do("a", "drop")
+    world.do("a", "finish")
+    orphan = world.put(blob("orphan"))
+    folder = make(world, tmp_path / "w")
+    with LmdbStore.open(folder / "store", readonly=True) as store:
+        marks = mark(store, keep=1, base=0)
+        everything = Forget(
+            blobs=list(store.blob_hashes()),
+            snapshots=[row.at for row in store.snapshots()],
+            puts=[row.key for row in store.puts()],
+        )
+
+    found = find_still_needed(folder, 0).may_go(everything)
+
+    assert set(found.blobs) == set(everything.blobs) - set(marks.live)
+    assert orphan in found.blobs
+    assert not set(found.blobs) & set(world.loaded.modules)
+    assert set(found.snapshots) == {row.at for row in marks.gone} != set()
+    assert list(found.puts) == [row.key for row in marks.over]
+
+
+def test_a_store_that_cannot_be_marked_is_told(tmp_path: Path) -> None:
+    """RT-20a, RT-15."""
+    with pytest.raises(Unavailable, match="nothing was removed: the running world could not find"):
+        find_still_needed(tmp_path / "none", 0)
 
 
 # Killed
@@ -295,6 +352,28 @@ def test_a_collection_says_now_and_then_that_it_goes_on(
 
 
 # Beside a process that runs the world
+
+
+def test_a_world_survives_a_client_that_reports_every_blob_as_gone(world: Path) -> None:
+    """RT-20a: with a process that runs it, and a socket."""
+    with Running(world) as run:
+        with open_writer(world) as writer:
+            assert all(isinstance(each, Admitted) for each in writer.send([puppet.do("a")] * 3))
+            writer.snapshot()
+            with LmdbStore.open(world / "store", readonly=True) as store:
+                before = set(store.blob_hashes())
+                rows = [row.at for row in store.snapshots()]
+            token = writer.begin_marking().token
+            gone = writer.forget(token, Forget(blobs=sorted(before), snapshots=rows))
+            writer.end_marking(token)
+            assert all(isinstance(each, Admitted) for each in writer.send([puppet.do("a")] * 3))
+            writer.snapshot()
+        assert run.stop()[0] == 0
+    with LmdbStore.open(world / "store", readonly=True) as store:
+        assert len(before - set(store.blob_hashes())) == gone
+    for command in (("replay",), ("replay", "--from", "snapshot"), ("verify",)):
+        told = aos(*command, "--world", world)
+        assert told.returncode == 0, told.stderr
 
 
 def test_a_running_world_works_on_while_blobs_go(world: Path) -> None:

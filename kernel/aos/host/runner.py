@@ -13,6 +13,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -39,6 +40,7 @@ from aos.host.server import Server
 from aos.host.snapshots import Every, Snapshots
 from aos.host.spoken import Spoken
 from aos.host.stamps import Sources
+from aos.host.still_needed import find_still_needed
 from aos.manifest.effective import Effective
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
@@ -178,6 +180,7 @@ async def run_world(
             path=folder.path,
             snapshot=snapshots.make,
             between_snapshots=snapshots.between,
+            still_needed=partial(find_still_needed, folder.path),
             report=report,
         )
         async with run.at_work(state, server, folder, snapshots):

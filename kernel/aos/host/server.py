@@ -12,7 +12,7 @@ from typing import Final
 from aos.core.answers import Answer
 from aos.core.inputs import STRICT, Input, ManifestInput
 from aos.core.records import Principal
-from aos.errors import AosError, BadUsage
+from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.apply import by_hash, check_command
 from aos.host.collecting import Begun
 from aos.host.engine import Engine
@@ -34,9 +34,13 @@ from aos.host.protocol import (
 )
 from aos.host.snapshots import Made
 from aos.host.staging import StagedModules, Staging
+from aos.host.still_needed import StillNeeded
 from aos.host.stored import apply_looked
 from aos.values.cbor import Value
 from aos.values.digests import Hash
+
+BEAT_S: Final = 30.0
+"""How often a marking is kept alive while this process finds out what it needs."""
 
 ROOM_S: Final = 5.0
 """How long a request waits for room in the inbox before it is answered as busy."""
@@ -63,7 +67,8 @@ class Server:
     ``path`` is the world's folder: without it the core itself compares a manifest with all that
     is stored. ``stop`` is called when a client asks for the end of the world's process,
     ``snapshot`` on a thread of its own when one asks for a snapshot; inside ``between_snapshots``
-    none is in the making.
+    none is in the making. ``still_needed`` finds out, on a thread of its own, what the world needs
+    whose core reads from the snapshot after a record.
     """
 
     def __init__(
@@ -76,6 +81,7 @@ class Server:
         path: Path | None = None,
         snapshot: Callable[[], Made] | None = None,
         between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
+        still_needed: Callable[[int], StillNeeded] | None = None,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -89,6 +95,8 @@ class Server:
         self._path = path
         self._snapshot = snapshot
         self._between_snapshots = between_snapshots
+        self._still_needed = still_needed
+        self._needed: tuple[int, StillNeeded] | None = None
         self._busy_after_s = busy_after_s
         self._listener = Listener(
             self._talk, report=report, message_s=message_s, connections_max=connections_max
@@ -203,20 +211,42 @@ class Server:
         """One step of somebody who marks what is needed, and says what is not (RT-20 to RT-24)."""
         match request.get("step"):
             case "begin":
-                begun = await asyncio.to_thread(self._begin_marking)
-                return {"token": begun.token, "base": begun.base}
+                return await self._begin_collection()
             case "beat":
                 self._engine.still_marking(field(request, "token", int))
                 return {}
             case "forget":
-                what = read_forget(request)
-                future = self._engine.forget(field(request, "token", int), what)
-                return {"gone": await asyncio.wrap_future(future)}
+                claimed, token = read_forget(request), field(request, "token", int)
+                what = self._needed_for(token).may_go(claimed)
+                return {"gone": await asyncio.wrap_future(self._engine.forget(token, what))}
             case "end":
                 self._engine.end_marking(field(request, "token", int))
                 return {}
             case other:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
+
+    async def _begin_collection(self) -> Fields:
+        """Begin to note what is put, then find out what is needed of what was there (RT-20a)."""
+        if self._still_needed is None:
+            raise BadUsage("this world removes nothing while it runs")
+        begun = await asyncio.to_thread(self._begin_marking)
+        finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
+        try:
+            while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
+                self._engine.still_marking(begun.token)
+            self._engine.still_marking(begun.token)
+            self._needed = begun.token, finding.result()
+        except AosError:
+            self._engine.end_marking(begun.token)
+            raise
+        return {"token": begun.token, "base": begun.base}
+
+    def _needed_for(self, token: int) -> StillNeeded:
+        """Raises: Unavailable: The marking was given up, or another one has begun."""
+        self._engine.still_marking(token)
+        if self._needed is None or self._needed[0] != token:
+            raise Unavailable("the marking has only begun (wait for its token, and try again)")
+        return self._needed[1]
 
     def _begin_marking(self) -> Begun:
         with self._between_snapshots():

@@ -34,9 +34,9 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers`, `make bench-compiled`, `make bench-rest` and `make bench-sdk` write; what "
-    "is measured, and how, stands in `README.md`. Compare figures within one run: machines differ "
-    "and are shared."
+    "`make bench-peers`, `make bench-compiled`, `make bench-rest` and `make bench-sdk` write. "
+    "`README.md` explains the measurements. Compare figures within one run: machines differ and "
+    "are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -55,9 +55,9 @@ def keep(
     is_whole: bool,
     out: Path | None,
 ) -> None:
-    """Print the tables of what a run has found. Write it to ``out``, or where it was a whole run to
-    ``path``, and what was written to ``path`` into ``RESULTS.md``, too."""
-    # As it stands in the file, where a tuple is a list.
+    """Print the tables of a run's figures, and write the figures to ``out``. Without it, write
+    those of a whole run to ``path``, and ``RESULTS.md`` again."""
+    # As it is in the file, where a tuple is a list.
     written = json.dumps(found, indent=1)
     print(tables(json.loads(written)))
     target = out or (path if is_whole else None)
@@ -110,7 +110,7 @@ def render(
         notes.strip(),
     ]
     if peers is not None:
-        parts += ["## Beside others", peer_tables(peers)]
+        parts += ["## Compared with other systems", peer_tables(peers)]
     if bench is not None:
         parts += ["## The kernel", bench_tables(bench)]
     if forms is not None:
@@ -226,7 +226,7 @@ def _journals(journals: Sequence[Json], restart: Json | None) -> str:
     )
 
 
-# Beside others
+# Compared with other systems
 
 
 def peer_tables(peers: Json) -> str:
@@ -240,13 +240,13 @@ def peer_tables(peers: Json) -> str:
 
 
 def _side_by_side(peers: Json) -> str:
-    """What a cell of ours may do and a key of the others may not."""
+    """A cell of ours can have several runs in parallel; a key of the other systems cannot."""
     rate, p50 = (peer_figure(peers, AOS, "hot", 64, name) for name in ("rate", "p50"))
     if not rate or not p50:
         return ""
     return (
-        "One hot key takes one run at a time, the others wait: that is what they all can do. Runs "
-        f"may also go on side by side in one cell of AOS: {rate:,.0f}/s with 64 in flight, p50 "
+        "One hot key takes one run at a time, and the others wait: all systems can do this. A cell "
+        f"of AOS can also have several runs in parallel: {rate:,.0f}/s with 64 in flight, p50 "
         f"{p50:.1f} ms."
     )
 

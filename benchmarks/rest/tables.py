@@ -31,12 +31,12 @@ and step until `aos journal prune`.
 
 In memory are the cells that have work, the last 4,096 that came to rest, the packed entries of
 others that changed since the snapshot, and up to 4,096 decoded nodes of each index: nothing that
-grows with the number of cells. What a step in a large world costs more is one more node to pass,
-a leaf and a state to read out of the file (which the machine's memory holds here), to hash and
-to compare. The snapshot's process has as much: what changed since the last one.
+grows with the number of cells. A step in a large world has additional costs: one more node on
+the way, and a leaf and a state to read from the file (which the machine's memory holds here), to
+hash and to compare. The snapshot's process holds as much: the changes since the last one.
 
-A snapshot folds what came since the last one, then reads and writes the nodes on the way to what
-changed. Its writes share the committer with the world's frames, in slices as long as a group of
+A snapshot folds the records since the last one, then reads and writes the nodes on the way to each
+change. Its writes share the committer with the world's frames, in slices as long as a group of
 frames takes: an event waits for one of them at most. A restart reads the snapshot's document and
 folds the records after it; 50,000 records after a snapshot the next one begins."""
 
@@ -203,7 +203,7 @@ def _reads(since: Json, replay: Json) -> str:
             f"{replay['rss_anon_mib']:,.0f}",
         ),
     ]
-    return table(("beside a world that runs", "time", "memory MiB"), rows)
+    return table(("while the world runs", "time", "memory MiB"), rows)
 
 
 def _commands(commands: Sequence[Json]) -> str:
@@ -229,7 +229,7 @@ def _mib(size: int) -> str:
 
 
 def rest_aims(rest: Json | None) -> list[Aim]:
-    """What was aimed at for a million cells; of a smaller world nothing is said to be met."""
+    """The aims for a million cells; for a smaller world no aim counts as met."""
     is_enough = rest is not None and rest["options"]["cells"] >= EVENTS
     found = rest if is_enough else None
     return [_memory(found), _rate(found), _cost(found), _pause(found), _restart(found)]

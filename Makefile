@@ -9,15 +9,17 @@ JOBS ?= 2
 TARGET ?= decoder
 SECONDS ?= 60
 SEEDS ?= 1000
+PART ?= 1/1
+BEGAN := $(shell date +%s)
 
 .PHONY: demo test test-long test-compiled compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make test     every test, formatter, linter and type checker"
-	@echo "make test-long  the long forms of the tests that have one (at most 20 minutes)"
+	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
-	@echo "make test-compiled  the tests of the kernel on it"
+	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
@@ -34,7 +36,9 @@ demo: $(READY)
 
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
+	@echo "make test took $$(( $$(date +%s) - $(BEGAN) )) s (CONTRIBUTING.md: at most 480 s on two quiet cores)"
 
+test-long: export AOS_PART := $(PART)
 test-long: $(READY)
 	AOS_LONG=1 $(BIN)/python -m pytest $(TESTS) -m long -n $(JOBS) --dist worksteal
 
@@ -44,6 +48,7 @@ COMPILED_TESTS ?= $(filter-out tests/__pycache__ tests/authoring tests/modules t
 compiled: $(VENV)/.compiling
 	$(BIN)/python -m compiling
 
+test-compiled: export AOS_PART := $(PART)
 test-compiled: compiled
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest $(COMPILED_TESTS) -n $(JOBS) --dist worksteal
 

@@ -1,5 +1,8 @@
-"""For every test: compiled modules of this run are kept apart from the node's own, and a test that
-hangs ends its process with the stacks of all threads instead of holding up the run."""
+"""For every test: one seed for all random choices of the run; compiled modules in a folder of the
+run; a test that hangs ends its process with the stacks of all threads.
+
+The run prints its seed, its part, and the files that took longest.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,16 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.part import VARIABLE as PART_VARIABLE
+from tests.part import WHOLE, Part, WrongPartError
+from tests.run_seed import VARIABLE as SEED_VARIABLE
+from tests.run_seed import WrongSeedError, run_seed, settle_seed, use_in_hypothesis
+from tests.slowest import Slowest
 from tests.tools import long_form
 
 HANGS_S = 900.0 if long_form() else 300.0
@@ -23,15 +32,56 @@ STDERR = 2
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 _FOLDER = pytest.StashKey[Path]()
+_PART = pytest.StashKey[Part]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Processes that tests start inherit it."""
+    """Processes that tests start inherit the environment."""
     config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="aos-test-modules-"))
+    try:
+        seed = settle_seed(os.environ, datetime.now(UTC).date())
+        config.stash[_PART] = Part.from_text(os.environ.get(PART_VARIABLE, str(WHOLE)))
+    except (WrongSeedError, WrongPartError) as problem:
+        raise pytest.UsageError(str(problem)) from problem
+    if config.getoption("hypothesis_seed", None) is None:
+        use_in_hypothesis(seed)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Slowest())
     # Rust's library for WASM, where it has to be built, is built once for all processes and runs.
     RUST_STD.mkdir(parents=True, exist_ok=True)
     (config.stash[_FOLDER] / "rust-std").symlink_to(RUST_STD)
     os.environ["AOS_CACHE_DIR"] = str(config.stash[_FOLDER])
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    part = config.stash[_PART]
+    return [
+        f"seed of this run: {run_seed()} ({SEED_VARIABLE}={run_seed()} repeats it)",
+        *([f"part {part} of the tests ({PART_VARIABLE}={part})"] if part != WHOLE else []),
+    ]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A property test has a long form: more examples (``tests/run_seed.py``)."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("long")
+    kept = config.stash[_PART].of(items)
+    if len(kept) < len(items):
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[each for each in items if each not in chosen])
+        items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    failed = [*terminalreporter.getreports("failed"), *terminalreporter.getreports("error")]
+    if failed:
+        form = "AOS_LONG=1 " if long_form() else ""
+        terminalreporter.section("to run a failed test again with the same random choices")
+        terminalreporter.write_line(
+            f"{form}{SEED_VARIABLE}={run_seed()} .venv/bin/python -m pytest '{failed[0].nodeid}'"
+        )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

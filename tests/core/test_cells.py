@@ -27,6 +27,7 @@ from aos.core.records import CellId, Ref, slot_bytes
 from aos.errors import Damage
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
+from tests.run_seed import examples
 
 WORKFLOWS: Final = ("t/a@1", "t/b@1")
 IDS: Final = [(workflow, bytes([0x61, 0x61 + i])) for workflow in WORKFLOWS for i in range(3)]
@@ -293,7 +294,7 @@ doings: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     st.lists(doings, min_size=30, max_size=60),
     st.sampled_from([0, 1, 2, 50]),

@@ -27,6 +27,7 @@ from tests.memory_world import (
     state_of,
     workflow,
 )
+from tests.run_seed import examples
 
 
 def shopper(envelope: Envelope) -> Envelope:
@@ -112,7 +113,7 @@ def test_three_hundred_instances_get_their_own_receipts_in_reverse_order() -> No
         assert world.cell(BUYER, key).status == "running"
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_any_order_of_sends_steps_receipts_and_seals_delivers_each_to_its_own(
     data: st.DataObject,

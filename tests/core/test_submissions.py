@@ -20,6 +20,7 @@ from aos.core.submissions import Chunk, Submission, Submissions
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash
+from tests.run_seed import examples
 
 NAMES: Final = [f"id-{number}" for number in range(12)]
 PAYLOAD: Final = content_hash(b"payload")
@@ -113,7 +114,7 @@ doings: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(doings, min_size=30, max_size=80), st.sampled_from([1, 4, 16]))
 def test_the_window_is_a_plain_one_whatever_holds_it(done: list[Any], chunk: int) -> None:
     both = Window(Disk(limits=Limits(chunk=chunk, chunks_held=1)))

@@ -336,9 +336,6 @@ def act(world: Vault, folder: Path, operation: tuple[Any, ...]) -> None:
 
 @settings(
     max_examples=400 if long_form() else 8,
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(operations, min_size=4, max_size=14))

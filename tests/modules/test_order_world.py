@@ -24,6 +24,7 @@ from aos.manifest.load import Loaded
 from aos.sandbox.engine import Sandbox
 from aos.values.cbor import Value, decode_record
 from tests.modules.guests import MS, WasmWorld, shop_module
+from tests.run_seed import examples
 
 books = shop_module("books")
 operations = shop_module("operations")
@@ -217,7 +218,7 @@ class Driver:
         raise AssertionError("it does not come to rest")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 250))
 def test_the_books_add_up_whatever_happens(
     seed: int, steps: int, orders: Loaded, sandbox: Sandbox

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aos.core.envelope import input_envelope, read_output
@@ -256,7 +256,6 @@ def test_the_guest_refuses_what_is_refused_whatever_its_type(
         assert recode(sandbox, puppet, data) is None, vector["name"]
 
 
-@settings(max_examples=150, deadline=None)
 @given(value=VALUES)
 def test_what_we_encode_the_guest_reads_and_writes_alike(
     value: Value, sandbox: Sandbox, puppet: Loaded
@@ -264,7 +263,6 @@ def test_what_we_encode_the_guest_reads_and_writes_alike(
     assert recode(sandbox, puppet, encode(value)) == encode(value)
 
 
-@settings(max_examples=250, deadline=None)
 @given(value=VALUES, at=st.integers(0, 400), change=st.integers(0, 255))
 def test_what_we_refuse_the_guest_refuses(
     value: Value, at: int, change: int, sandbox: Sandbox, puppet: Loaded

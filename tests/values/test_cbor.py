@@ -26,7 +26,6 @@ from aos.values.cbor import (
 )
 from aos.values.errors import MalformedCbor
 from tests.values import naive
-from tests.values.settings import quick
 from tests.values.strategies import EDGES, values
 
 GATES = (decode_record, decode_ingress)
@@ -42,7 +41,6 @@ def nested(levels: int) -> Value:
 # V-10, V-11: encoding
 
 
-@quick
 @given(values)
 def test_encode_agrees_with_the_naive_encoder(value: Any) -> None:
     """V-10"""
@@ -60,7 +58,6 @@ def test_keys_sort_by_encoded_bytes_not_by_length() -> None:
     assert encode({-1: 0, 24: 1, "": 2, 0: 3}).hex() == "a4" + "0003" + "181801" + "2000" + "6002"
 
 
-@quick
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=30), st.none()))
 def test_text_keys_agree_with_another_implementation(value: dict[str | int, Value]) -> None:
     """V-11"""
@@ -104,14 +101,12 @@ def test_what_is_written_can_be_read_back_at_any_depth() -> None:
 # V-12: the record gate
 
 
-@quick
 @given(values)
 def test_the_record_gate_reads_back_what_was_written(value: Any) -> None:
     """V-12"""
     assert same(decode_record(naive.encode(value)), value)
 
 
-@quick
 @given(values, st.randoms(use_true_random=False))
 def test_the_record_gate_takes_one_spelling_and_no_other(value: Any, chance: random.Random) -> None:
     """V-12"""
@@ -124,7 +119,6 @@ def test_the_record_gate_takes_one_spelling_and_no_other(value: Any, chance: ran
             decode_record(wide)
 
 
-@quick
 @given(values, st.data())
 def test_changed_bytes_are_refused_or_are_the_one_spelling_of_another_value(
     value: Any, data: st.DataObject
@@ -152,7 +146,6 @@ def test_every_sequence_of_two_bytes_is_refused_or_canonical() -> None:
         assert_only_canonical(n.to_bytes(2, "big"))
 
 
-@quick
 @given(st.binary(max_size=64))
 @example(b"")
 def test_random_bytes_are_refused_or_canonical(data: bytes) -> None:
@@ -186,7 +179,6 @@ def refusal(gate: Callable[[bytes], Value], data: bytes) -> MalformedCbor:
 # V-13: the ingress gate
 
 
-@quick
 @given(values, st.randoms(use_true_random=False))
 def test_the_ingress_gate_reads_every_spelling_of_a_value(
     value: Any, chance: random.Random
@@ -332,7 +324,6 @@ def test_the_worst_input_of_a_mebibyte_takes_a_moment(gate: Callable[..., Value]
     assert time.perf_counter() - started < 5
 
 
-@quick
 @given(values, st.integers(0, 6), st.integers(1, 40))
 def test_within_limits_means_what_the_gate_means(value: Any, levels: int, items: int) -> None:
     """V-16"""

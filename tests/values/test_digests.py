@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from aos.values.digests import Hash, content_hash, derive, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from tests.values import naive
-from tests.values.settings import quick
 from tests.values.strategies import values
 
 
-@quick
 @given(st.sampled_from(["aos/def/1", "aos/intent/1", "x"]), st.lists(values, max_size=3))
 def test_a_digest_is_over_the_array_behind_its_domain(domain: str, parts: list[Any]) -> None:
     """V-60"""
@@ -30,7 +28,6 @@ def test_a_content_hash_is_over_the_bytes_alone() -> None:
     )
 
 
-@quick
 @given(st.binary(min_size=32, max_size=32))
 def test_a_hash_survives_its_text(data: bytes) -> None:
     """V-62"""

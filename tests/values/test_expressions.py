@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from aos.values.expressions import FORMS, MAP_KEYS, SCALARS
 from aos.values.schema import SchemaProblems, compile_schemas
-from tests.values.settings import quick
 from tests.values.strategies import types
 
 
@@ -195,7 +194,6 @@ def test_a_long_chain_of_references_is_no_problem() -> None:
     assert time.perf_counter() - started < 5
 
 
-@quick
 @given(types, st.data())
 def test_one_wrong_leaf_anywhere_is_found(type_: Any, data: st.DataObject) -> None:
     """V-27: the pointer leads to it."""

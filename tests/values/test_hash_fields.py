@@ -13,7 +13,6 @@ from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.hash_fields import HashFields
 from aos.values.schema import Schema, compile_schemas
 from tests.values import naive
-from tests.values.settings import quick
 from tests.values.strategies import loosen, typed_values, values
 
 A, B, C, D = (content_hash(name) for name in (b"a", b"b", b"c", b"d"))
@@ -57,7 +56,6 @@ def of_blake3(texts: list[str]) -> list[str]:
     return sorted(text for text in texts if text.startswith("blake3:"))
 
 
-@quick
 @given(typed_values)
 def test_every_field_of_type_hash_is_found_and_nothing_else(typed: tuple[Any, Any]) -> None:
     """V-70, V-71."""
@@ -68,7 +66,6 @@ def test_every_field_of_type_hash_is_found_and_nothing_else(typed: tuple[Any, An
     assert sorted(map(hash_text, hashes)) == of_blake3(named_by_hand(type_, value))
 
 
-@quick
 @given(typed_values, chances)
 def test_bytes_as_they_came_name_what_their_normal_form_names(
     typed: tuple[Any, Any], chance: random.Random
@@ -83,7 +80,6 @@ def test_bytes_as_they_came_name_what_their_normal_form_names(
     assert sorted(map(hash_text, hashes)) == of_blake3(named_by_hand(type_, value))
 
 
-@quick
 @given(typed_values, values, st.binary(max_size=40))
 def test_no_bytes_end_it_with_an_error(typed: tuple[Any, Any], other: Any, noise: bytes) -> None:
     """V-72."""

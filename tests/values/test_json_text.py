@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from aos.values.errors import ValueProblem
 from aos.values.json_text import JSON_DEPTH_MAX, JSON_ITEMS_MAX, _Parser, parse_json
-from tests.values.settings import quick
 from tests.values.strategies import integers, texts
 
 objects: st.SearchStrategy[Any] = st.recursive(
@@ -33,7 +32,6 @@ def refusal(text: str, **limits: int) -> str:
     return str(caught.value)
 
 
-@quick
 @given(objects, st.booleans(), st.sampled_from([None, 1, "\t"]))
 def test_what_json_writes_is_read(obj: Any, ascii_only: bool, indent: int | str | None) -> None:
     """V-50"""
@@ -43,7 +41,6 @@ def test_what_json_writes_is_read(obj: Any, ascii_only: bool, indent: int | str 
         assert json.dumps(found) == json.dumps(obj)
 
 
-@quick
 @given(objects, st.data())
 def test_changed_text_is_refused_or_read_alike_on_both_ways(obj: Any, data: st.DataObject) -> None:
     """V-50"""
@@ -69,7 +66,6 @@ def test_changed_text_is_refused_or_read_alike_on_both_ways(obj: Any, data: st.D
     assert_both_ways_agree(text)
 
 
-@quick
 @given(st.text(st.sampled_from('{}[],:"\\ \n01-.eEtrufalsn/dD89'), max_size=12))
 @example('{"a":1,"a":1}')
 @example("-0")

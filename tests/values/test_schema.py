@@ -15,7 +15,6 @@ from aos.values.cbor import INGRESS_ITEMS_MAX, RECORD_BYTES_MAX, Value, decode_i
 from aos.values.errors import MalformedCbor, ValueProblem
 from aos.values.schema import Schema, compile_schemas, value_at
 from tests.values import naive
-from tests.values.settings import quick
 from tests.values.strategies import (
     SCALARS,
     loosen,
@@ -52,7 +51,6 @@ chances = st.randoms(use_true_random=False)
 # Laws
 
 
-@quick
 @given(typed_values)
 def test_what_was_encoded_is_read_back(typed: tuple[Any, Any]) -> None:
     """V-45: from_record(encode(v)) == v, and the bytes are those of the naive encoder."""
@@ -66,7 +64,6 @@ def test_what_was_encoded_is_read_back(typed: tuple[Any, Any]) -> None:
     assert naive.encode(schema.from_record(data)) == data
 
 
-@quick
 @given(typed_values)
 def test_normal_form_is_left_as_it_is(typed: tuple[Any, Any]) -> None:
     """V-45: normalise is idempotent, and canonical bytes pass ingress unchanged."""
@@ -82,7 +79,6 @@ def test_normal_form_is_left_as_it_is(typed: tuple[Any, Any]) -> None:
     assert naive.encode(found) == data
 
 
-@quick
 @given(typed_values, chances)
 def test_every_spelling_at_ingress_becomes_the_one_canonical(
     typed: tuple[Any, Any], chance: random.Random
@@ -98,7 +94,6 @@ def test_every_spelling_at_ingress_becomes_the_one_canonical(
     assert kept == naive.encode(value) == naive.encode(found)
 
 
-@quick
 @given(typed_values)
 def test_json_and_back_is_the_same_value(typed: tuple[Any, Any]) -> None:
     """V-51"""
@@ -113,7 +108,6 @@ def test_json_and_back_is_the_same_value(typed: tuple[Any, Any]) -> None:
         assert naive.encode(schema.from_json(text)) == naive.encode(value)
 
 
-@quick
 @given(typed_values, chances)
 def test_every_authoring_spelling_in_json_is_the_same_value(
     typed: tuple[Any, Any], chance: random.Random
@@ -127,7 +121,6 @@ def test_every_authoring_spelling_in_json_is_the_same_value(
     assert naive.encode(schema.from_json(text)) == naive.encode(value)
 
 
-@quick
 @given(types, values, chances)
 def test_the_record_gate_takes_exactly_the_canonical_bytes_of_normal_values(
     type_: Any, value: Any, chance: random.Random
@@ -137,7 +130,6 @@ def test_the_record_gate_takes_exactly_the_canonical_bytes_of_normal_values(
     assert_gates_agree(compiled(type_), naive.encode_widely(value, chance))
 
 
-@quick
 @given(typed_values, chances, st.data())
 def test_changed_bytes_are_refused_or_are_canonical(
     typed: tuple[Any, Any], chance: random.Random, data: st.DataObject
@@ -249,7 +241,6 @@ def assert_gates_agree(schema: Schema, data: bytes) -> None:
             schema.from_record(data)
 
 
-@quick
 @given(types, st.data())
 def test_a_reference_reads_as_what_it_refers_to(type_: Any, data: st.DataObject) -> None:
     """V-44"""

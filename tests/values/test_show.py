@@ -18,7 +18,6 @@ from aos.values.errors import (
     segment,
 )
 from aos.values.show import describe, untyped_to_json
-from tests.values.settings import quick
 from tests.values.strategies import values
 
 
@@ -90,7 +89,6 @@ def test_a_value_is_described_in_a_few_words(value: object, words: str) -> None:
     assert describe(value) == words
 
 
-@quick
 @given(values)
 def test_a_description_is_one_short_line(value: Any) -> None:
     """V-3: also of hostile text."""
@@ -101,7 +99,6 @@ def test_a_description_is_one_short_line(value: Any) -> None:
     assert len(words) < 500
 
 
-@quick
 @given(values)
 def test_any_value_can_be_shown_as_json(value: Any) -> None:
     """V-52"""

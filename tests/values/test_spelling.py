@@ -20,7 +20,6 @@ from aos.values.spelling import (
     normal_uuid,
     time_ns,
 )
-from tests.values.settings import quick
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,6 @@ def test_no_other_text_is_a_decimal(text: str) -> None:
     assert normal_decimal(text) is None
 
 
-@quick
 @given(
     st.decimals(allow_nan=False, allow_infinity=False, places=None).filter(
         lambda d: len(d.as_tuple().digits) <= 34
@@ -172,7 +170,6 @@ def test_no_other_text_is_a_time(text: str) -> None:
     assert time_ns(text) is None
 
 
-@quick
 @given(st.datetimes(timezones=st.timezones()))
 def test_times_agree_with_the_datetime_module(at: dt.datetime) -> None:
     """V-35"""
@@ -219,7 +216,6 @@ def test_no_other_text_is_a_duration(text: str) -> None:
     assert duration_ns(text) is None
 
 
-@quick
 @given(st.binary(max_size=40))
 def test_base64_is_one_text_for_each_byte_string(data: bytes) -> None:
     """V-34"""

@@ -353,12 +353,12 @@ MUTANTS: Final[Sequence[Mutant]] = (
 
 
 def found(
-    mutant: Mutant, *, foretold: bool = True, most: int = SEEDS_MOST
+    mutant: Mutant, *, foretold: bool = True, most: int = SEEDS_MOST, first: Sequence[int] = ()
 ) -> tuple[int, SimFailure] | None:
-    """The first seed that finds a bug, and how."""
+    """The first seed that finds a bug, and how. ``first`` are tried before all others."""
     with pytest.MonkeyPatch.context() as patch:
         mutant.put(patch)
-        for seed in range(most):
+        for seed in [*first, *range(most)]:
             try:
                 if mutant.threaded:
                     threads.simulate(seed)

@@ -1,4 +1,5 @@
-"""Seeds in the suite (spec/simulation.md). ``make sim SEEDS=...`` runs any number of them."""
+"""Simulated worlds from the seed of the run (spec/simulation.md). ``make sim SEEDS=...`` runs any
+number of them."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from aos.values.compiled import IS_COMPILED
+from tests.run_seed import seeds
 from tests.sim import ends, threads, worker
 from tests.sim.__main__ import Tally, seeds_of
 from tests.sim.failure import SimFailure
+from tests.sim.found_at import FOUND_ALONE_AT, FOUND_AT
 from tests.sim.minimise import minimise
 from tests.sim.mutants import MUTANTS, Mutant, found
 from tests.sim.script import Command, script_of
@@ -22,9 +25,9 @@ from tests.sim.worker import SHARED
 from tests.test_layers import imports
 from tests.tools import long_form
 
-SEEDS = 3600 if long_form() else 200
+SEEDS = 3600 if long_form() else 64
 PARTS = 8
-THREADED = 160 if long_form() else 12
+THREADED = 160 if long_form() else 8
 interpreted = pytest.mark.skipif(
     IS_COMPILED, reason="a bug is put in where compiled code does not look for it"
 )
@@ -40,9 +43,7 @@ def manifests_read_once() -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_seed_keeps_every_promise(part: int) -> None:
-    size = SEEDS // PARTS
-
-    for seed in range(part * size, (part + 1) * size):
+    for seed in seeds(SEEDS)[part::PARTS]:
         try:
             ends.simulate(seed)
         except SimFailure as failure:
@@ -51,7 +52,7 @@ def test_every_seed_keeps_every_promise(part: int) -> None:
 
 @pytest.mark.long
 def test_the_engine_and_its_threads_keep_them_too() -> None:
-    for seed in range(THREADED):
+    for seed in seeds(THREADED):
         try:
             threads.simulate(seed)
         except SimFailure as failure:
@@ -59,16 +60,22 @@ def test_the_engine_and_its_threads_keep_them_too() -> None:
 
 
 @interpreted
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_bug_that_is_put_in_is_found(mutant: Mutant) -> None:
-    assert found(mutant) is not None
+    """SIM-15. The short form begins with a seed that has found it before."""
+    first = [] if long_form() else [FOUND_AT[mutant.name]]
+
+    assert found(mutant, first=first) is not None
 
 
 @interpreted
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", ALONE, ids=lambda mutant: mutant.name)
 def test_the_checker_finds_it_in_the_journal_alone(mutant: Mutant) -> None:
-    assert found(mutant, foretold=False, most=200) is not None
+    first = [] if long_form() else [FOUND_ALONE_AT[mutant.name]]
+
+    assert found(mutant, foretold=False, most=200, first=first) is not None
 
 
 def test_another_process_with_another_hash_seed_comes_to_the_same_journal() -> None:

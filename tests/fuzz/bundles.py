@@ -30,7 +30,7 @@ from aos.store.bundle.writer import BundleWriter
 from aos.values.digests import content_hash
 from tests.store.test_bundle import fill, head
 
-RUNS: Final = 400
+RUNS: Final = 100
 
 TOKENS: Final = (
     *(b"\x82" + item(kind, b"")[1:-1] for kind in (HEADER, FRAME, BLOB, ERASED, HEAD, INDEX, END)),

@@ -15,7 +15,7 @@ from aos.values.cbor import encode
 from tests.core.test_hostile import GOOD_OUTPUT, GUEST_FAULT, world_of
 from tests.memory_world import MemoryWorld
 
-RUNS: Final = 10_000
+RUNS: Final = 2_500
 OUTPUT_BYTES: Final = 4096
 TOKENS: Final = tuple(
     encode(word)

@@ -14,7 +14,7 @@ from aos.values.cbor import encode
 from tests.audit.journals import Shop, busy_shop, head_of
 from tests.core.record_values import FULL
 
-RUNS: Final = 8_000
+RUNS: Final = 2_000
 TOKENS: Final = (
     b"\x64kind", b"\x63seq", b"\x65stamp", b"\x67entropy", b"\x62ns", b"\x64hash", b"\x64size",
     b"\xa2", b"\x82", b"\x58\x20" + bytes(32), b"\x80", b"\xf6", b"\x18\x17",

@@ -19,7 +19,7 @@ from tests.fuzz.source import Source
 from tests.manifest import example
 from tests.memory_world import air, route
 
-RUNS: Final = 120
+RUNS: Final = 30
 SECONDS: Final = 5.0
 """For one input of at most 64 KiB, on a busy machine. Usual is a few milliseconds."""
 

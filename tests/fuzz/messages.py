@@ -12,7 +12,7 @@ from aos.host import protocol
 from aos.values.cbor import Value, encode
 from aos.worker.wire import FrameReader, WireProblem, frame
 
-RUNS: Final = 10_000
+RUNS: Final = 2_500
 TOKENS: Final = (
     b"\x61v\x01", b"\x65items", b"\x66schema", b"\x65value", b"\x62id", b"\x65error", b"\x64kind",
     b"\x67message", b"\x63seq", b"\x62to", b"\x64rule", b"\x68blockers", b"\x69duplicate",

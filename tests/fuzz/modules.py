@@ -14,7 +14,7 @@ from aos.sandbox.inspect import check_module
 from aos.sandbox.module import Outline, Unreadable, outline
 from tests.sandbox import corpus
 
-RUNS: Final = 8_000
+RUNS: Final = 2_000
 SMALL: Final = 2000
 TOKENS: Final = (
     b"\0asm\1\0\0\0", b"\x60\x02\x7f\x7f\x01\x7e", b"\x06memory\x02\x00", b"\x05alloc\x00",

@@ -23,7 +23,7 @@ from tests.core.test_hostile import INTEGERS, SIZES, SURROGATES, TEXTS, picture
 from tests.fuzz.source import Source
 from tests.memory_world import MemoryWorld
 
-RUNS: Final = 8_000
+RUNS: Final = 2_000
 TOKENS: Final = (b"\x00\x01", b"\x01\x00", b"\xff\xff\xff\xff", bytes(8))
 STRANGER: Final = SigningKey(bytes([9]) * 32)
 PAID: Final[Value] = {"ref": "paid"}

@@ -1,6 +1,7 @@
-"""Each fuzz target over its seeds, over what a fuzzer kept, and over some thousand altered ones.
+"""Each fuzz target over its seeds, over the inputs that a fuzzer kept, and over altered ones, which
+the seed of the run chooses.
 
-``make fuzz`` goes on from here with a fuzzer that looks at the code that runs.
+``make fuzz`` continues with a fuzzer that follows the code that runs.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import pytest
 
 from tests.fuzz.mutate import MOST_BYTES, mutations
 from tests.fuzz.targets import CORPUS, FILES, beginning, find, kept
+from tests.run_seed import run_seed
 from tests.tools import long_form
 
-LONG = 25
+LONG = 100
 """How many times as many in the long form."""
 
 LONG_S = 60.0
@@ -35,7 +37,7 @@ def test_a_target_holds_for_altered_seeds(name: str) -> None:
     count = target.RUNS * (LONG if long_form() else 1)
 
     end_s = time.monotonic() + LONG_S
-    altered = mutations(beginning(name), count=count, tokens=target.TOKENS)
+    altered = mutations(beginning(name), count=count, tokens=target.TOKENS, seed=run_seed())
     for number, data in enumerate(altered):
         if number >= target.RUNS and time.monotonic() > end_s:
             break

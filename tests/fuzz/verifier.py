@@ -12,7 +12,7 @@ from aos.core.frame import Frame, Head, read_frame
 from aos.store.memory_store import MemoryStore
 from tests.audit.journals import Shop, busy_shop, store_of
 
-RUNS: Final = 100
+RUNS: Final = 25
 SEARCH_S: Final = 0.2
 """How long one input may be searched for its flipped bit: what is reported does not hang on it."""
 

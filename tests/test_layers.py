@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ LAYERS = (
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
 
 
+@cache
 def path_of(module: str) -> Path | None:
     base = AOS.parent / Path(*module.split("."))
     for found in (base.with_suffix(".py"), base / "__init__.py"):
@@ -42,7 +44,8 @@ def path_of(module: str) -> Path | None:
     return None
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Every module that a file imports, with the submodules that ``from x import y`` may mean."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -57,7 +60,7 @@ def imports(path: Path) -> set[str]:
                 for alias in node.names
                 if path_of(name := f"{node.module}.{alias.name}") is not None
             )
-    return found
+    return frozenset(found)
 
 
 def reachable(start: str) -> dict[str, str]:

@@ -38,7 +38,7 @@ from aos_cli import (
     verify,
 )
 from aos_cli.demo.command import demo
-from aos_cli.output import note
+from aos_cli.output import bounded, note
 
 BUG = 70
 INTERRUPTED = 130
@@ -144,7 +144,7 @@ def _exit_code(arguments: list[str]) -> int:
 def say(error: AosError) -> None:
     """Print an error: one line, or one for each of several problems."""
     for text in str(error).splitlines() or [type(error).__name__]:
-        note(f"aos: {text}", style="red")
+        note(bounded(f"aos: {text}"), style="red")
 
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:

@@ -173,9 +173,25 @@ def line(text: str | Text = "", *, style: str | None = None) -> None:
         write(f"{safe(text)}\n")
 
 
+MESSAGE_CHARACTERS_MAX: Final = 4096
+HEAD_CHARACTERS: Final = 3072
+TAIL_CHARACTERS: Final = 512
+"""A sentence ends with what to do, so that its end is kept, too."""
+
+
 def note(text: str, *, style: str | None = None) -> None:
     """A line about what is going on; not part of the result."""
     errors().print(safe(text, style), soft_wrap=True)
+
+
+def bounded(text: str) -> str:
+    """One line of a message, with its middle left out where what it quotes would fill a screen."""
+    if len(text) <= MESSAGE_CHARACTERS_MAX:
+        return text
+    left_out = len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS
+    return (
+        f"{text[:HEAD_CHARACTERS]}… ({left_out:,} characters left out) …{text[-TAIL_CHARACTERS:]}"
+    )
 
 
 def safe(text: str | Text, style: str | None = None) -> Text:

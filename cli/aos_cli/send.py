@@ -15,11 +15,11 @@ from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
 from aos.host.client import Item, Writer, open_writer
 from aos.manifest.effective import Effective
-from aos.values.errors import ValueProblem
+from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 from aos_cli.cells import cell_document, cell_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import line, note, print_json_line
+from aos_cli.output import bounded, line, note, print_json_line
 from aos_cli.progress import Advance, progress
 
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
@@ -261,7 +261,7 @@ class _Answers:
     def _show_refusal(self, answer: Refusal, number: int) -> None:
         if self._counts["refused"] <= REFUSALS_SHOWN or self._is_each_shown:
             where = "" if self._is_each_shown else f"event {number}: "
-            note(f"aos: {where}{answer.message}", style="red")
+            note(bounded(f"aos: {where}{answer.message}"), style="red")
 
 
 def _kind(answer: Answer) -> str:
@@ -300,7 +300,7 @@ def _item(data: bytes, where: str) -> Item:
         raise BadUsage(f"{where}: expected an object {FIELDS}")
     unknown = sorted(set(found) - {"schema", "value", "submission_id"})
     if unknown:
-        raise BadUsage(f"{where}: expected {FIELDS}, found {unknown[0]!r} in it")
+        raise BadUsage(f"{where}: expected {FIELDS}, found {quoted(unknown[0])} in it")
     schema, submission_id = found.get("schema"), found.get("submission_id")
     if not isinstance(schema, str) or "value" not in found:
         what = "value" if isinstance(schema, str) else "schema (a text)"

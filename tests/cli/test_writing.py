@@ -342,7 +342,7 @@ BROKEN = [
     ('{"value": 1}\n', "expected {schema, value, submission_id?}, found no schema (a text) in it"),
     (
         '{"schema": "a/B@1", "value": 1, "id": "x"}\n',
-        "expected {schema, value, submission_id?}, found 'id' in it",
+        'expected {schema, value, submission_id?}, found "id" in it',
     ),
     (
         '{"schema": "a/B@1", "value": 1, "submission_id": 1}\n',
@@ -424,6 +424,33 @@ def test_no_more_of_an_endless_line_is_read_than_a_line_may_have(
     assert (found.code, found.out) == (2, "0 admitted\n")
     assert "stdin:1: expected at most 20,971,520 bytes in a line" in found.err
     assert blanks.given <= send.LINE_BYTES_MAX + send.CHUNK_BYTES
+
+
+LONG = "x" * 3_000_000
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {LONG: 1},
+        {"schema": LONG, "value": 1},
+        {"schema": puppet.DO, "value": {LONG: 1}},
+        {"schema": puppet.DO, "value": {"key": {LONG: 1}}},
+        {"schema": puppet.DO, "value": LONG},
+        {"schema": puppet.DO, "value": {"key": "a"}, "submission_id": LONG},
+        {"schema": puppet.DO, "value": {"key": "a"}, "submission_id": "\ud800" + LONG},
+    ],
+    ids=["field", "schema", "key", "inner key", "value", "id", "surrogate"],
+)
+def test_what_a_message_quotes_is_bounded(aos: Aos, world: Path, given: dict[str, object]) -> None:
+    """C-24a"""
+    file = world.parent / "events.jsonl"
+    file.write_text(json.dumps(given))
+
+    found = aos("send", "--jsonl", file, world=world)
+
+    assert found.code in {1, 2}
+    assert all(len(each) <= 4096 for each in found.err.splitlines())
 
 
 def test_a_single_event_that_is_too_long_is_refused(

@@ -21,8 +21,6 @@ from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
 from aos.manifest.keys import key_text
 from aos.manifest.names import NODE
-from aos.sandbox.inspect import ModuleRefused, check_module
-from aos.sandbox.trial import trial_problem
 from aos.values.digests import Hash, content_hash, hash_text
 
 
@@ -154,6 +152,10 @@ def check_modules(
 
 
 def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
+    # The engine is large. Every command that writes imports this file; only an apply has modules.
+    from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
+    from aos.sandbox.trial import trial_problem  # noqa: PLC0415
+
     users = [each for each in effective.workflows.values() if each.module.hash == module.hash]
     entrypoints = sorted(
         {each.entrypoint for each in users}

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from aos import __version__
 from aos.core.answers import Blocker
 from aos.core.migration import Failed, Puts, migrate
-from aos.core.ports import BlobReader, Call, Ran
+from aos.core.ports import BlobReader, Call, Ran, Runner
 from aos.core.quiescence import Change
 from aos.core.state import State
-from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.digests import Hash
+
+
+class _Sandbox(Runner, Protocol):
+    """``aos.sandbox.engine.Sandbox``, as far as a migration uses it."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]: ...
+
+    def close(self) -> None: ...
 
 
 class Migrator:
@@ -20,11 +29,14 @@ class Migrator:
 
     def __init__(self, read: BlobReader) -> None:
         self._read = read
-        self._made: Sandbox | None = None
+        self._made: _Sandbox | None = None
 
     @property
-    def _sandbox(self) -> Sandbox:
+    def _sandbox(self) -> _Sandbox:
         if self._made is None:
+            # The engine is large, and few commands that write migrate: not imported before.
+            from aos.sandbox.engine import Sandbox  # noqa: PLC0415
+
             self._made = Sandbox(self._read)
         return self._made
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.errors import Refused, sentence
-from aos.manifest import builtins, meaning, structure
+from aos.manifest import builtins, meaning
 from aos.manifest.catalog import Subject
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash, make
@@ -212,6 +212,10 @@ class _Source:
         return MappingProxyType({content_hash(wasm): wasm for wasm in artifacts})
 
     def _nodes(self, file: str) -> Iterator[_Located]:
+        # jsonschema is large. Whoever opens a world imports this file; only an author's files are
+        # checked by schemas, a manifest in the journal is not.
+        from aos.manifest import structure  # noqa: PLC0415
+
         value = _parsed(file, self.files[file])
         if isinstance(value, Problem):
             self.problems.append(value)

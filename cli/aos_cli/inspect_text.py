@@ -7,12 +7,21 @@ from collections.abc import Callable, Iterator
 from shlex import join
 from typing import Any, Final
 
-from rich.text import Text
-
 from aos.audit.record_view import cell_text, kernel_cause, name_cell
 from aos.audit.words import count, short, span_text, time_text
 from aos.host.place import WORDS, Origin
-from aos_cli.output import STATUS_STYLES, console, entry, fields, line, note, status_text, table
+from aos_cli.output import (
+    STATUS_STYLES,
+    entry,
+    fields,
+    is_terminal,
+    line,
+    note,
+    status_text,
+    table,
+    terminal_width,
+)
+from aos_cli.styled import Styled
 
 KIND_STYLES: Final = {
     "genesis": "magenta",
@@ -43,7 +52,7 @@ def world(found: Found) -> None:
     journal, manifest, cells, intents = (
         found[name] for name in ("journal", "manifest", "cells", "intents")
     )
-    pairs: list[tuple[str, str | Text]] = [
+    pairs: list[tuple[str, str | Styled]] = [
         ("world", found["world"]),
         *(
             ("forked of", f"{each['world']}, after record {each['at']:,}")
@@ -76,7 +85,7 @@ def world(found: Found) -> None:
     fields(pairs)
 
 
-def _versions(found: list[Found]) -> list[tuple[str, str | Text]]:
+def _versions(found: list[Found]) -> list[tuple[str, str | Styled]]:
     """How many instances run under which manifest, where there is more than one."""
     if len(found) < 2:
         return []
@@ -111,9 +120,9 @@ def _journal(found: Found) -> str:
     return f"{records} in {frames}, clock at {time_text(found['clock_ns'])}"
 
 
-def _counts(found: Found) -> Text:
+def _counts(found: Found) -> Styled:
     total = sum(found[name] for name in ("running", "waiting", "completed", "failed"))
-    text = Text(f"{total:,}")
+    text = Styled(f"{total:,}")
     separator = ": "
     for name in ("running", "waiting", "completed", "failed"):
         if found[name]:
@@ -195,10 +204,10 @@ def _section(title: str) -> None:
 def cells(found: Found) -> None:
     # On a terminal there is no room to spare: no column that is empty or says the same in every
     # row, and for the version of pinned cells the time goes.
-    everything = not console().is_terminal
+    everything = not is_terminal()
     has_fault = everything or any(each["fault"] for each in found["cells"])
     has_pin = any(each["version"]["is_pinned"] for each in found["cells"])
-    columns: list[tuple[str, bool, Callable[[Found], str | Text]]] = [
+    columns: list[tuple[str, bool, Callable[[Found], str | Styled]]] = [
         ("workflow", True, lambda each: str(each["workflow"])),
         ("key", True, lambda each: _key(each["key"])),
         ("status", True, lambda each: status_text(each["status"])),
@@ -218,8 +227,8 @@ def cells(found: Found) -> None:
     _more(found, "cells")
 
 
-def _fault_kind(found: Found) -> Text:
-    return Text(found["fault"]["kind"] if found["fault"] else "", style="red")
+def _fault_kind(found: Found) -> Styled:
+    return Styled(found["fault"]["kind"] if found["fault"] else "", style="red")
 
 
 def _last_active(found: Found) -> str:
@@ -249,14 +258,14 @@ def _more(found: Found, what: str) -> None:
         note(f"{shown:,} of {found['total']:,} {what}")
 
 
-def _pin(found: Found) -> list[tuple[str, str | Text]]:
+def _pin(found: Found) -> list[tuple[str, str | Styled]]:
     if not found["is_pinned"]:
         return []
     return [("pinned", f"to the manifest of record {found['record']}, {found['manifest']}")]
 
 
 def cell(found: Found) -> None:
-    pairs: list[tuple[str, str | Text]] = [
+    pairs: list[tuple[str, str | Styled]] = [
         ("cell", name_cell(found["workflow"], found["key"])),
         ("status", status_text(found["status"])),
         ("last active", _last_active(found)),
@@ -302,8 +311,8 @@ def _mail_words(found: Found) -> tuple[str, str]:
     return f"receipt for {found['effect']}", found["status"]
 
 
-def _reason(found: Found) -> Text:
-    text = Text(found["text"], style="red" if found["is_stuck"] else "")
+def _reason(found: Found) -> Styled:
+    text = Styled(found["text"], style="red" if found["is_stuck"] else "")
     if found["next"]:
         text.append(f" ▸ {found['next']}", style="bold")
     return text
@@ -334,12 +343,12 @@ def _intent_table(rows: list[Found]) -> None:
 
 def _hash(hash: str) -> str:
     """In full where it is read by programs, else as much as tells it."""
-    if not console().is_terminal:
+    if not is_terminal():
         return hash
     return hash.removeprefix(_HASH_NAME)[:PREFIX_DIGITS]
 
 
-def _intent_status(found: Found) -> Text:
+def _intent_status(found: Found) -> Styled:
     text = status_text(found["status"])
     if found["receipt_status"] is not None:
         text.append(f" {found['receipt_status']}")
@@ -347,7 +356,7 @@ def _intent_status(found: Found) -> Text:
 
 
 def intent(found: Found) -> None:
-    pairs: list[tuple[str, str | Text]] = [
+    pairs: list[tuple[str, str | Styled]] = [
         ("intent", found["intent"]),
         ("effect", found["effect"]),
         ("status", _intent_status(found)),
@@ -411,7 +420,7 @@ def faults(found: Found) -> None:
             [
                 str(each["record"]),
                 name_cell(each["workflow"], each["key"]),
-                Text(each["kind"], style="red"),
+                Styled(each["kind"], style="red"),
                 each["message"],
                 str(each["mailbox"]),
             ]
@@ -422,7 +431,7 @@ def faults(found: Found) -> None:
     for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
         note(f"{kind} ▸ {advice}")
     if found["faults"]:
-        note("to let one go on: aos cells retry WORKFLOW KEY (--skip drops what it failed on)")
+        note("to let one go on: aos retry WORKFLOW KEY (--skip drops what it failed on)")
     _more(found, "faults")
 
 
@@ -463,7 +472,7 @@ def record_line(found: Found) -> None:
 
 def value(found: object) -> None:
     """A value as indented JSON."""
-    for each in pretty(found, max(console().width, 40) - 2):
+    for each in pretty(found, max(terminal_width(), 40) - 2):
         line(f"  {each}")
 
 

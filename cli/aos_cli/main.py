@@ -1,4 +1,4 @@
-"""The entry point: every command, and what an error becomes (spec/cli.md, C-1, C-2, C-9)."""
+"""Run one command line; turn every error into its message and exit code (C-1, C-2, C-9)."""
 
 from __future__ import annotations
 
@@ -11,33 +11,8 @@ from typer.exceptions import TyperException
 
 import aos
 from aos.errors import AosError, BadUsage, sentence
-from aos_cli import (
-    adopt,
-    apply,
-    build,
-    cancel,
-    dev,
-    erase,
-    export,
-    fork,
-    gc,
-    import_,
-    init,
-    inspect,
-    journal,
-    new,
-    output,
-    replay,
-    retry,
-    run,
-    sdk,
-    send,
-    snapshot,
-    test,
-    trace,
-    verify,
-)
-from aos_cli.demo.command import demo
+from aos_cli import output, registry
+from aos_cli.lazy_group import Group
 from aos_cli.output import bounded, note
 
 BUG = 70
@@ -46,6 +21,7 @@ WORLD_NAMES = ("--world", "-w")
 
 app = typer.Typer(
     name="aos",
+    cls=Group,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -65,37 +41,11 @@ def root(
     version: Annotated[  # its callback does it, before a command is asked for
         bool,
         typer.Option(
-            "--version", help="Print the version and end.", is_eager=True, callback=_version
+            "--version", help="Print the version and exit.", is_eager=True, callback=_version
         ),
     ] = False,
 ) -> None:
     """A deterministic, event-sourced workflow kernel."""
-
-
-app.command("init")(init.init)
-app.command("apply")(apply.apply)
-app.command("send")(send.send)
-app.command("run")(run.run)
-app.add_typer(inspect.app, name="inspect")
-app.add_typer(retry.app, name="cells")
-app.add_typer(cancel.app, name="effects")
-app.add_typer(journal.app, name="journal")
-app.command("erase")(erase.erase)
-app.command("gc")(gc.gc)
-app.command("snapshot")(snapshot.snapshot)
-app.command("trace")(trace.trace)
-app.command("replay")(replay.replay)
-app.command("verify")(verify.verify)
-app.command("adopt")(adopt.adopt)
-app.command("export")(export.export)
-app.command("import")(import_.import_)
-app.command("fork")(fork.fork)
-app.command("new")(new.new)
-app.command("build")(build.build)
-app.add_typer(sdk.app, name="sdk")
-app.command("dev")(dev.dev)
-app.command("test")(test.run_tests)
-app.command("demo")(demo)
 
 
 def main() -> None:
@@ -106,7 +56,7 @@ def main() -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code. Errors are printed to stderr, one sentence each."""
-    code = _exit_code(arguments)
+    code = _exit_code(registry.current(arguments))
     try:
         output.finish()
     except AosError as error:
@@ -171,7 +121,7 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
 
 def _asked(arguments: list[str]) -> str:
     """The command that a refused command line asks for, where the parser does not say."""
-    names = {each.name for each in app.registered_commands}
+    names = {each.name for each in registry.below("")}
     return f"aos {arguments[0]}" if arguments and arguments[0] in names else "aos"
 
 

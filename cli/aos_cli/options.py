@@ -15,7 +15,7 @@ World = Annotated[
         "--world",
         "-w",
         envvar="AOS_WORLD",
-        help="The world's folder.",
+        help="Folder of the world.",
         metavar="DIR",
         show_default="./.aos",
     ),
@@ -35,12 +35,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print stable, documented JSO
 
 Bundle = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="A bundle (aos export), in place of a world."),
+    typer.Argument(metavar="[FILE]", help="A bundle (see aos export) to read instead of a world."),
 ]
 
 At = Annotated[
     int | None,
     typer.Option(
-        "--at", metavar="SEQ", parser=number, help="As it was after this record; else as it is."
+        "--at",
+        metavar="SEQ",
+        parser=number,
+        help="Show the world as it was after this record (default: now).",
     ),
 ]

@@ -1,6 +1,7 @@
 """Where words go: results to stdout, progress and errors to stderr (spec/cli.md, C-3 to C-7).
 
-On a terminal there are colours, tables and bars; elsewhere plain lines without any of them.
+On a terminal there are colours, tables and bars; elsewhere plain lines. Drawing is in
+``aos_cli.terminal``, which is imported only where a terminal is there.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any, Final, TextIO
-
-from rich.console import Console, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from aos.errors import Unavailable
+from aos_cli.styled import CONTROLS, Styled
+
+if TYPE_CHECKING:  # rich would double the start-up of a small command
+    from aos_cli.terminal import Screen
 
 STATUS_STYLES: Final = {
     "failed": "red",
@@ -47,18 +48,10 @@ _PLAIN_SIGNS: Final = {
     "─": "-",
 }
 
-_COMMANDS: Final = {
-    code: f"\\u{code:04x}"
-    for code in (
-        *range(9),
-        *range(11, 32),
-        *range(127, 160),
-        0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),
-    )
-}  # fmt: skip
-"""What a terminal would obey: controls, and marks that turn the direction of writing. Values come
-from outside, so these are shown and not sent. Line ends and tabs are left."""
+TERMINAL_NAMES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""What makes rich draw as on a terminal, whatever the stream is."""
 
+PLAIN_WIDTH: Final = 80
 _JSON_DEPTH: Final = 20_000
 
 
@@ -73,27 +66,52 @@ def has_reader() -> bool:
     return _Output.has_reader
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        if self.stderr:
-            _forget(sys.stderr)
-        else:
-            _lose_reader()
-
-
 @cache
-def _console(stream: TextIO, *, is_stderr: bool) -> Console:  # noqa: ARG001  # it is the cache's key
-    return _Console(stderr=is_stderr, highlight=False)
+def _screen(stream: TextIO, *, is_stderr: bool) -> Screen:  # noqa: ARG001  # it is the cache's key
+    from aos_cli.terminal import Screen  # noqa: PLC0415  # the one door to rich
+
+    return Screen(is_stderr=is_stderr, on_broken_pipe=_lose_errors if is_stderr else _lose_reader)
 
 
-def console() -> Console:
-    """For results."""
-    return _console(sys.stdout, is_stderr=False)
+def screen() -> Screen:
+    """Draws results on the terminal that stdout is."""
+    return _screen(sys.stdout, is_stderr=False)
 
 
-def errors() -> Console:
-    """For what is going on, and what went wrong."""
-    return _console(sys.stderr, is_stderr=True)
+def errors_screen() -> Screen:
+    """Draws progress and errors on the terminal that stderr is."""
+    return _screen(sys.stderr, is_stderr=True)
+
+
+def is_terminal() -> bool:
+    """Whether results are drawn on a terminal."""
+    return _may_be_terminal(sys.stdout) and screen().is_terminal
+
+
+def errors_are_on_terminal() -> bool:
+    """Whether progress and errors are drawn on a terminal."""
+    return _may_be_terminal(sys.stderr) and errors_screen().is_terminal
+
+
+def _may_be_terminal(stream: TextIO) -> bool:
+    """False only where rich would say so too. Asking rich means importing it."""
+    return any(os.environ.get(name) for name in TERMINAL_NAMES) or stream.isatty()
+
+
+def terminal_width() -> int:
+    """Columns of the terminal, also where results go elsewhere (a pager is as wide); else 80."""
+    if is_terminal():
+        return screen().width
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit():
+        return int(columns)
+    for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None and (found := os.get_terminal_size(stream.fileno()).columns):
+                return found
+        except (OSError, ValueError, AttributeError):
+            continue
+    return PLAIN_WIDTH
 
 
 def prepare() -> None:
@@ -157,18 +175,13 @@ def _write_json(document: object, *, indent: int | None, at_once: bool) -> None:
         text = json.dumps(document, ensure_ascii=not _is_utf8(sys.stdout), indent=indent)
     finally:
         sys.setrecursionlimit(limit)
-    write(text.translate(_COMMANDS) + "\n", at_once=at_once)
+    write(text.translate(CONTROLS) + "\n", at_once=at_once)
 
 
-def show(what: RenderableType) -> None:
-    """Draw something of rich's, folded to the terminal's width."""
-    console().print(what)
-
-
-def line(text: str | Text = "", *, style: str | None = None) -> None:
+def line(text: str | Styled = "", *, style: str | None = None) -> None:
     """One line of a result. It is never folded or cut."""
-    if console().is_terminal:
-        console().print(safe(text, style), soft_wrap=True)
+    if is_terminal():
+        screen().line(safe(text, style))
     else:
         write(f"{safe(text)}\n")
 
@@ -181,7 +194,14 @@ TAIL_CHARACTERS: Final = 512
 
 def note(text: str, *, style: str | None = None) -> None:
     """A line about what is going on; not part of the result."""
-    errors().print(safe(text, style), soft_wrap=True)
+    if errors_are_on_terminal():
+        errors_screen().line(safe(text, style))
+        return
+    try:
+        sys.stderr.write(f"{safe(text)}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _lose_errors()
 
 
 def bounded(text: str) -> str:
@@ -194,16 +214,18 @@ def bounded(text: str) -> str:
     )
 
 
-def safe(text: str | Text, style: str | None = None) -> Text:
+def safe(text: str | Styled, style: str | None = None) -> Styled:
     """Text that can be sent to a terminal."""
-    return text if isinstance(text, Text) else Text(text.translate(_COMMANDS), style=style or "")
+    if isinstance(text, Styled):
+        return text
+    return Styled(text, style or "")
 
 
-def status_text(status: str) -> Text:
-    return Text(status, style=STATUS_STYLES.get(status, ""))
+def status_text(status: str) -> Styled:
+    return Styled(status, style=STATUS_STYLES.get(status, ""))
 
 
-Row = Sequence[str | Text]
+Row = Sequence[str | Styled]
 
 
 def table(columns: Sequence[str], rows: Iterable[Row], *, right: Sequence[str] = ()) -> None:
@@ -211,58 +233,40 @@ def table(columns: Sequence[str], rows: Iterable[Row], *, right: Sequence[str] =
 
     ``right`` are columns of figures.
     """
-    if not console().is_terminal:
-        write("\t".join(columns) + "\n")
-        for row in rows:
-            if not has_reader():
-                return
-            write("\t".join(map(_one_line, row)) + "\n")
+    if is_terminal():
+        drawn = [[safe(cell) for cell in row] for row in rows]
+        if drawn:
+            screen().table(columns, drawn, right=right)
         return
-    rows = list(rows)
-    if not rows:
-        return
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        is_right = column in right
-        drawn.add_column(
-            column, justify="right" if is_right else "left", overflow="fold", no_wrap=is_right
-        )
+    write("\t".join(columns) + "\n")
     for row in rows:
-        drawn.add_row(*map(safe, row))
-    show(drawn)
+        if not has_reader():
+            return
+        write("\t".join(map(_one_line, row)) + "\n")
 
 
-def fields(pairs: Iterable[tuple[str, str | Text]]) -> None:
-    """Names and what they stand for: two columns on a terminal, tab-separated lines elsewhere."""
-    if not console().is_terminal:
-        for name, value in pairs:
-            write(f"{name}\t{_one_line(value)}\n")
+def fields(pairs: Iterable[tuple[str, str | Styled]]) -> None:
+    """Names and their values: two columns on a terminal, tab-separated lines elsewhere."""
+    if is_terminal():
+        screen().fields([(name, safe(value)) for name, value in pairs])
         return
-    drawn = Table.grid(padding=(0, 2))
-    drawn.add_column(style="bold", no_wrap=True)
-    drawn.add_column(overflow="fold")
     for name, value in pairs:
-        drawn.add_row(name, safe(value))
-    show(drawn)
+        write(f"{name}\t{_one_line(value)}\n")
 
 
 def entry(columns: Sequence[tuple[str, int]], text: str, *, style: str | None = None) -> None:
-    """One line of a list that streams: narrow columns, each with its width, and one that is folded
-    beside them. Tab-separated where there is no terminal."""
-    if not console().is_terminal:
-        write("\t".join([*(value for value, _ in columns), _one_line(text)]) + "\n", at_once=True)
+    """One line of a list that streams: narrow columns, each with its width, and one after them that
+    is folded. Tab-separated where there is no terminal."""
+    if is_terminal():
+        narrow = [(safe(value, style), width) for value, width in columns]
+        screen().entry(narrow, safe(text))
         return
-    drawn = Table.grid(padding=(0, 2), expand=False)
-    for _, width in columns:
-        drawn.add_column(width=width, no_wrap=True, justify="right" if width < 0 else "left")
-    drawn.add_column(overflow="fold")
-    drawn.add_row(*(safe(value, style) for value, _ in columns), safe(text))
-    show(drawn)
+    write("\t".join([*(value for value, _ in columns), _one_line(text)]) + "\n", at_once=True)
 
 
-def _one_line(cell: str | Text) -> str:
+def _one_line(cell: str | Styled) -> str:
     """A cell of a tab-separated line: no tab or line end in it."""
-    return str(cell).replace("\t", " ").replace("\n", " ").translate(_COMMANDS)
+    return str(cell).replace("\t", " ").replace("\n", " ").translate(CONTROLS)
 
 
 def _is_utf8(stream: TextIO) -> bool:
@@ -284,6 +288,10 @@ def _escaped(sign: str) -> str:
 def _lose_reader() -> None:
     _Output.has_reader = False
     _forget(sys.stdout)
+
+
+def _lose_errors() -> None:
+    _forget(sys.stderr)
 
 
 def _forget(stream: Any) -> None:

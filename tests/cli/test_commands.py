@@ -1,4 +1,4 @@
-"""What operators command: cells retry, effects cancel, erase (C-26 to C-28)."""
+"""What operators command: retry, cancel, erase (C-26 to C-28)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aos.host.folder import open_folder
 from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
-from aos_cli import retry
+from aos_cli.commands import retry
 from tests.cli.shell import AOS, Aos, environment, in_silence
 from tests.copies import copied
 from tests.host import puppet
@@ -77,15 +77,15 @@ def is_sound(world: Path) -> None:
         assert replay_store(store).identical
 
 
-# cells retry
+# retry
 
 
 def test_a_failed_cell_is_retried_and_skipped(aos: Aos, failed: Path) -> None:
     """C-26"""
-    retried = aos("cells", "retry", "puppet", "a", world=failed)
-    again = aos("cells", "retry", "puppet", "a", world=failed)
+    retried = aos("retry", "puppet", "a", world=failed)
+    again = aos("retry", "puppet", "a", world=failed)
     send(failed)
-    skipped = aos("cells", "retry", "puppet", '"a"', "--skip", world=failed)
+    skipped = aos("retry", "puppet", '"a"', "--skip", world=failed)
     send(failed)
 
     seq = int(retried.out.rpartition("record ")[2].rstrip(")\n"))
@@ -102,14 +102,14 @@ def test_all_that_failed_are_retried_with_a_record_each(aos: Aos, failed: Path) 
     """C-26"""
     before = aos("inspect", "world", "--json", world=failed).json["journal"]["records"]
 
-    retried = aos("cells", "retry", "--all-failed", "--skip", world=failed)
-    none = aos("cells", "retry", "--all-failed", "--json", world=failed)
+    retried = aos("retry", "--all-failed", "--skip", world=failed)
+    none = aos("retry", "--all-failed", "--json", world=failed)
     send(failed)
 
     assert retried == (
         0, f"2 cells of 2 go on (records {before + 1} to {before + 2})\n", "",
     )  # fmt: skip
-    assert aos("cells", "retry", "--all-failed", world=failed).out == "no cell has failed\n"
+    assert aos("retry", "--all-failed", world=failed).out == "no cell has failed\n"
     assert none.json == {"action": "retry", "admitted": 0, "refused": 0, "cells": []}
     assert set(statuses(aos, failed).values()) == {"running"}
     is_sound(failed)
@@ -117,9 +117,7 @@ def test_all_that_failed_are_retried_with_a_record_each(aos: Aos, failed: Path) 
 
 def test_retry_as_json(aos: Aos, failed: Path) -> None:
     """C-26"""
-    document = aos(
-        "cells", "retry", "--all-failed", "--workflow", "puppet", "--json", world=failed
-    ).json
+    document = aos("retry", "--all-failed", "--workflow", "puppet", "--json", world=failed).json
 
     assert (document["action"], document["admitted"], document["refused"]) == ("retry", 2, 0)
     assert [(each["workflow"], each["key"], each["refused"]) for each in document["cells"]] == [
@@ -133,7 +131,7 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
     aos: Aos, failed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-26"""
-    one = aos("cells", "retry", "puppet", "c", "--json", world=failed)
+    one = aos("retry", "puppet", "c", "--json", world=failed)
     failed_cells = retry._failed
 
     def with_a_healthy_one(*given: Any) -> Any:
@@ -141,7 +139,7 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
         return [*cells[:1], (puppet.PUPPET, encode("c")), *cells[1:]], manifest
 
     monkeypatch.setattr(retry, "_failed", with_a_healthy_one)
-    text = aos("cells", "retry", "--all-failed", world=failed)
+    text = aos("retry", "--all-failed", world=failed)
 
     assert (one.code, one.out) == (1, "")
     assert text.code == 1
@@ -149,7 +147,7 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
     assert text.err == (
         "aos: host/puppet@1 c: no fault has failed host/puppet@1: its status is running\n"
     )
-    document = aos("cells", "retry", "--all-failed", "--json", world=failed)
+    document = aos("retry", "--all-failed", "--json", world=failed)
     assert (document.code, document.json["refused"]) == (1, 1)
     assert document.json["cells"][0]["refused"]["rule"] == "cell_has_not_failed"
 
@@ -158,7 +156,7 @@ def test_many_refusals_are_counted(aos: Aos, failed: Path, monkeypatch: pytest.M
     """C-26"""
     monkeypatch.setattr(retry, "_failed", lambda *_: ([(puppet.PUPPET, encode("c"))] * 12, None))
 
-    found = aos("cells", "retry", "--all-failed", world=failed)
+    found = aos("retry", "--all-failed", world=failed)
 
     assert found.out == "0 cells of 12 go on, 12 refused\n"
     assert len(found.err.splitlines()) == 11
@@ -170,8 +168,8 @@ def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: P
     send(failed, puppet.do("wait", puppet.asks("hello")))
     [intent] = aos("inspect", "intents", "--json", world=failed).json["intents"]
     with running(failed):
-        retried = aos("cells", "retry", "--all-failed", "--skip", world=failed)
-        canceled = aos("effects", "cancel", intent["intent"], world=failed)
+        retried = aos("retry", "--all-failed", "--skip", world=failed)
+        canceled = aos("cancel", intent["intent"], world=failed)
         is_erased = aos("erase", "0" * 64, "--yes", world=failed)
     found = aos("inspect", "intent", intent["intent"], "--json", world=failed).json
 
@@ -183,7 +181,7 @@ def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: P
     is_sound(failed)
 
 
-# effects cancel
+# cancel
 
 
 def test_an_open_effect_is_canceled_and_settled_at_once(
@@ -194,8 +192,8 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
     copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
-    canceled = aos("effects", "cancel", row["intent"][7:20], world=world)
-    again = aos("effects", "cancel", row["intent"], world=world)
+    canceled = aos("cancel", row["intent"][7:20], world=world)
+    again = aos("cancel", row["intent"], world=world)
 
     assert canceled.code == 0
     assert canceled.out == (
@@ -218,7 +216,7 @@ def test_cancel_as_json(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
     copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
-    document = aos("effects", "cancel", row["intent"], "--json", world=world).json
+    document = aos("cancel", row["intent"], "--json", world=world).json
 
     assert document == {
         "intent": row["intent"], "effect": "host/echo@1",
@@ -236,7 +234,7 @@ VALUE = hash_text(content_hash(encode({"key": LONG, "out": GARBAGE * 300, "trap"
 def personal(world: Path) -> Path:
     """An event too long for its record has come in, has failed its cell and was skipped."""
     send(world, puppet.do(LONG, GARBAGE * 300))
-    assert in_silence("cells", "retry", "--all-failed", "--skip", "--world", world) == 0
+    assert in_silence("retry", "--all-failed", "--skip", "--world", world) == 0
     return world
 
 
@@ -376,7 +374,7 @@ def test_a_command_of_no_operator_is_refused(aos: Aos, failed: Path) -> None:
     key = failed / "keys" / "operator.key"
     key.write_text("ab" * 32)
 
-    found = aos("cells", "retry", "puppet", "a", world=failed)
+    found = aos("retry", "puppet", "a", world=failed)
 
     assert found.code == 1
     assert found.err.startswith("aos: this key may not command this world: expected operator's ")
@@ -396,5 +394,5 @@ def test_a_command_that_came_in_between_is_no_reason_to_fail(
 
     monkeypatch.setattr(Writer, "about", outdated)
 
-    assert aos("cells", "retry", "puppet", "a", world=failed).code == 0
+    assert aos("retry", "puppet", "a", world=failed).code == 0
     assert len(looks) == 2

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from aos.errors import Unavailable
-from aos_cli.demo import command, files, processes, story
+from aos_cli.commands import demo as command
+from aos_cli.demo import files, processes, story
 from tests.cli.shell import ROOT, Aos, run, start
 from tests.cli.terminal import Terminal
 

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from aos_cli.main import app
-from tests.cli.shell import ROOT
+from aos_cli import registry
+from aos_cli.lazy_group import Listed
+from tests.cli.shell import ROOT, Aos
 
 SPEC = (ROOT / "spec" / "cli.md").read_text()
-GROUPS = {"inspect", "cells", "effects", "journal", "sdk"}
+GROUPS = {each.path for each in registry.COMMANDS if each.is_group}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
-    "aos sdk update",
+    "aos update-sdk",
+}  # fmt: skip
+VERBS = {
+    "Allow", "Apply", "Build", "Cancel", "Check", "Create", "Erase", "Execute", "List", "Look",
+    "Move", "Remove", "Replace", "Resume", "Run", "Send", "Show", "Validate", "Write",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
 
-def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    for name, command in sorted(group.commands.items()):
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{path} {name}")
-        else:
-            yield f"{path} {name}", command
-
-
-COMMANDS = dict(commands(typer.main.get_command(app), "aos"))
+COMMANDS = {
+    f"aos {each.path}": Listed(each).load() for each in registry.COMMANDS if not each.is_group
+}
+EXAMPLES = {f"aos {each.path}": each.examples for each in registry.COMMANDS}
 
 
 def options(command: Any) -> set[str]:
@@ -57,9 +57,10 @@ def test_nothing_is_documented_that_is_not_there() -> None:
     words = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", SPEC))
     assert words <= known | {"--help", "--version"}
 
-    named = set(re.findall(r"`(aos [a-z]+(?: [a-z]+)?)", SPEC))
+    named = set(re.findall(r"`(aos [a-z][a-z-]*(?: [a-z]+)?)", SPEC))
     groups = {" ".join(path.split()[:2]) for path in COMMANDS}
-    assert {name for name in named if name not in {*COMMANDS, *groups}} == set()
+    former = {f"aos {' '.join(words)}" for words in registry.FORMER}
+    assert named - {*COMMANDS, *groups} == former
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -68,17 +69,87 @@ def test_a_reading_command_has_json_and_a_world(path: str) -> None:
         assert {"--json", "--world", "-w"} <= options(COMMANDS[path])
 
 
-@pytest.mark.parametrize("path", COMMANDS)
-def test_a_command_says_what_it_does(path: str) -> None:
-    assert COMMANDS[path].help.strip().endswith(".")
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_a_command_says_what_it_does_in_one_line_that_begins_with_a_verb(path: str) -> None:
+    text = next(each.help for each in registry.COMMANDS if f"aos {each.path}" == path)
+
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert len(text) <= 80
+    assert text.split()[0] in VERBS, text
 
 
-def test_every_example_is_a_command_line_that_is_understood() -> None:
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_a_command_has_an_example_that_is_understood(path: str) -> None:
+    """C-13"""
+    assert EXAMPLES[path]
+    for example in EXAMPLES[path]:
+        assert example.startswith(path)
+        words = shlex.split(example)
+        understood(words, example)
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_help_shows_the_examples(aos: Aos, path: str) -> None:
+    """C-13"""
+    found = aos(*path.split()[1:], "--help")
+
+    assert found.code == 0
+    shown = " ".join(found.out.split())
+    for example in EXAMPLES[path]:
+        assert " ".join(example.split()) in shown
+
+
+def test_help_lists_every_command_in_one_of_five_panels(aos: Aos) -> None:
+    """C-9"""
+    found = aos("--help").out
+
+    places = [found.index(f"\u2500 {panel} \u2500") for panel in registry.PANELS]
+    assert places == sorted(places)
+    assert {each.panel for each in registry.COMMANDS} == set(registry.PANELS)
+    for each in registry.below(""):
+        place = found.index(f"\u2502 {each.name} ")
+        index = registry.PANELS.index(each.panel)
+        assert places[index] < place < [*places, len(found)][index + 1]
+
+
+def test_every_command_begins_with_its_verb() -> None:
+    """C-9a"""
+    assert [each.path for each in registry.COMMANDS if " " in each.path] == [
+        each.path for each in registry.COMMANDS if each.path.startswith("inspect ")
+    ]
+
+
+def test_a_file_of_commands_is_named_after_its_command() -> None:
+    folder = Path(registry.__file__).parent / "commands"
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+
+    names = {each.path.split()[0].replace("-", "_") for each in registry.COMMANDS}
+    assert {name.rstrip("_") for name in files} == names
+    for each in registry.COMMANDS:
+        module = each.function.partition(":")[0].rstrip("_")
+        assert each.is_group or module == each.path.split()[0].replace("-", "_")
+
+
+@pytest.mark.parametrize(("former", "name"), registry.FORMER.items())
+def test_a_former_spelling_is_understood(aos: Aos, former: tuple[str, str], name: str) -> None:
+    """C-9a"""
+    assert aos(*former, "--help") == aos(name, "--help")
+    assert former[0] not in {each.name for each in registry.below("")}
+
+
+def test_every_example_of_the_page_is_understood() -> None:
     examples = re.findall(r"^      (aos .*)$", SPEC, flags=re.MULTILINE)
 
     assert len(examples) >= 8
     for example in examples:
-        words = example.split()
-        path = " ".join(words[:3] if words[1] in GROUPS else words[:2])
-        used = {word for word in words if re.fullmatch(r"--[a-z-]+", word)}
-        assert used <= options(COMMANDS[path]), example
+        understood(shlex.split(example), example)
+
+
+def understood(words: list[str], example: str) -> None:
+    """The command is there, and has the options that are used."""
+    path = " ".join(words[:3] if words[1] in GROUPS and len(words) > 2 else words[:2])
+    if path.removeprefix("aos ") in GROUPS:
+        return
+    used = {word for word in words if re.fullmatch(r"--[a-z-]+", word)}
+    assert used <= options(COMMANDS[path]), example

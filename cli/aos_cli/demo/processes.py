@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Final, Self
 
-from aos_cli.output import console, line
+from aos_cli.output import line
 
 END_S: Final = 5.0
 """What a process has to end in once it was asked to."""
@@ -80,7 +80,7 @@ def show(command: Command, *, tail: str = "") -> None:
 def run(command: Command) -> int:
     """Show a command and run it here, as typed; return its exit code."""
     show(command)
-    console().file.flush()
+    sys.stdout.flush()
     with contextlib.ExitStack() as stack:
         stdout = stack.enter_context(command.into.open("wb")) if command.into else None
         process = stack.enter_context(

@@ -20,9 +20,9 @@ from aos.store.store import Store
 from aos_cli.demo.accounts import OPEN, Accounts, Money, closed_after, read_accounts
 from aos_cli.demo.files import Files
 from aos_cli.demo.processes import Children, Command, aos, ask, python, run, show
+from aos_cli.open_view import looking_at
 from aos_cli.output import line, table
 from aos_cli.progress import progress
-from aos_cli.reading import looking_at
 
 POLL_S: Final = 0.02
 NO_PROGRESS_S: Final = 60.0

@@ -21,7 +21,7 @@ from aos.authoring.screen import Options
 from aos.core.answers import Blocker
 from aos.errors import AosError
 from aos.manifest.difference import Difference
-from aos_cli import apply, build, trace
+from aos_cli.commands import apply, build, trace
 from aos_cli.output import line, note
 
 
@@ -53,7 +53,6 @@ def dev(
         typer.Option(metavar="FILE", help="Values of secrets with file:KEY bindings, mode 0600."),
     ] = None,
 ) -> int:
-    """Build a project, run it in a scratch world, and again at each change; show what events do."""
     project = find_project(path)
     build.tell_outdated(project)
     with _over() as over:

@@ -11,7 +11,6 @@ from aos_cli.progress import progress
 
 
 def snapshot(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    """Make a snapshot of everything that is durable now; a running world goes on meanwhile."""
     with progress("reading the journal") as told, open_writer(world, progress=told) as writer:
         made = writer.snapshot()
     if json:

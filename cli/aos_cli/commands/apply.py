@@ -31,7 +31,7 @@ from aos.manifest.effective import Effective
 from aos.manifest.forms import ABIS
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
-from aos_cli.cells import cell_document, cell_text
+from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
@@ -66,14 +66,16 @@ def apply(
         typer.Option(
             "--mode",
             metavar="MODE",
-            help="strict: nothing may be in flight; pin: what is in flight ends on its version; "
-            "migrate: new modules take over the stored states.",
+            help="strict: refuse while work is in flight; pin: instances in flight finish on their "
+            "version; migrate: new modules convert the stored states.",
         ),
     ] = STRICT,
     leave_cells: Annotated[
         bool,
         typer.Option(
-            "--leave-cells", help="Workflows may go that have cells: these stay, unreachable."
+            "--leave-cells",
+            help="Allow removing a workflow that still has cells. The cells are kept but receive "
+            "nothing.",
         ),
     ] = False,
     abi: Annotated[
@@ -81,13 +83,13 @@ def apply(
         typer.Option(
             "--abi",
             metavar="ABI",
-            help="What modules speak that do not say: aos/1, or agentos for an AgentOS folder.",
+            help="ABI assumed for modules that declare none: aos/1 (default), or agentos for "
+            "AgentOS folders.",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    """Put a manifest in force, and show what that changes."""
     if mode not in MODES:
         raise BadUsage(sentence("--mode", expected=" or ".join(MODES), found=repr(mode)))
     if abi is not None and abi not in ABIS:

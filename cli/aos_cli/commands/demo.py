@@ -41,7 +41,6 @@ def demo(
         bool, typer.Option("--keep", help="Without DIR: keep the temporary folder.")
     ] = False,
 ) -> int:
-    """Run 1,000 orders, kill the kernel half way, resume; check the books, replay every step."""
     if orders < ORDERS_MIN:
         raise BadUsage(f"--orders: expected {ORDERS_MIN} or more, found {orders}")
     files = find_files()

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 import typer
-from rich.text import Text
-from rich.tree import Tree
 
 from aos.audit.render import Branch, lines, plain
 from aos.audit.trace import trace as find_trace
+from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import console, line, print_json, safe, show
-from aos_cli.reading import looking_at
+from aos_cli.output import is_terminal, line, print_json, safe, screen
+from aos_cli.styled import Styled
 
 _STYLES: Final = {
     "event": "cyan",
@@ -37,7 +36,6 @@ def trace(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The causal tree: event, steps, effects, receipts; for what is stuck, why and what to do."""
     with looking_at(world) as view:
         found = find_trace(view, words)
     if json:
@@ -48,25 +46,15 @@ def trace(
 
 def show_branches(branches: tuple[Branch, ...]) -> None:
     """Trees on a terminal, elsewhere lines drawn with box characters."""
-    if not console().is_terminal:
+    if not is_terminal():
         for each in plain(branches):
             line(each)
         return
     for branch in branches:
-        show(_tree(branch))
+        screen().tree(branch, _label)
 
 
-def _tree(root: Branch) -> Tree:
-    """Without recursion: a trace may be deeper than Python's stack."""
-    drawn = Tree(_label(root), guide_style="dim")
-    todo = [(root, drawn)]
-    while todo:
-        branch, at = todo.pop()
-        todo.extend((child, at.add(_label(child))) for child in branch.children)
-    return drawn
-
-
-def _label(branch: Branch) -> Text:
+def _label(branch: Branch) -> Styled:
     text = safe(branch.text, "red" if branch.is_bad else _STYLES.get(branch.kind))
     if branch.is_target:
         text.append("  ◀", style="bold")

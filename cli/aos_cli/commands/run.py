@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Final, Protocol
 
 import typer
-from rich.live import Live
-from rich.text import Text
 
 from aos.audit.words import count
 from aos.core.cells import RESTING_MAX
@@ -27,7 +25,7 @@ from aos.host.secrets import Secrets
 from aos.host.snapshots import EVERY_RECORDS, Every
 from aos.values.digests import Hash, hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import errors, line, note, print_json
+from aos_cli.output import errors_are_on_terminal, errors_screen, line, note, print_json
 
 PLAIN_EVERY_S: Final = 10.0
 """How often a plain line tells the status where there is no terminal for a live one."""
@@ -39,7 +37,7 @@ def run(
     *,
     until_idle: Annotated[
         bool,
-        typer.Option("--until-idle", help="End when nothing is left that this process could do."),
+        typer.Option("--until-idle", help="Exit when this process has nothing left to do."),
     ] = False,
     until_waiting: Annotated[
         bool,
@@ -79,7 +77,7 @@ def run(
             metavar="N",
             min=0,
             envvar="AOS_SNAPSHOT_RECORDS",
-            help="Make a snapshot after so many records; 0: only when asked (aos snapshot).",
+            help="Records between two snapshots; 0: only on request (aos snapshot).",
         ),
     ] = EVERY_RECORDS,
     cell_cache_size: Annotated[
@@ -88,13 +86,12 @@ def run(
             metavar="N",
             min=1,
             envvar="AOS_CELL_CACHE_SIZE",
-            help="Cells at rest that are kept in memory for each workflow.",
+            help="Maximum number of resting cells in memory, for each workflow.",
         ),
     ] = RESTING_MAX,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Run a world until Ctrl-C, or until it is idle."""
     values = Secrets(secrets)
     try:
         with _screen() as screen:
@@ -156,31 +153,22 @@ class _Screen(Protocol):
 @contextmanager
 def _screen() -> Iterator[_Screen]:
     """A line that is drawn anew on a terminal; elsewhere a plain line now and then."""
-    if not errors().is_terminal:
+    if not errors_are_on_terminal():
         yield _Plain()
         return
-    with Live(
-        console=errors(),
-        refresh_per_second=8,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    ) as live:
-        yield _Terminal(live)
+    with errors_screen().status_line() as show:
+        yield _Terminal(show)
 
 
 class _Terminal:
-    def __init__(self, live: Live) -> None:
-        self._live = live
+    def __init__(self, show: Callable[[str, str], None]) -> None:
+        self._show = show
 
     def fold(self, done: int, total: int) -> None:
         self._show(_folding(done, total), "dim")
 
     def status(self, status: Status) -> None:
         self._show(_status(status), "cyan")
-
-    def _show(self, text: str, style: str) -> None:
-        self._live.update(Text(text, style=style, no_wrap=True, overflow="ellipsis"))
 
 
 class _Plain:

@@ -1,4 +1,4 @@
-"""``aos sdk update``: a project's copy of the SDK becomes that of this aos (spec/cli.md, C-63)."""
+"""``aos update-sdk``: renew a project's copy of the SDK (spec/cli.md, C-63)."""
 
 from __future__ import annotations
 
@@ -9,36 +9,28 @@ import typer
 
 from aos import __version__
 from aos.audit.words import count
+from aos.authoring import sdk_update
 from aos.authoring.project import find_project
-from aos.authoring.sdk_update import Updated, update_sdk
+from aos.authoring.sdk_update import Updated
 from aos_cli.options import Json
 from aos_cli.output import line, note, print_json
 
 PACKAGE: Final = "package.json"
 """Of the SDK for AssemblyScript: where npm ci sees that a lock is of an earlier one."""
 
-app = typer.Typer(no_args_is_help=True)
 
-
-@app.callback()
-def sdk() -> None:
-    """Keep a project's copy of the SDK."""
-
-
-@app.command("update")
-def update(
+def update_sdk(
     path: Annotated[
         Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
     ] = Path(),
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace it although it was edited.")
+        bool, typer.Option("--force", help="Replace the copy even if it was edited.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Replace a project's sdk/ by the SDK of this aos; say which files changed."""
     project = find_project(path)
-    updated = update_sdk(project, force=force)
+    updated = sdk_update.update_sdk(project, force=force)
     if json:
         print_json(
             {

@@ -35,7 +35,6 @@ def verify(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    """Check the chain, every signature and every hash, without executing anything."""
     if file is not None and archive:
         raise BadUsage("--archive goes with a world: an archive alone is verified as FILE")
     report = _of_world(world, archive or []) if file is None else _of_bundle(file)

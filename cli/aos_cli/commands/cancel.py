@@ -1,4 +1,4 @@
-"""``aos effects cancel INTENT``: nobody waits for an effect any longer (spec/cli.md, C-27)."""
+"""``aos cancel INTENT``: end an open effect as canceled (spec/cli.md, C-27)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,21 @@ from aos.core.inputs import CANCEL
 from aos.errors import Refused
 from aos.host.client import open_writer
 from aos.values.digests import parse_hash
+from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
-from aos_cli.reading import looking_at
-
-app = typer.Typer(no_args_is_help=True)
 
 
-@app.callback()
-def effects() -> None:
-    """End effects that are open."""
-
-
-@app.command("cancel")
 def cancel(
     intent: Annotated[
-        str, typer.Argument(metavar="INTENT", help="Its hash, or the first 8 digits or more.")
+        str,
+        typer.Argument(metavar="INTENT", help="The intent's hash, or at least its first 8 digits."),
     ],
     *,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """End an open effect as canceled; its cell is told, and a late receipt is refused."""
     with looking_at(world) as view:
         found = intent_view.intent(view, intent)
     with progress("reading the journal") as advance:

@@ -51,7 +51,6 @@ def fork(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Make a new world that begins as this one was after a record; it runs once it is adopted."""
     with progress("forking") as advance:
         made = fork_world(
             world,
@@ -96,7 +95,7 @@ def _show(made: Forked) -> None:
     if made.kept:
         line(
             f"  {count(made.kept, 'open effect')} kept: nobody carries them out here "
-            f"(aos effects cancel --world {where})",
+            f"(aos cancel --world {where})",
             style="yellow",
         )
     line(f"next: aos adopt --world {where}")

@@ -22,7 +22,6 @@ def new(
     lang: Annotated[str, typer.Option(metavar="LANG", help="rust or assemblyscript.")],
     json: Json = False,
 ) -> None:
-    """Make a project: a workflow, an effect in Python, tests, and the SDK it is built with."""
     made = new_project(name, lang=lang)
     if json:
         print_json(

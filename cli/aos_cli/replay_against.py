@@ -16,7 +16,7 @@ from aos.sandbox.caps import MODULE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import line, print_json
 from aos_cli.progress import Advance, progress
-from aos_cli.replaying import snapshot_named, until_interrupted
+from aos_cli.replay_start import snapshot_named, until_interrupted
 
 STEPS_SHOWN: Final = 10
 PLACES_SHOWN: Final = 8

@@ -48,7 +48,6 @@ def run_tests(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Play scenario files in worlds in memory, and run the project's tests in Python."""
     found = _found(paths or [project_of(Path()) or Path()])
     if no_pytest:
         found.python = []

@@ -27,7 +27,7 @@ WORDS: Final = {
 def gc(
     *,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go, and take nothing away.")
+        bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")
     ] = False,
     keep: Annotated[
         int,
@@ -35,13 +35,12 @@ def gc(
             "--keep-snapshots",
             metavar="N",
             parser=number,
-            help="How many of the newest snapshots stay.",
+            help="Number of newest snapshots to keep.",
         ),
     ] = SNAPSHOTS_KEPT,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Take away blobs that nobody needs any more; a running world goes on meanwhile."""
     if keep < 1:
         raise BadUsage(f"--keep-snapshots: expected 1 or more, found {keep}")
     with progress("looking for what is needed") as advance:

@@ -31,7 +31,6 @@ def init(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Make a new world: a folder with its keys and a journal that holds its genesis."""
     folder = init_world(directory, operator=operator, executors=executor or [])
     if json:
         print_json(_document(folder, operator))

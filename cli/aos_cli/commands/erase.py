@@ -16,10 +16,10 @@ from aos.core.inputs import ERASE
 from aos.errors import BadUsage, Refused, Unavailable
 from aos.host.client import Writer, open_writer
 from aos.values.digests import Hash
+from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
-from aos_cli.reading import looking_at
 
 PLACES_SHOWN: Final = 10
 
@@ -35,7 +35,6 @@ def erase(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Erase the bytes of a value for good; hashes and signatures of the journal stay valid."""
     named = read_value_hash(value)
     with looking_at(world) as view:
         found = value_document(view, value)

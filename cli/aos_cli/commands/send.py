@@ -17,7 +17,7 @@ from aos.host.client import Item, Writer, open_writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
-from aos_cli.cells import cell_document, cell_text
+from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import bounded, line, note, print_json_line
 from aos_cli.progress import Advance, progress
@@ -41,17 +41,21 @@ def send(
     jsonl: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Many events, a line each: {schema, value, submission_id?}."
+            metavar="FILE",
+            help="File of events, one JSON object per line: {schema, value, submission_id?}.",
         ),
     ] = None,
     submission_id: Annotated[
         str | None,
-        typer.Option("--id", metavar="ID", help="Submission id: makes sending it again harmless."),
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Submission id; sending the same event with it again has no effect.",
+        ),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    """Send one event or many; prints their sequence numbers once they are durable."""
     if schema == STDIN and value is None and jsonl is None:
         schema, jsonl = None, STDIN
     if schema is not None and value is not None and jsonl is None:

@@ -27,7 +27,6 @@ def adopt(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Let an imported, forked or copied world run here; it must run nowhere else."""
     with progress("reading the journal") as advance:
         adopted = adopt_world(world, keys=keys, progress=advance)
     if json:

@@ -1,4 +1,4 @@
-"""``aos journal prune``: records before a snapshot go to an archive (spec/cli.md, C-44)."""
+"""``aos prune``: move the records before a snapshot into an archive (spec/cli.md, C-28a)."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
 
-app = typer.Typer(help="Keep the journal small.", no_args_is_help=True)
 
-
-@app.callback()
-def journal() -> None:
-    """So that the one command in here keeps its name."""
-
-
-@app.command()
 def prune(
     *,
     before: Annotated[
@@ -32,7 +24,7 @@ def prune(
         typer.Option(
             "--before",
             metavar="SNAPSHOT",
-            help="The record that the snapshot was taken after, or newest.",
+            help="The snapshot: its record number, its document's hash, or newest.",
         ),
     ],
     archive: Annotated[
@@ -40,13 +32,12 @@ def prune(
         typer.Option(
             "--archive",
             metavar="FILE",
-            help="Where the records go; without it, a file in DIR/archives.",
+            help="Write the records to this file (default: a new file in DIR/archives).",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Move the records before a snapshot into an archive, and compact the store."""
     with progress("pruning") as advance:
         done = prune_world(world, before=before, archive=archive, progress=advance)
     if json:

@@ -22,7 +22,6 @@ def import_(
     *,
     json: Json = False,
 ) -> None:
-    """Make a world's folder out of a bundle; nothing runs in it until it is adopted."""
     with progress("importing") as advance:
         made = import_world(file, directory, progress=advance)
     if json:

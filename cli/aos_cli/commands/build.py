@@ -39,7 +39,6 @@ def build(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Build a project: its modules, and the AIR that goes with them."""
     project = find_project(path)
     tell_outdated(project)
     with stopping() as console:

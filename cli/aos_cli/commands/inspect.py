@@ -6,6 +6,7 @@ runs the world.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -19,11 +20,11 @@ from aos.audit.record_view import Document
 from aos.audit.view import LIMIT, View
 from aos.errors import AosError, BadUsage
 from aos.host.adopting import origin_at
-from aos.host.client import ask_running
+from aos.host.folder import open_folder
 from aos_cli import inspect_text as text
+from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
 from aos_cli.output import has_reader, print_json, print_json_line
-from aos_cli.reading import looking_at
 
 FOLLOW_S: Final = 0.2
 """How often a growing journal is looked at."""
@@ -33,19 +34,15 @@ FOLLOWED_FIRST: Final = 10
 
 ALL: Final = "all"
 
-app = typer.Typer(
-    no_args_is_help=True, help="Look into a world, also while another process runs it."
-)
-
 Workflow = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Of this workflow: its name, or a part that tells it."),
+    typer.Option(metavar="NAME", help="Only this workflow: its name, or a unique part of it."),
 ]
 KeyPrefix = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="Of cells whose key begins so.")
+    str | None, typer.Option(metavar="TEXT", help="Only cells whose key begins with this text.")
 ]
-Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="How many at most.")]
-Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="How many to pass over.")]
+Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
+Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
 
 
 def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> None:
@@ -56,9 +53,7 @@ def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> 
         words(found)
 
 
-@app.command("world")
-def world_command(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    """The world at a glance: its journal, manifest, cells and open effects."""
+def inspect_world(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
     with looking_at(world, at) as view:
         found = world_view.world(view)
     origin = origin_at(world)
@@ -72,7 +67,12 @@ def world_command(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = F
 
 
 def _process(world: Path) -> Document | None:
-    """Who runs the world now; None when nobody does, or nobody answers."""
+    """The process that runs the world now; None without one, and when it does not answer."""
+    if not os.path.lexists(open_folder(world).socket):
+        return None
+    # The client brings the writing half of the kernel with it. Only this answer needs it.
+    from aos.host.client import ask_running  # noqa: PLC0415
+
     try:
         status = ask_running(world, "status")
     except AosError:
@@ -80,8 +80,7 @@ def _process(world: Path) -> Document | None:
     return {name: status[name] for name in ("pid", "steps", "queued", "no_room")}
 
 
-@app.command("manifest")
-def manifest_command(
+def inspect_manifest(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One definition, whole.")
     ] = None,
@@ -90,14 +89,12 @@ def manifest_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The manifest in force, or one definition of it."""
     with looking_at(world, at) as view:
         found = world_view.manifest(view, name)
     _show(found, text.manifest if name is None else text.value, json=json)
 
 
-@app.command("cells")
-def cells_command(
+def inspect_cells(
     *,
     workflow: Workflow = None,
     status: Annotated[
@@ -111,7 +108,6 @@ def cells_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The cells, by workflow and key."""
     with looking_at(world, at) as view:
         found = cell_view.cells(
             view,
@@ -124,8 +120,7 @@ def cells_command(
     _show(found, text.cells, json=json)
 
 
-@app.command("cell")
-def cell_command(
+def inspect_cell(
     workflow: Annotated[str, typer.Argument(metavar="WORKFLOW")],
     key: Annotated[
         str | None, typer.Argument(metavar="KEY", help="As JSON, or as plain text.")
@@ -135,21 +130,19 @@ def cell_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """One cell: its state, what it waits for, and what is in its mailbox."""
     with looking_at(world, at) as view:
         found = cell_view.cell(view, workflow, key)
     _show(found, text.cell, json=json)
 
 
-@app.command("intents")
-def intents_command(
+def inspect_intents(
     *,
     status: Annotated[
         str,
         typer.Option(metavar="STATUS", help=f"{', '.join(intent_view.INTENT_STATUSES)} or {ALL}."),
     ] = "open",
     workflow: Workflow = None,
-    effect: Annotated[str | None, typer.Option(metavar="NAME", help="Of this effect.")] = None,
+    effect: Annotated[str | None, typer.Option(metavar="NAME", help="Only this effect.")] = None,
     key_prefix: KeyPrefix = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
@@ -157,7 +150,6 @@ def intents_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The intents: effects that were asked for, by default those that are open."""
     with looking_at(world, at) as view:
         found = intent_view.intents(
             view,
@@ -171,8 +163,7 @@ def intents_command(
     _show(found, text.intents, json=json)
 
 
-@app.command("intent")
-def intent_command(
+def inspect_intent(
     intent: Annotated[
         str, typer.Argument(metavar="HASH", help="Its hash, or the first 8 digits or more.")
     ],
@@ -180,14 +171,12 @@ def intent_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """One intent: what was asked for, and how it ended."""
     with looking_at(world) as view:
         found = intent_view.intent(view, intent)
     _show(found, text.intent, json=json)
 
 
-@app.command("faults")
-def faults_command(
+def inspect_faults(
     *,
     workflow: Workflow = None,
     kind: Annotated[
@@ -199,27 +188,23 @@ def faults_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The instances that the kernel failed, why, and what mends it."""
     with looking_at(world, at) as view:
         found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
     _show(found, text.faults, json=json)
 
 
-@app.command("record")
-def record_command(
+def inspect_record(
     seq: Annotated[int, typer.Argument(metavar="SEQ", parser=number)],
     *,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """One record of the journal, whole."""
     with looking_at(world) as view:
         found = journal_view.record(view, seq)
     _show(found, text.value, json=json)
 
 
-@app.command("value")
-def value_command(
+def inspect_value(
     value: Annotated[
         str, typer.Argument(metavar="HASH", help="The value's content hash, all of it.")
     ],
@@ -227,14 +212,12 @@ def value_command(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """One value that lies outside its records: who refers to it, and whether it was erased."""
     with looking_at(world) as view:
         found = value_view.value(view, value)
     _show(found, text.whereabouts, json=json)
 
 
-@app.command("journal")
-def journal_command(
+def inspect_journal(
     *,
     first: Annotated[
         int | None,
@@ -265,12 +248,11 @@ def journal_command(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", help="Print new records as they come, until Ctrl-C.")
     ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """The records of the journal, oldest first, a line each."""
     if follow and (last is not None or (limit is not None and first is not None)):
         raise BadUsage("--follow has no end: leave out --to, and --limit beside --from")
     with looking_at(world) as view:

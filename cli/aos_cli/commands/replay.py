@@ -18,11 +18,11 @@ from aos.host.folder import open_folder
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
-from aos_cli.against import run_against
 from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import Advance, progress
-from aos_cli.replaying import snapshot_named, until_interrupted
+from aos_cli.replay_against import run_against
+from aos_cli.replay_start import snapshot_named, until_interrupted
 
 VALUE_CHARACTERS: Final = 2000
 """What is shown of one side of a difference. ``--json`` has all of it."""
@@ -65,7 +65,6 @@ def replay(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    """Execute every step of the journal again and compare each record, byte for byte."""
     if candidates:
         if engine is not Engine.NATIVE:
             raise BadUsage("--engine goes without --against: candidates run as they would live")

@@ -32,7 +32,6 @@ def export(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    """Write the journal and everything that it needs into one file."""
     with progress("exporting") as advance:
         made = export_world(world, file, to=to, force=force, progress=advance)
     if json:

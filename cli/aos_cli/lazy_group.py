@@ -1,0 +1,67 @@
+"""Click groups that list commands by the registry and import one when it is called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from aos_cli import registry
+from aos_cli.parameters import read_without_pydantic
+
+
+class Called(TyperCommand):
+    """A command with its arguments and options."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return read_without_pydantic(super().get_params(ctx))
+
+
+class Listed(TyperCommand):
+    """A command as its group's help shows it. ``load`` imports the module behind it."""
+
+    def __init__(self, command: registry.Command) -> None:
+        super().__init__(command.name, help=command.help, rich_help_panel=command.panel)
+        self._command = command
+
+    def load(self) -> TyperCommand | TyperGroup:
+        """The command itself, with its arguments and options."""
+        command = self._command
+        if command.is_group:
+            return Group(
+                name=command.name,
+                path=command.path,
+                help=command.help,
+                epilog=_epilog(command),
+                no_args_is_help=True,
+            )
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app.command(command.name, cls=Called, help=command.help, epilog=_epilog(command))(
+            command.load()
+        )
+        made = typer.main.get_command(app)
+        assert isinstance(made, TyperCommand)
+        return made
+
+
+class Group(TyperGroup):
+    """The commands below ``path``: of ``aos`` itself, or of a group in it."""
+
+    def __init__(self, *, path: str = "", **settings: Any) -> None:
+        settings["commands"] = {each.name: Listed(each) for each in registry.below(path)}
+        super().__init__(**settings)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return read_without_pydantic(super().get_params(ctx))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command.load() if isinstance(command, Listed) else command, rest
+
+
+def _epilog(command: registry.Command) -> str:
+    """The examples, as the help shows them below the options. ``[`` would open a markup of rich."""
+    title = "Examples:" if len(command.examples) > 1 else "Example:"
+    lines = [title, *(f"  {each}" for each in command.examples)]
+    return "\n".join(lines).replace("[", r"\[")

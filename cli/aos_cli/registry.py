@@ -1,0 +1,216 @@
+"""Every command: its panel in ``aos --help``, its help in one line, examples, and its function.
+
+Nothing is imported to list the commands. A command's module, and with it the parts of the kernel
+that it uses, is imported when that command is called (spec/cli.md, C-12).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+RUN: Final = "Run"
+LOOK: Final = "Look"
+PROVE: Final = "Prove"
+CARRY: Final = "Carry"
+AUTHOR: Final = "Author"
+PANELS: Final = (RUN, LOOK, PROVE, CARRY, AUTHOR)
+
+
+class Command(NamedTuple):
+    """``path`` is the words after ``aos``; ``function`` is ``module:name`` in ``commands``."""
+
+    path: str
+    panel: str
+    help: str
+    examples: tuple[str, ...]
+    function: str = ""
+    """Empty for a group: its commands are the ones whose path begins with its own."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition(" ")[2]
+
+    @property
+    def is_group(self) -> bool:
+        return not self.function
+
+    def load(self) -> Any:
+        """Import the function behind the command."""
+        module, _, name = self.function.partition(":")
+        return getattr(import_module(f"aos_cli.commands.{module}"), name)
+
+
+_HASH: Final = "blake3:14c6b26b8d2f06f21b2c8d731d0ea008787e9588d9ecd9e0f36a15c46b671e4b"
+
+COMMANDS: Final = (
+    Command(
+        "init", RUN, "Create a world: a folder with its keys and an empty journal.",
+        ("aos init shop",), "init:init",
+    ),
+    Command(
+        "apply", RUN, "Validate a manifest, show its changes, and put it in force.",
+        ("aos apply manifests/orders --dry-run", "aos apply manifests/orders --mode pin"),
+        "apply:apply",
+    ),
+    Command(
+        "send", RUN, "Send events, and print their record numbers once they are durable.",
+        (
+            """aos send shop/OrderCancelRequested@1 '{"order_id": "o-1"}' --id cancel-o-1""",
+            "aos send --jsonl orders.jsonl",
+        ),
+        "send:send",
+    ),
+    Command(
+        "run", RUN, "Run a world in the foreground until Ctrl-C, or until it is idle.",
+        ("aos run --until-idle --executors manifests/orders/effects.py:shop",), "run:run",
+    ),
+    Command(
+        "retry", RUN, "Resume failed instances: run the failed entry again, or skip it.",
+        ("aos retry order o-1", "aos retry --all-failed --workflow order"), "retry:retry",
+    ),
+    Command(
+        "unpin", RUN, "Move pinned instances to the manifest in force.",
+        ("aos unpin order o-1",), "unpin:unpin",
+    ),
+    Command(
+        "cancel", RUN, "Cancel an open effect; a receipt that arrives later is refused.",
+        ("aos cancel 7b7cfd51842d",), "cancel:cancel",
+    ),
+    Command(
+        "snapshot", RUN, "Write a snapshot of the world, so that a restart reads less.",
+        ("aos snapshot",), "snapshot:snapshot",
+    ),
+    Command(
+        "erase", RUN, "Erase the bytes of a value for good; every hash and signature stays valid.",
+        (f"aos erase {_HASH}",),
+        "erase:erase",
+    ),
+    Command(
+        "gc", RUN, "Remove blobs that nothing needs any more, and old snapshots.",
+        ("aos gc --dry-run",), "gc:gc",
+    ),
+    Command(
+        "prune", RUN, "Move the records before a snapshot into an archive, and compact the store.",
+        ("aos prune --before newest",), "prune:prune",
+    ),
+    Command(
+        "demo", RUN, "Run 1,000 orders, kill the kernel half way, resume, and check everything.",
+        ("aos demo", "aos demo shop --orders 100 --seed 3"), "demo:demo",
+    ),
+    Command(
+        "inspect", LOOK, "Look into a world, also while another process runs it.",
+        ("aos inspect world", "aos inspect cells --status failed"),
+    ),
+    Command(
+        "inspect world", LOOK, "Show the world at a glance: journal, manifest, cells and effects.",
+        ("aos inspect world", "aos inspect world --at 4711"), "inspect:inspect_world",
+    ),
+    Command(
+        "inspect manifest", LOOK, "Show the manifest in force, or one of its definitions.",
+        ("aos inspect manifest", "aos inspect manifest shop/order@1"), "inspect:inspect_manifest",
+    ),
+    Command(
+        "inspect cells", LOOK, "List the cells, by workflow and key.",
+        ("aos inspect cells --workflow order --status failed",), "inspect:inspect_cells",
+    ),
+    Command(
+        "inspect cell", LOOK, "Show one cell: its state, open effects, mail, and why it waits.",
+        ("aos inspect cell order o-1",), "inspect:inspect_cell",
+    ),
+    Command(
+        "inspect intents", LOOK, "List the intents, by default those that are open.",
+        ("aos inspect intents --effect stock.reserve --status all",), "inspect:inspect_intents",
+    ),
+    Command(
+        "inspect intent", LOOK, "Show one intent: its parameters, attempts and receipt.",
+        ("aos inspect intent 7b7cfd51842d",), "inspect:inspect_intent",
+    ),
+    Command(
+        "inspect faults", LOOK, "List the failed instances, with the reason and the remedy.",
+        ("aos inspect faults --kind trap",), "inspect:inspect_faults",
+    ),
+    Command(
+        "inspect journal", LOOK, "List the records of the journal, oldest first.",
+        ("aos inspect journal --kind fault --follow --json",), "inspect:inspect_journal",
+    ),
+    Command(
+        "inspect record", LOOK, "Show one record of the journal in full.",
+        ("aos inspect record 4711",), "inspect:inspect_record",
+    ),
+    Command(
+        "inspect value", LOOK, "Show which records refer to a value, and whether it was erased.",
+        (
+            f"aos inspect value {_HASH}",
+        ),
+        "inspect:inspect_value",
+    ),
+    Command(
+        "trace", LOOK, "Show the causes and effects of a record, an intent or a cell.",
+        ("aos trace order o-1", "aos trace 4711"), "trace:trace",
+    ),
+    Command(
+        "verify", PROVE, "Check the hash chain and every signature and hash; execute nothing.",
+        ("aos verify", "aos verify shop.aos"), "verify:verify",
+    ),
+    Command(
+        "replay", PROVE, "Execute every step again, and compare each record byte for byte.",
+        ("aos replay", "aos replay --against build/orders.wasm"), "replay:replay",
+    ),
+    Command(
+        "export", CARRY, "Write the world into one file that anyone can verify and replay.",
+        ("aos export shop.aos",), "export:export",
+    ),
+    Command(
+        "import", CARRY, "Create a world from a bundle; it runs once it is adopted.",
+        ("aos import shop.aos copy",), "import_:import_",
+    ),
+    Command(
+        "adopt", CARRY, "Allow an imported, forked or copied world to run here.",
+        ("aos adopt --world copy --keys shop/keys",), "adopt:adopt",
+    ),
+    Command(
+        "fork", CARRY, "Create a new world that continues from any record of this one.",
+        ("aos fork try --at 4711",), "fork:fork",
+    ),
+    Command(
+        "new", AUTHOR, "Create a project: a workflow, an effect, tests, and the SDK.",
+        ("aos new parcels --lang rust",), "new:new",
+    ),
+    Command(
+        "build", AUTHOR, "Build a project: its modules and their definitions (AIR).",
+        ("aos build", "aos build --check"), "build:build",
+    ),
+    Command(
+        "test", AUTHOR, "Run scenario files, and the project's tests in Python.",
+        ("aos test", "aos test tests/declined.scenario.toml"), "test:run_tests",
+    ),
+    Command(
+        "dev", AUTHOR, "Run a project in a scratch world, and rebuild it at each change.",
+        ("aos dev --fresh",), "dev:dev",
+    ),
+    Command(
+        "update-sdk", AUTHOR, "Replace the project's copy of the SDK by the one of this aos.",
+        ("aos update-sdk",), "update_sdk:update_sdk",
+    ),
+)  # fmt: skip
+
+FORMER: Final = {
+    ("cells", "retry"): "retry",
+    ("cells", "unpin"): "unpin",
+    ("effects", "cancel"): "cancel",
+    ("journal", "prune"): "prune",
+    ("sdk", "update"): "update-sdk",
+}
+"""Spellings of earlier releases, which scripts may use. They are not listed in any help."""
+
+
+def below(path: str) -> tuple[Command, ...]:
+    """The commands of one group; of ``aos`` itself for the empty path."""
+    return tuple(each for each in COMMANDS if each.path.rpartition(" ")[0] == path)
+
+
+def current(arguments: list[str]) -> list[str]:
+    """The same command line in today's words."""
+    name = FORMER.get((arguments[0], arguments[1])) if len(arguments) > 1 else None
+    return arguments if name is None else [name, *arguments[2:]]

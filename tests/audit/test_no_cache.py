@@ -22,8 +22,8 @@ LIE = OUTPUT.replace(b"\x07", b"\x08")
 
 
 def lying(cache: ModuleCache, module: Hash) -> None:
-    """Keep code that answers otherwise in the module's place, with this node's good MAC, for the
-    live engine and for replay's. Whoever holds the node's key could do it."""
+    """Keep code that answers otherwise in the module's place, with a good checksum, for the
+    live engine and for replay's. The folder's owner could do it."""
     escaped = "".join(f"\\{byte:02x}" for byte in LIE)
     wasm = bytes(wasmtime.wat2wasm(WAT.format(output=escaped, size=len(LIE))))
     for stack in (LIVE_STACK_BYTES, REPLAY_STACK_BYTES):
@@ -35,7 +35,7 @@ def lying(cache: ModuleCache, module: Hash) -> None:
 def test_replay_and_verify_do_not_look_at_compiled_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
 ) -> None:
-    """S-57: a good MAC does not help, and a bad one does not matter."""
+    """S-57: a good checksum does not help, and a bad one does not matter."""
     world = wasm_world()
     (module,) = {each.module.hash for each in world.effective.workflows.values()}
     monkeypatch.setenv("AOS_CACHE_DIR", str(tmp_path / "modules"))

@@ -68,7 +68,7 @@ def test_spoilt_code_changes_no_result_and_is_told(
 
     assert compiler.runs == 2
     assert len(notes) == 1
-    assert "is not what this node compiled: it is compiled again" in notes[0]
+    assert "is damaged: the module is compiled again" in notes[0]
     assert set(states(world).values()) == {encode(1)}
     with open_folder(world).open_store(readonly=True) as store:
         assert replay_store(store).identical

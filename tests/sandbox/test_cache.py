@@ -16,8 +16,7 @@ from aos.core.ports import Ran
 from aos.sandbox import cache as cache_file
 from aos.sandbox.cache import (
     ABANDONED_S,
-    KEY_BYTES,
-    MAC_BYTES,
+    CHECKSUM_BYTES,
     ModuleCache,
     standard_cache,
     standard_folder,
@@ -96,8 +95,7 @@ def test_the_folder_and_its_files_are_the_owners_alone(node: Node) -> None:
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in node.folder.iterdir()}
     assert stat.S_IMODE(node.folder.stat().st_mode) == 0o700
-    assert modes == {"key": 0o600, node.file.name: 0o600}
-    assert len((node.folder / "key").read_bytes()) == KEY_BYTES
+    assert modes == {node.file.name: 0o600}
 
 
 def flip(file: Path) -> None:
@@ -108,9 +106,11 @@ def flip(file: Path) -> None:
 
 SPOILERS: dict[str, Callable[[Path], object]] = {
     "one bit": flip,
-    "the mac": lambda file: file.write_bytes(bytes(MAC_BYTES) + file.read_bytes()[MAC_BYTES:]),
+    "the checksum": lambda file: file.write_bytes(
+        bytes(CHECKSUM_BYTES) + file.read_bytes()[CHECKSUM_BYTES:]
+    ),
     "cut short": lambda file: file.write_bytes(file.read_bytes()[:-1]),
-    "cut in the mac": lambda file: file.write_bytes(file.read_bytes()[: MAC_BYTES - 1]),
+    "cut in the checksum": lambda file: file.write_bytes(file.read_bytes()[: CHECKSUM_BYTES - 1]),
     "empty": lambda file: file.write_bytes(b""),
     "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
     "noise": lambda file: file.write_bytes(os.urandom(4096)),
@@ -133,28 +133,26 @@ def test_a_spoilt_file_never_reaches_the_engine_and_is_made_anew(
     assert again == good
     assert node.compiled == 2
     assert len(node.notes) == 1
-    assert "is not what this node compiled: it is compiled again" in node.notes[0]
+    assert "is damaged: the module is compiled again" in node.notes[0]
     assert node.run() == good
     assert node.compiled == 2
 
 
 def never(*_: object) -> None:
-    raise AssertionError("bytes whose MAC is wrong were given to the engine")
+    raise AssertionError("bytes whose checksum is wrong were given to the engine")
 
 
-def test_every_bit_of_the_mac_counts() -> None:
+def test_the_checksum_is_of_everything_that_the_code_is_for() -> None:
     """S-52"""
-    key = bytes(range(KEY_BYTES))
-    good = cache_file._mac(key, MODULE, ENGINE, b"code")
+    good = cache_file._checksum(MODULE, ENGINE, b"code")
     other = Hash(bytes(32))
 
-    assert len(good) == MAC_BYTES
+    assert len(good) == CHECKSUM_BYTES
     assert good not in {
-        cache_file._mac(bytes(KEY_BYTES), MODULE, ENGINE, b"code"),
-        cache_file._mac(key, other, ENGINE, b"code"),
-        cache_file._mac(key, MODULE, ENGINE, b"cod"),
+        cache_file._checksum(other, ENGINE, b"code"),
+        cache_file._checksum(MODULE, ENGINE, b"cod"),
         *(
-            cache_file._mac(key, MODULE, {**ENGINE, name: "another"}, b"code")
+            cache_file._checksum(MODULE, {**ENGINE, name: "another"}, b"code")
             for name in ("wasmtime", "target", "engine")
         ),
     }
@@ -181,19 +179,6 @@ def test_another_modules_good_file_in_this_ones_place_is_refused(
 
 def content_hex(name: str) -> str:
     return content_hash(wasm(name)).hex()
-
-
-def test_a_file_of_another_node_is_refused(node: Node, tmp_path: Path) -> None:
-    """S-52: the same module, made by the same release with another key."""
-    other = Node(tmp_path / "other")
-    good = other.run()
-    node.run("fuel_loop")
-    (node.folder / other.file.name).write_bytes(other.file.read_bytes())
-
-    before = node.compiled
-    assert node.run() == good
-    assert node.compiled == before + 1
-    assert len(node.notes) == 1
 
 
 def test_two_engines_do_not_share_a_file(node: Node) -> None:
@@ -276,44 +261,6 @@ def test_a_folder_behind_a_link_is_not_followed(node: Node, tmp_path: Path) -> N
     assert len(node.notes) == 1
 
 
-def test_a_key_that_others_may_read_signs_nothing(node: Node) -> None:
-    """S-51: whoever read it could have made every file."""
-    node.run()
-    key = node.folder / "key"
-    old = key.read_bytes()
-    key.chmod(0o640)
-
-    assert node.run().output == b"hello"
-    assert node.compiled == 2
-    assert key.read_bytes() != old
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert node.run().output == b"hello"
-    assert node.compiled == 2
-
-
-@pytest.mark.parametrize("spoilt", [b"", b"x" * (KEY_BYTES - 1), b"x" * (KEY_BYTES + 1)])
-def test_a_key_that_is_none_is_replaced(node: Node, spoilt: bytes) -> None:
-    """S-51"""
-    node.run()
-    (node.folder / "key").write_bytes(spoilt)
-
-    node.run()
-    node.run()
-
-    assert node.compiled == 2
-    assert len((node.folder / "key").read_bytes()) == KEY_BYTES
-
-
-def test_of_two_who_make_the_key_at_once_one_wins_for_both(node: Node) -> None:
-    """S-51"""
-    cache = node.cache()
-    with cache._opened() as folder:
-        first, second = cache_file._make_key(folder), cache_file._make_key(folder)
-
-    assert first == second
-    assert [path.name for path in node.folder.iterdir()] == ["key"]
-
-
 def test_a_place_that_cannot_be_written_is_no_error(node: Node, tmp_path: Path) -> None:
     """S-54"""
     node.folder = tmp_path / "file" / "modules"
@@ -340,7 +287,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind(node: Node) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
     assert node.notes == [f"{node.folder}: compiled modules are not kept: File too large"]
-    assert len(list(node.folder.iterdir())) == 2
+    assert len(list(node.folder.iterdir())) == 1
     assert cache.get(MODULE, ENGINE) == b"small"
 
 
@@ -350,7 +297,7 @@ def hashes(count: int) -> list[Hash]:
 
 def test_what_was_used_longest_ago_makes_room(node: Node) -> None:
     """S-55"""
-    cache = node.cache(bytes_max=4 * (MAC_BYTES + 1000))
+    cache = node.cache(bytes_max=4 * (CHECKSUM_BYTES + 1000))
     names = hashes(6)
     for at, name in enumerate(names[:4]):
         cache.put(name, ENGINE, bytes(1000))
@@ -368,13 +315,13 @@ def test_what_was_used_longest_ago_makes_room(node: Node) -> None:
 
 def test_the_bound_holds_to_the_byte(node: Node) -> None:
     """S-55"""
-    cache = node.cache(bytes_max=2 * MAC_BYTES + 1000)
+    cache = node.cache(bytes_max=2 * CHECKSUM_BYTES + 1000)
     one, two, three = hashes(3)
 
     cache.put(one, ENGINE, bytes(500))
     cache.put(two, ENGINE, bytes(500))
     assert len(node.files()) == 2
-    cache.put(three, ENGINE, bytes(1000 + MAC_BYTES + 1))
+    cache.put(three, ENGINE, bytes(1000 + CHECKSUM_BYTES + 1))
     assert len(node.files()) == 2
     cache.put(three, ENGINE, bytes(501))
     assert len(node.files()) == 1

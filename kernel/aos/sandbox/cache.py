@@ -1,20 +1,19 @@
-"""Compiled code between starts, in a folder of this node that belongs to no world (S-50 to S-57).
+"""Compiled code between starts, in a folder of this user that belongs to no world (S-50 to S-57).
 
-    FOLDER/key                        32 random bytes, 0600
-    FOLDER/<module>-<engine>.code     mac (32 bytes), what the engine serialised
+    FOLDER/<module>-<engine>.code     checksum (32 bytes), what the engine serialised
 
-Rule 1: the engine runs what it is given here without looking at it. So nothing leaves this file
-whose MAC, under this node's key, does not bind it to the module's hash and to the engine.
+Rule 1: the engine runs this code unchecked. So it is read only from a folder that this user owns
+and no one else may write to, and never from a world's folder, which a stranger may have made. The
+checksum finds damage; it is no protection from the user's own account, and needs to be none.
 
-Rule 2: a cache can only save time. Whatever is wrong with it is told once and the module compiled.
+Rule 2: a cache can only save time. A problem with it is reported once and the module compiled.
 
-Rule 3: whoever checks a journal uses none (``aos.audit``): it compiles from the hashed bytes.
+Rule 3: replay and verify use none (``aos.audit``): they compile from the hashed bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 import secrets
 import stat
@@ -23,26 +22,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from blake3 import blake3
-
 from aos.sandbox.caps import GIB, MIB
-from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, digest
 
 CACHE_BYTES_MAX: Final = GIB
 CODE_BYTES_MAX: Final = 256 * MIB
 """One module's compiled code. A larger one is compiled at each start."""
 
-KEY_BYTES: Final = 32
-MAC_BYTES: Final = 32
+CHECKSUM_BYTES: Final = 32
 ABANDONED_S: Final = 3600.0
 """After so long a file that was never finished is taken away."""
 
-_KEY: Final = "key"
 _SUFFIX: Final = ".code"
 _UNFINISHED: Final = ".unfinished"
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 Engine = Mapping[str, str]
 """A sandbox's fingerprint: wasmtime version, target, hash of all settings."""
@@ -55,7 +48,7 @@ class Unusable(Exception):  # internal: becomes a note, never escapes this file
 def standard_cache(
     note: Callable[[str], None], *, outside: Path, environment: Mapping[str, str] = os.environ
 ) -> ModuleCache | None:
-    """The cache of this node: ``AOS_CACHE_DIR``, else ``XDG_CACHE_HOME`` or ``~/.cache``, and there
+    """The cache of this user: ``AOS_CACHE_DIR``, else ``XDG_CACHE_HOME`` or ``~/.cache``, and there
     ``aos/modules``. None when ``AOS_CACHE_DIR`` is empty, or when the folder would lie in
     ``outside``, the world's own folder, which is copied and exported.
     """
@@ -100,20 +93,19 @@ class ModuleCache:
         self._bytes_max = bytes_max
 
     def get(self, module: Hash, engine: Engine) -> bytes | None:
-        """What ``put`` was given for this module and engine on this node; None for anything else.
+        """Return the code that ``put`` kept for this module and engine; None where there is none.
 
         Never raises for what is in the folder.
         """
         name = _name(module, engine)
         try:
             with self._opened() as folder:
-                key = _read_key(folder)
-                stored = None if key is None else _read(folder, name, MAC_BYTES + CODE_BYTES_MAX)
-                if key is None or stored is None:
+                stored = _read(folder, name, CHECKSUM_BYTES + CODE_BYTES_MAX)
+                if stored is None:
                     return None
-                code = stored[MAC_BYTES:]
-                if not hmac.compare_digest(stored[:MAC_BYTES], _mac(key, module, engine, code)):
-                    self._tell(f"{name} is not what this node compiled: it is compiled again")
+                code = stored[CHECKSUM_BYTES:]
+                if stored[:CHECKSUM_BYTES] != _checksum(module, engine, code):
+                    self._tell(f"{name} is damaged: the module is compiled again")
                     return None
                 with contextlib.suppress(OSError):  # only its turn to be removed comes earlier
                     os.utime(name, dir_fd=folder)
@@ -127,13 +119,11 @@ class ModuleCache:
 
         Never raises: a cache that cannot be written is none.
         """
-        if len(code) > CODE_BYTES_MAX or MAC_BYTES + len(code) > self._bytes_max:
+        if len(code) > CODE_BYTES_MAX or CHECKSUM_BYTES + len(code) > self._bytes_max:
             return
         try:
             with self._opened() as folder:
-                key = _read_key(folder) or _make_key(folder)
-                mac = _mac(key, module, engine, code)
-                unfinished = _write_unfinished(folder, mac + code)
+                unfinished = _write_unfinished(folder, _checksum(module, engine, code) + code)
                 os.replace(unfinished, _name(module, engine), src_dir_fd=folder, dst_dir_fd=folder)
                 _make_room(folder, self._bytes_max)
         except (OSError, Unusable) as problem:
@@ -175,12 +165,13 @@ def _not_kept(problem: OSError | Unusable) -> str:
 def _name(module: Hash, engine: Engine) -> str:
     """A file for each engine, so that two releases on one node do not take turns."""
     parts = (engine["wasmtime"], engine["target"], engine["engine"])
-    return f"{module.hex()}-{digest('aos/code-name/1', *parts).hex()[:16]}{_SUFFIX}"
+    return f"{module.hex()}-{digest('aos/code-name/2', *parts).hex()[:16]}{_SUFFIX}"
 
 
-def _mac(key: bytes, module: Hash, engine: Engine, code: bytes) -> bytes:
-    parts: list[Value] = ["aos/code/1", module, engine["wasmtime"], engine["target"]]
-    return blake3(encode([*parts, engine["engine"], code]), key=key).digest()
+def _checksum(module: Hash, engine: Engine, code: bytes) -> bytes:
+    """Of the code with what it is for: a file that was renamed has a wrong one, too."""
+    named = (engine["wasmtime"], engine["target"], engine["engine"])
+    return digest("aos/code/2", module, *named, code)
 
 
 def _read(folder: int, name: str, most: int) -> bytes | None:
@@ -194,36 +185,7 @@ def _read(folder: int, name: str, most: int) -> bytes | None:
     return data if len(data) <= most else None
 
 
-def _read_key(folder: int) -> bytes | None:
-    """None when there is none, or one that others may have read: nothing it signed counts."""
-    try:
-        found = os.stat(_KEY, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
-        return None
-    key = _read(folder, _KEY, KEY_BYTES)
-    return key if key is not None and len(key) == KEY_BYTES else None
-
-
-def _make_key(folder: int) -> bytes:
-    """Make one, in place of one that cannot be used. Of two makers the first one's stands."""
-    unfinished = _write_unfinished(folder, secrets.token_bytes(KEY_BYTES), sync=True)
-    try:
-        if _read_key(folder) is None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(_KEY, dir_fd=folder)
-        with contextlib.suppress(FileExistsError):
-            os.link(unfinished, _KEY, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        os.unlink(unfinished, dir_fd=folder)
-    key = _read_key(folder)
-    if key is None:
-        raise Unusable("no key can be kept there")
-    return key
-
-
-def _write_unfinished(folder: int, data: bytes, *, sync: bool = False) -> str:
+def _write_unfinished(folder: int, data: bytes) -> str:
     """Write a file of a name that nobody reads. Nothing is left when it cannot be written."""
     name = f"{secrets.token_hex(8)}{_UNFINISHED}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -231,9 +193,6 @@ def _write_unfinished(folder: int, data: bytes, *, sync: bool = False) -> str:
     try:
         with os.fdopen(fd, "wb") as opened:
             opened.write(data)
-            opened.flush()
-            if sync:
-                os.fsync(fd)
     except OSError:
         os.unlink(name, dir_fd=folder)
         raise

@@ -23,7 +23,7 @@ from aos.host.folder import init_world, open_folder
 from aos.values.cbor import Value, encode
 from tests.authoring import fakes
 from tests.authoring.test_in_force import changed
-from tests.cli.shell import Aos, run, start
+from tests.cli.shell import Aos, here, run, start
 
 WAIT_S = 30.0
 
@@ -118,7 +118,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
 
         # One from another process (AU-87).
         world = project.folder / ".aos/dev"
-        sent = run("send", fakes.DO, '{"key": "bob"}', "--world", world)
+        sent = here("send", fakes.DO, '{"key": "bob"}', "--world", world)
         assert sent.code == 0
         running.expect("host/puppet@1 bob → running")
 
@@ -142,7 +142,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         running.type(do("ada"))
         running.expect("host/puppet@1 ada → running")
         assert (
-            run("inspect", "cell", "puppet", "ada", "--json", "--world", world).json["state"] == 4
+            here("inspect", "cell", "puppet", "ada", "--json", "--world", world).json["state"] == 4
         )
 
         # Executors that cannot be loaded: the world goes on, their effects wait (AU-85).
@@ -191,7 +191,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         assert "Traceback (most recent call last)" not in running.said.split("SyntaxError")[-1]
     with pytest.raises(Unavailable):
         ask_running(world, "status")
-    assert run("verify", "--world", world).code == 0
+    assert here("verify", "--world", world).code == 0
 
 
 def test_an_effect_that_the_manifest_does_not_have_is_told_until_it_is_mended(
@@ -252,9 +252,9 @@ def test_states_are_taken_over_while_the_world_runs(project: Project) -> None:
 
         assert running.end() == 0
     world = project.folder / ".aos/dev"
-    found = run("inspect", "cell", "puppet", "ada", "--json", "--world", world)
+    found = here("inspect", "cell", "puppet", "ada", "--json", "--world", world)
     assert found.json["state"] == [2]
-    assert run("replay", "--world", world).code == 0
+    assert here("replay", "--world", world).code == 0
 
 
 def test_a_project_that_cannot_be_built_is_waited_for(project: Project) -> None:
@@ -304,7 +304,7 @@ def test_one_runs_a_project_and_its_world_ends_with_it(project: Project) -> None
         while ask_running(world, "status"):
             assert time.monotonic() < deadline, "it is still run"
             time.sleep(0.05)
-    assert run("run", "--until-idle", "--world", world).code == 0
+    assert here("run", "--until-idle", "--world", world).code == 0
 
 
 def test_until_idle_sends_what_stdin_has_shows_it_and_ends(project: Project) -> None:

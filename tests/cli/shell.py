@@ -8,12 +8,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
+
+import pytest
 
 from aos_cli.main import run_command
 
 ROOT: Final = Path(__file__).parents[2]
+NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 AOS: Final = [sys.executable, "-m", "aos_cli.main"]
 
 
@@ -41,6 +46,24 @@ def in_silence(*words: str | Path) -> int:
     """Run a command for what it does; return its exit code."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         return run_command([*map(str, words)])
+
+
+def here(*words: str | Path, cwd: Path | None = None, env: Mapping[str, str] = NOTHING) -> Result:
+    """Run a command in this process, where a process of its own would prove nothing more."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        for name in ("AOS_WORLD", "FORCE_COLOR", "COLUMNS"):
+            patch.delenv(name, raising=False)
+        for name, value in {"NO_COLOR": "1", **env}.items():
+            patch.setenv(name, value)
+        if cwd is not None:
+            patch.chdir(cwd)
+        code = run_command([*map(str, words)])
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -39,18 +39,6 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": paths, "NO_COLOR": "1", **more}
 
 
-def aos(*words: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        [*AOS, *map(str, words)],
-        env=environment(**more),
-        capture_output=True,
-        text=True,
-        timeout=ENDS_S,
-        check=False,
-    )
-
-
 class Running:
     """``aos run`` on a world, up unless it is not waited for; killed at the end of the block.
 

@@ -26,8 +26,9 @@ from aos.store.errors import NoRoom
 from aos.store.forget import FORGET_MAX, Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import Hash, content_hash
+from tests.cli.shell import here
 from tests.host import puppet
-from tests.host.disk_world import Running, aos
+from tests.host.disk_world import Running
 from tests.host.rig import Rig, add, counter, loaded, running, sign
 from tests.host.served import served
 from tests.host.test_gc import blob, check, stored
@@ -411,9 +412,9 @@ def test_a_running_world_works_on_while_blobs_go(world: Path) -> None:
     with open_writer(world) as writer:
         writer.snapshot()
     for command in (("replay",), ("replay", "--from", "snapshot")):
-        told = aos(*command, "--world", world)
-        assert told.returncode == 0, told.stderr
+        told = here(*command, "--world", world)
+        assert told.code == 0, told.err
     assert collect_world(world, keep=1).is_compacted
     with LmdbStore.open(world / "store", readonly=True) as store:
         assert len(list(store.snapshots())) == 1
-    assert aos("verify", "--world", world).returncode == 0
+    assert here("verify", "--world", world).code == 0

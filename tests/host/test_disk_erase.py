@@ -9,7 +9,8 @@ from aos.core.inputs import ERASE
 from aos.host.client import open_writer
 from aos.host.folder import open_folder
 from aos.values.digests import Hash
-from tests.host.disk_world import Books, Running, aos
+from tests.cli.shell import here
+from tests.host.disk_world import Books, Running
 from tests.host.puppet import asks, do
 
 EFFECTS = Path(__file__).parent / "disk_effects.py"
@@ -59,8 +60,8 @@ def test_erased_values_are_nowhere_in_the_file_and_the_world_goes_on(
     )
     assert holding(world) == []
     for command in ("verify", "replay"):
-        done = aos(command, "--world", world)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = here(command, "--world", world)
+        assert done.code == 0, done.out + done.err
     books = Books(world, sent=["first"], acknowledged={"first": answer.seq})
     assert books.send(3)
     with open_folder(world).open_store(readonly=True) as store:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from aos.host.reader import open_reader
+from tests.cli.shell import here
 from tests.copies import copied
-from tests.host.disk_world import Books, Load, Running, aos, check
+from tests.host.disk_world import Books, Load, Running, check
 from tests.store.disk import SmallDisk
 from tests.tools import long_form
 
@@ -61,8 +62,8 @@ def test_a_world_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room(
             # It stays as it is, for as long as it takes; who reads is not disturbed.
             with open_reader(books.world) as reader:
                 assert reader.seq == seq
-            inspected = aos("inspect", "world", "--json", "--world", books.world)
-            assert inspected.returncode == 0, inspected.stderr
+            inspected = here("inspect", "world", "--json", "--world", books.world)
+            assert inspected.code == 0, inspected.err
             assert running.status()["seq"] == seq
             assert len(books.acknowledged) == many
 

@@ -44,8 +44,9 @@ from aos.store.lmdb_store import LmdbStore
 from aos.store.snapshots import empty_state
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, parse_hash
+from tests.cli.shell import here
 from tests.copies import copied
-from tests.host.disk_world import ROOT, Running, aos, check_journal
+from tests.host.disk_world import ROOT, Running, check_journal
 from tests.host.rig import Rig, eventually
 from tests.tools import long_form
 
@@ -63,7 +64,7 @@ def counters(tmp_path_factory: pytest.TempPathFactory) -> Path:
         applied = writer.apply(load_manifest_files(ROOT / "benchmarks/worlds/counter.air.json"))
         assert isinstance(applied.answer, Admitted), applied.answer
     add(path, 200, "first")
-    assert aos("run", "--until-idle", "--world", path).returncode == 0
+    assert here("run", "--until-idle", "--world", path).code == 0
     add(path, 50, "second")
     return path
 
@@ -85,9 +86,9 @@ def add(path: Path, many: int, name: str) -> None:
 
 
 def snapshot(path: Path) -> dict[str, Any]:
-    made = aos("snapshot", "--json", "--world", path)
-    assert made.returncode == 0, made.stderr
-    return dict(json.loads(made.stdout))
+    made = here("snapshot", "--json", "--world", path)
+    assert made.code == 0, made.err
+    return dict(json.loads(made.out))
 
 
 def root(path: Path, *, whole: bool) -> Hash:
@@ -118,7 +119,7 @@ def test_a_snapshot_of_a_world_that_nobody_runs(world: Path) -> None:
     assert (made["seq"], made["cells"]) == (made["at"] + 1, cells)
     assert snapshots(world) == [made["at"]]
     assert root(world, whole=False) == root(world, whole=True)
-    assert aos("run", "--until-idle", "--world", world).returncode == 0
+    assert here("run", "--until-idle", "--world", world).code == 0
     assert root(world, whole=False) == root(world, whole=True)
     assert verify_world(world).is_sound
 
@@ -140,7 +141,7 @@ def test_replay_ends_in_the_same_root_from_the_genesis_and_from_each_snapshot(wo
     """A-12a."""
     for name in ("a", "b", "c"):
         add(world, 40, name)
-        assert aos("run", "--until-idle", "--world", world).returncode == 0
+        assert here("run", "--until-idle", "--world", world).code == 0
         snapshot(world)
     add(world, 5, "d")
     with open_folder(world).open_store(readonly=True) as store:
@@ -150,18 +151,18 @@ def test_replay_ends_in_the_same_root_from_the_genesis_and_from_each_snapshot(wo
     assert [each.snapshots for each in said] == [3, 3, 2, 1]
     records = [each.records for each in said]
     assert records == sorted(set(records), reverse=True)
-    newest = aos("replay", "--from", "snapshot", "--json", "--world", world)
-    found = json.loads(newest.stdout)
+    newest = here("replay", "--from", "snapshot", "--json", "--world", world)
+    found = json.loads(newest.out)
     assert (found["records"], found["seq"]) == (said[-1].records, said[-1].seq)
-    refused = aos("replay", "--from", "3", "--world", world)
-    assert refused.returncode == 2
-    assert "no snapshot up to record 3" in refused.stderr
+    refused = here("replay", "--from", "3", "--world", world)
+    assert refused.code == 2
+    assert "no snapshot up to record 3" in refused.err
 
 
 def test_time_travel_begins_at_the_snapshot_before(world: Path) -> None:
     """H-45: any record, also in the middle of a frame, before and after snapshots."""
     first = snapshot(world)["at"]
-    assert aos("run", "--until-idle", "--world", world).returncode == 0
+    assert here("run", "--until-idle", "--world", world).code == 0
     second = snapshot(world)["at"]
     with open_folder(world).open_store(readonly=True) as store:
         head = store.head()
@@ -175,13 +176,13 @@ def test_time_travel_begins_at_the_snapshot_before(world: Path) -> None:
         expected = second if at >= second else first if at >= first else 0
         assert base == expected, (at, starts)
         assert all(last <= at for last in found.values())
-    said = aos("inspect", "cell", "counter", "c7", "--json", "--at", str(first), "--world", world)
-    assert json.loads(said.stdout)["mailbox"] == 1
-    said = aos("inspect", "world", "--at", "5", "--json", "--world", world)
-    assert json.loads(said.stdout)["at"] == 5
-    refused = aos("inspect", "world", "--at", str(head.seq + 1), "--world", world)
-    assert refused.returncode == 2
-    assert f"expected a record from 1 to {head.seq}" in refused.stderr
+    said = here("inspect", "cell", "counter", "c7", "--json", "--at", str(first), "--world", world)
+    assert json.loads(said.out)["mailbox"] == 1
+    said = here("inspect", "world", "--at", "5", "--json", "--world", world)
+    assert json.loads(said.out)["at"] == 5
+    refused = here("inspect", "world", "--at", str(head.seq + 1), "--world", world)
+    assert refused.code == 2
+    assert f"expected a record from 1 to {head.seq}" in refused.err
 
 
 def test_a_running_world_makes_them_by_itself_and_answers_meanwhile(world: Path) -> None:
@@ -251,14 +252,14 @@ def test_a_snapshot_with_a_missing_part_is_damage_that_verify_names(world: Path)
         txn.delete(document, db=store._environment.tables["blobs"])
 
     for words in (["inspect", "world"], ["run", "--until-idle"], ["replay", "--from", "snapshot"]):
-        ended = aos(*words, "--world", world)
-        assert ended.returncode == 3, words
-        assert f"blob {made['document']} is missing" in ended.stderr
-    found = aos("verify", "--world", world)
-    assert found.returncode == 3
-    assert "newest snapshot" in found.stdout + found.stderr
+        ended = here(*words, "--world", world)
+        assert ended.code == 3, words
+        assert f"blob {made['document']} is missing" in ended.err
+    found = here("verify", "--world", world)
+    assert found.code == 3
+    assert "newest snapshot" in found.out + found.err
     # From the genesis on nothing is missing: the journal itself is whole.
-    assert aos("replay", "--world", world).returncode == 0
+    assert here("replay", "--world", world).code == 0
 
 
 def test_a_snapshot_record_of_another_world_than_the_journals_is_found(world: Path) -> None:
@@ -271,11 +272,11 @@ def test_a_snapshot_record_of_another_world_than_the_journals_is_found(world: Pa
         given = SnapshotInput(at=head.seq, frame=head.frame, document=next(iter(blobs)), size=11)
         [answer] = engine.submit([given]).result()
         assert isinstance(answer, Admitted)
-    replayed = aos("replay", "--world", world)
-    assert replayed.returncode == 3
-    assert "replay differs in document" in replayed.stderr
-    found = aos("verify", "--json", "--world", world)
-    kinds = {each["kind"] for each in json.loads(found.stdout)["findings"]}
+    replayed = here("replay", "--world", world)
+    assert replayed.code == 3
+    assert "replay differs in document" in replayed.err
+    found = here("verify", "--json", "--world", world)
+    kinds = {each["kind"] for each in json.loads(found.out)["findings"]}
     assert kinds == {"snapshot_wrong"}
 
 
@@ -361,7 +362,7 @@ def test_no_part_of_a_snapshot_that_is_kept_is_erased(world: Path) -> None:
         [older] = store.snapshots()
         parts_of_older = set(parts(older.document, store.blob))
     add(world, 3, "third")
-    assert aos("run", "--until-idle", "--world", world).returncode == 0
+    assert here("run", "--until-idle", "--world", world).code == 0
     snapshot(world)
     with open_folder(world).open_store(readonly=True) as store:
         newest = store.snapshot_before()

@@ -809,7 +809,7 @@ def test_a_file_that_was_cut_off_is_damage(folder: Path, whole: bytes) -> None:
 
 def test_what_is_no_store_is_damage(folder: Path, whole: bytes) -> None:
     """ST-17."""
-    assert "MDB_INVALID" in outcome(folder, b"not a database, but long enough" * 1000)
+    assert "no meta page of LMDB 0.9" in outcome(folder, b"not a database, but long enough" * 1000)
     assert outcome(folder, bytes(len(whole))).startswith("Damage: ")
     assert outcome(folder, os.urandom(100_000)).startswith("Damage: ")
 

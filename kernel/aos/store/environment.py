@@ -24,6 +24,7 @@ from aos.store.first_look import (
     DATA_NAME,
     LOCK_NAME,
     check_file,
+    check_meta_pages,
     check_plain,
     leave_mark,
     look,
@@ -251,8 +252,10 @@ class Environment:
             check_plain(self.folder, is_written=not self.readonly)
             if not self._is_lockless:
                 self._ready_lock_file()
-            if access is not Access.CREATE and looks:
-                look(self.folder)
+            if access is not Access.CREATE:
+                check_meta_pages(self.folder)
+                if looks:
+                    look(self.folder)
             if not self.readonly:
                 # From here on the file may be left in any way; and a copy that nobody finished is
                 # taken away, because it may hold what was erased since.

@@ -21,9 +21,10 @@ import lmdb
 from lmdb import verify as lmdb_verify
 
 from aos.errors import Damage, Unavailable, sentence
-from aos.store import walk
+from aos.store import meta_pages, walk
 from aos.store.packs import FOLDER_NAME as PACKS_NAME
 from aos.store.plain_files import PlainFolder
+from aos.values.digests import content_hash
 
 DATA_NAME: Final = "data.mdb"
 LOCK_NAME: Final = "lock.mdb"
@@ -91,9 +92,29 @@ def _is_as_it_was_left(folder: Path) -> bool:
         return False
 
 
+def _has_other_metas(folder: Path) -> bool:
+    """Whether the mark is of this file and its time, and of other meta pages. A writer takes the
+    mark before it changes the file, so that the mark must still be there afterwards."""
+    try:
+        with PlainFolder.at(folder) as store:
+            left = store.read(CLOSED_NAME, _MARK_BYTES_MAX)
+            found = _shape(store).encode()
+            is_there = store.read(CLOSED_NAME, _MARK_BYTES_MAX) == left
+    except OSError:
+        return False
+    left_parts, found_parts = left.split(), found.split()
+    is_whole = len(left_parts) == len(found_parts)
+    return is_there and is_whole and left != found and left_parts[:2] == found_parts[:2]
+
+
 def _shape(store: PlainFolder) -> str:
-    stat = store.find(DATA_NAME)
-    return "" if stat is None else f"{stat.st_size} {stat.st_mtime_ns}\n"
+    fd = store.open(DATA_NAME)
+    try:
+        stat = os.fstat(fd)
+        metas = content_hash(b"".join(meta_pages.meta_pages(fd))).hex()
+    finally:
+        os.close(fd)
+    return f"{stat.st_size} {stat.st_mtime_ns} {metas}\n"
 
 
 # Who has looked
@@ -206,6 +227,25 @@ def _cut_off(folder: Path) -> tuple[int, int] | None:
     return None if expected is None or size >= expected else (expected, size)
 
 
+def check_meta_pages(folder: Path) -> None:
+    """See that LMDB would use the last commit of the data file (ST-17a).
+
+    Raises:
+        Damage: One of its meta pages is damaged.
+        OSError: The file cannot be read.
+    """
+    fd = _open_data(folder)
+    try:
+        wrong = meta_pages.what_is_wrong(fd)
+    finally:
+        os.close(fd)
+    if wrong is None and _has_other_metas(folder):
+        wrong = "meta pages that are not as the last writer left them"
+    if wrong is not None:
+        hint = "the last commit may be lost in this file: restore a backup"
+        raise _damage(folder, _cut_off(folder), wrong, hint)
+
+
 def _open_data(folder: Path) -> int:
     with PlainFolder.at(folder) as store:
         return store.open(DATA_NAME)
@@ -278,19 +318,17 @@ def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
         found = f"it kills the process that reads it ({signal_name(-ended.returncode)})"
     else:
         return
+    hint = "restore a backup; aos verify says how far this one can be read"
+    raise _damage(folder, cut, found, hint)
+
+
+def _damage(folder: Path, cut: tuple[int, int] | None, found: str, hint: str) -> Damage:
     what, expected = "the store's data file is damaged", None
     if cut is not None:
         what, expected = "the store's data file is cut off", f"{cut[0]} bytes"
         found = f"{cut[1]} bytes: {found}"
-    raise Damage(
-        sentence(
-            what,
-            where=str(path),
-            expected=expected,
-            found=found,
-            hint="restore a backup; aos verify says how far this one can be read",
-        )
-    )
+    where = str(folder / DATA_NAME)
+    return Damage(sentence(what, where=where, expected=expected, found=found, hint=hint))
 
 
 def signal_name(number: int) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 
 import lmdb
 
-from aos.core.ports import BlobReader, Call
+from aos.core.journal.ports import BlobReader, Call
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from benchmarks.figures import NS_PER_S, median

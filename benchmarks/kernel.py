@@ -19,14 +19,14 @@ from typing import TypeVar
 
 from nacl.signing import SigningKey
 
-from aos.core.answers import Admitted
-from aos.core.fold import fold_frame
-from aos.core.frame import NO_FRAME, Head, Tip
-from aos.core.inputs import EventInput, GenesisInput, ManifestInput
+from aos.core.decide.answers import Admitted
+from aos.core.journal.frame import NO_FRAME, Head, Tip
+from aos.core.journal.inputs import EventInput, GenesisInput, ManifestInput
+from aos.core.journal.records import Principal, Stamp
 from aos.core.kernel import Kernel, Sealed, genesis
-from aos.core.records import Principal, Stamp
-from aos.core.state import State
-from aos.host.manifest_files import load_manifest_files
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import State
+from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import Loaded
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Final
 
-from aos.core.answers import Admitted, Answer
-from aos.core.inputs import EventInput
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.inputs import EventInput
 from aos.host.errors import Busy
 from benchmarks.figures import NS_PER_S, Samples
 from benchmarks.plan import BATCH, Point

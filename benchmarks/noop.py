@@ -8,7 +8,7 @@ from typing import Final
 
 import cbor2
 
-from aos.core.answers import Answer, Refusal
+from aos.core.decide.answers import Answer, Refusal
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Settle, Stats, Task, report_to_stderr
 from aos.manifest.effective import Effective

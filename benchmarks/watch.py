@@ -16,8 +16,8 @@ from random import Random
 from typing import Any, Final, cast
 from unittest import mock
 
-from aos.core.ports import Call, Ran, Runner
-from aos.host.engine import Engine, Published
+from aos.core.journal.ports import Call, Ran, Runner
+from aos.host.world.engine import Engine, Published
 from aos.store.store import Sealed, Store
 
 CALLS_KEPT: Final = 2_048
@@ -167,5 +167,5 @@ def watching(watch: Watch) -> Iterator[None]:
         )
         return watch.engine
 
-    with mock.patch("aos.host.runner.Engine", make):
+    with mock.patch("aos.host.process.Engine", make):
         yield

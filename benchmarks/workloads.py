@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import cbor2
 
-from aos.core.inputs import EventInput
-from aos.core.ports import BlobReader, Call
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.ports import BlobReader, Call
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any, Final, Self
 
-from aos.host.client import ask_running
-from aos.host.runner import Started, run_world
-from aos.host.snapshots import Every
+from aos.host.door.remote import ask_running
+from aos.host.process import Started, run_world
+from aos.host.world.snapshots import Every
 from benchmarks.memory import rss_anon_mib
 from benchmarks.watch import Watch, watching
 from benchmarks.workloads import Load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.task import Lost
 
 SETTLED: Final = Admitted(seq=9, outcome="delivered")

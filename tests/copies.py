@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from aos.host.adopting import adopt_world
+from aos.host.transfer.adopting import adopt_world
 
 
 def copied(source: Path, target: Path) -> Path:

@@ -17,12 +17,11 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from aos.core.answers import Admitted, Answer
-from aos.core.cell import Cell, OpenIntent
-from aos.core.faults import Fault, FaultKind
-from aos.core.fork import message_of
-from aos.core.frame import Frame
-from aos.core.inputs import (
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.fork import message_of
+from aos.core.journal.frame import Frame
+from aos.core.journal.inputs import (
     CANCEL_OPEN,
     STRICT,
     AttemptInput,
@@ -36,12 +35,11 @@ from aos.core.inputs import (
     batch_message,
     receipt_leaf,
 )
-from aos.core.kernel import Kernel, Sealed, genesis
-from aos.core.limits import LIMITS, Limits
-from aos.core.merkle import proof
-from aos.core.merkle import root as merkle_root
-from aos.core.ports import Call, Ran
-from aos.core.records import (
+from aos.core.journal.merkle import proof
+from aos.core.journal.merkle import root as merkle_root
+from aos.core.journal.ports import Call, Ran
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
     Batch,
     CellId,
     Faulted,
@@ -50,12 +48,14 @@ from aos.core.records import (
     Record,
     Stamp,
     Step,
-    from_bytes,
     slot_bytes,
 )
-from aos.core.snapshot import take
-from aos.core.state import State
-from aos.core.submissions import Submissions
+from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.take import take
+from aos.core.state.cell import Cell, OpenIntent
+from aos.core.state.state import State
+from aos.core.state.submissions import Submissions
 from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load

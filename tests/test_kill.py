@@ -20,11 +20,12 @@ from typing import Any
 
 import cbor2
 
-from aos.core.identity import idempotency_key
-from aos.core.records import Event, Intent, Receipt, Record, Step, from_bytes, slot_bytes
+from aos.core.journal.identity import idempotency_key
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Event, Intent, Receipt, Record, Step, slot_bytes
 from aos.errors import Unavailable
-from aos.host.client import ask_running
-from aos.host.folder import open_folder
+from aos.host.door.remote import ask_running
+from aos.host.folder.folder import open_folder
 from aos.values.digests import Hash, hash_text
 from tests.cli.shell import ROOT, run, start
 from tests.modules.guests import shop_module

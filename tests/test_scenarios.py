@@ -35,10 +35,8 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.core.answers import Admitted, Answer, Duplicate
-from aos.core.cell import OpenIntent
-from aos.core.kernel import Kernel
-from aos.core.records import (
+from aos.core.decide.answers import Admitted, Answer, Duplicate
+from aos.core.journal.records import (
     Attempt,
     Control,
     Event,
@@ -51,9 +49,11 @@ from aos.core.records import (
     Stream,
     slot_bytes,
 )
+from aos.core.kernel import Kernel
+from aos.core.state.cell import OpenIntent
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
-from tests.core.test_isolation import folded, same
+from tests.core.decide.test_isolation import folded, same
 from tests.memory_world import (
     WORLD_KEY,
     Envelope,

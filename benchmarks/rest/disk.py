@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import lmdb
 
-from aos.core.snapshot_load import layers
-from aos.host.folder import open_folder
+from aos.core.snapshot.load import layers
+from aos.host.folder.folder import open_folder
 from aos.store.store import Store
 
 TABLES: Final = (b"frames", b"blobs")

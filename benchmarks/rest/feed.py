@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from aos.core.answers import Admitted
-from aos.core.inputs import EventInput
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import EventInput
 from aos.host.errors import Busy
 from benchmarks.plan import BATCH
 from benchmarks.world import World

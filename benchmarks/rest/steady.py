@@ -10,8 +10,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from aos.core.answers import Admitted, Answer
-from aos.core.inputs import EventInput
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.inputs import EventInput
 from benchmarks.figures import NS_PER_S, Spread
 from benchmarks.world import World
 

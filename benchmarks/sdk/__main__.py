@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from aos.core.ports import Call, Ran
+from aos.core.journal.ports import Call, Ran
 from aos.errors import AosError
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack

@@ -11,7 +11,7 @@ from unittest import mock
 
 import wasmtime
 
-from aos.core.ports import Call, Ran
+from aos.core.journal.ports import Call, Ran
 from aos.testing import World
 from aos.testing.sandboxes import SHARED
 from aos.values.digests import content_hash

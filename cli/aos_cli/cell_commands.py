@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from aos.audit.lookup import find_cell
-from aos.audit.words import count
-from aos.core.answers import Answer, Refusal
-from aos.core.inputs import RETRY, SKIP, UNPIN
-from aos.core.records import CellId
+from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.words import count
+from aos.core.decide.answers import Answer, Refusal
+from aos.core.journal.inputs import RETRY, SKIP, UNPIN
+from aos.core.journal.records import CellId
 from aos.errors import Refused
-from aos.host.client import open_writer
+from aos.host.door.writer import open_writer
 from aos.manifest.effective import Effective
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.open_view import looking_at

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aos.audit.lens import shown
-from aos.audit.record_view import name_cell
-from aos.core.records import CellId
+from aos.audit.lens.lens import shown
+from aos.audit.views.record_view import name_cell
+from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from shlex import join
 from typing import Any, Final
 
-from aos.audit.record_view import cell_text, kernel_cause, name_cell
-from aos.audit.words import count, short, span_text, time_text
-from aos.host.place import WORDS, Origin
+from aos.audit.lens.words import count, short, span_text, time_text
+from aos.audit.views.record_view import cell_text, kernel_cause, name_cell
+from aos.host.folder.adoption import WORDS, Origin
 from aos_cli.output import (
     STATUS_STYLES,
     entry,

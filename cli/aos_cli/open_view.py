@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aos.audit.view import View
-from aos.host.reader import open_reader
+from aos.audit.views.view import View
+from aos.host.folder.reader import open_reader
 from aos_cli.progress import progress
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from aos.audit.against import CLASSES, AgainstReport, StepDifference
-from aos.audit.against_store import against_bundle, against_store
-from aos.audit.record_view import name_cell
-from aos.audit.words import count, short
+from aos.audit.lens.words import count, short
+from aos.audit.replay.against import CLASSES, AgainstReport, StepDifference
+from aos.audit.replay.against_store import against_bundle, against_store
+from aos.audit.views.record_view import name_cell
 from aos.errors import BadUsage, Refused
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
 from aos.sandbox.caps import MODULE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import line, print_json

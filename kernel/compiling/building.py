@@ -97,7 +97,7 @@ def compile_in(stage: Path) -> None:
     """
     sources: dict[str, str] = {}
     for package in PACKAGES:
-        for path in sorted((stage / "aos" / package).glob("*.py")):
+        for path in sorted((stage / "aos" / package).rglob("*.py")):
             if path.name != "__init__.py":
                 name = str(path.relative_to(stage))
                 sources[name] = path.read_text(encoding="utf-8")

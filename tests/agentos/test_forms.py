@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from aos.core.answers import Admitted, Refusal
-from aos.core.cell import OpenIntent
-from aos.core.control import needed
-from aos.core.records import Faulted, Record, Ref, Step, slot_bytes
+from aos.core.decide.answers import Admitted, Refusal
+from aos.core.decide.control import needed
+from aos.core.journal.records import Faulted, Record, Ref, Step, slot_bytes
+from aos.core.state.cell import OpenIntent
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
 from aos.values.sha256 import parse_sha256, sha256_text
 from tests.agentos.world import CASE, CLOCK, COUNTER, ECHO, TALE
 from tests.cli.shell import Aos

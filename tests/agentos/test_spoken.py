@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aos.core.answers import Admitted
-from aos.core.cell import OpenIntent
-from aos.core.frame import Frame
-from aos.core.inputs import PIN
+from aos.core.decide.answers import Admitted
+from aos.core.journal.frame import Frame
+from aos.core.journal.inputs import PIN
+from aos.core.state.cell import OpenIntent
 from aos.errors import Pruned
-from aos.host.spoken import Spoken
+from aos.host.executors.intent_abi import Spoken
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.agentos.test_forms import NAME, Play

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from aos.core.answers import Admitted
-from aos.core.cell import OpenIntent
-from aos.core.inputs import StartInput
-from aos.core.records import CellId
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import StartInput
+from aos.core.journal.records import CellId
+from aos.core.state.cell import OpenIntent
 from aos.errors import Erased
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text

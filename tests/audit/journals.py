@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from aos.audit.findings import VerifyReport
-from aos.audit.verify import Verifier
-from aos.core.cell import OpenIntent
-from aos.core.faults import FaultKind
-from aos.core.fork import fork_world
-from aos.core.frame import Frame, Head, Tip, seal
-from aos.core.inputs import StartInput
+from aos.audit.verify.findings import VerifyReport
+from aos.audit.verify.verify import Verifier
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.fork import fork_world
+from aos.core.journal.frame import Frame, Head, Tip, seal
+from aos.core.journal.inputs import StartInput
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import Fork, Record
 from aos.core.kernel import Sealed
-from aos.core.ports import BlobReader
-from aos.core.records import Fork, Record, from_bytes, to_bytes
-from aos.core.state import State
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
 from aos.errors import Damage
-from aos.host.restore import restore
+from aos.host.folder.restore import restore
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.values.cbor import Value, encode

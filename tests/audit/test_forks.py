@@ -11,26 +11,27 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.audit.findings import Finding, Kind, VerifyReport
-from aos.audit.journal_view import record as record_view
-from aos.audit.record_view import summary
-from aos.audit.replay import replay
-from aos.audit.replay_report import Divergence
-from aos.audit.trace import trace
-from aos.audit.verify import verify_store
-from aos.audit.view import View
-from aos.core.answers import Admitted, Duplicate, Refusal, Rule
-from aos.core.fold import fold_frame
-from aos.core.fork import fork_world, message_of
-from aos.core.frame import Frame, Head, Tip, seal
-from aos.core.inputs import ControlInput
-from aos.core.records import Fork, KernelReceipt, Principal, Record, Start, from_bytes, to_bytes
-from aos.core.snapshot import take
-from aos.core.snapshot_load import load
-from aos.core.state import Ancestor, State
+from aos.audit.replay.replay import replay
+from aos.audit.replay.replay_report import Divergence
+from aos.audit.trace.trace import trace
+from aos.audit.verify.findings import Finding, Kind, VerifyReport
+from aos.audit.verify.verify import verify_store
+from aos.audit.views.journal_view import record as record_view
+from aos.audit.views.record_view import summary
+from aos.audit.views.view import View
+from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
+from aos.core.journal.fork import fork_world, message_of
+from aos.core.journal.frame import Frame, Head, Tip, seal
+from aos.core.journal.inputs import ControlInput
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import Fork, KernelReceipt, Principal, Record, Start
+from aos.core.snapshot.load import load
+from aos.core.snapshot.take import take
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import Ancestor, State
 from aos.errors import Damage
-from aos.host.again import left_open
-from aos.host.restore import restore
+from aos.host.executors.redelivery import left_open
+from aos.host.folder.restore import restore
 from aos.store.derived import differences
 from aos.store.identity import identity_at
 from aos.store.memory_store import MemoryStore

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from aos.audit.replay_store import replay_store
-from aos.audit.verify import verify_store
+from aos.audit.replay.replay_store import replay_store
+from aos.audit.verify.verify import verify_store
 from aos.sandbox.cache import ModuleCache, standard_cache
 from aos.sandbox.config import LIVE_STACK_BYTES, REPLAY_STACK_BYTES, build_engine, fingerprint
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
 from aos.values.digests import Hash
 from tests.audit.journals import store_of
-from tests.audit.test_replay_store import OUTPUT, WAT, wasm_world
+from tests.audit.replay.test_replay_store import OUTPUT, WAT, wasm_world
 from tests.sandbox.bench import Bench
 
 LIE = OUTPUT.replace(b"\x07", b"\x08")

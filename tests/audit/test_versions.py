@@ -8,25 +8,25 @@ from typing import Any
 
 import pytest
 
-from aos.audit.cell_view import cell as cell_view
-from aos.audit.cell_view import cells as cells_view
-from aos.audit.findings import Kind
-from aos.audit.journal_view import journal, record
-from aos.audit.replay import replay
-from aos.audit.replay_report import Divergence
-from aos.audit.verify import verify_store
-from aos.audit.view import View
-from aos.audit.world_view import manifest as manifest_view
-from aos.audit.world_view import world as world_view
-from aos.core.answers import Admitted
-from aos.core.inputs import MIGRATE, PIN
-from aos.core.records import Faulted, Manifest, Migrated, Step
+from aos.audit.replay.replay import replay
+from aos.audit.replay.replay_report import Divergence
+from aos.audit.verify.findings import Kind
+from aos.audit.verify.verify import verify_store
+from aos.audit.views.cell_view import cell as cell_view
+from aos.audit.views.cell_view import cells as cells_view
+from aos.audit.views.journal_view import journal, record
+from aos.audit.views.view import View
+from aos.audit.views.world_view import manifest as manifest_view
+from aos.audit.views.world_view import world as world_view
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import MIGRATE, PIN
+from aos.core.journal.records import Faulted, Manifest, Migrated, Step
 from aos.errors import Damage
 from aos.manifest.load import Loaded
 from aos.values.digests import Hash, hash_text
 from tests.audit.journals import head_of, replaced, resealed, store_of, verify_frames
 from tests.core.cases import CASE, COUNTED, apply, cases, loaded, pay, tell
-from tests.core.test_migrate import migrating, to_counted
+from tests.core.decide.test_migrate import migrating, to_counted
 from tests.memory_world import MemoryWorld, air, route, schema, workflow
 
 

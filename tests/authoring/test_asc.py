@@ -12,7 +12,7 @@ from aos.authoring.build import build, check
 from aos.authoring.errors import BuildFailed, ToolMissing
 from aos.authoring.project import Project
 from aos.authoring.running import Console
-from aos.host.manifest_files import load_manifest_files
+from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import ManifestProblems
 from tests.authoring import fakes
 from tests.host import puppet

@@ -18,7 +18,7 @@ from aos.authoring.build import Built, build, check
 from aos.authoring.errors import BuildFailed, ToolMissing
 from aos.authoring.project import Project, read_project
 from aos.authoring.running import Console, Stopped
-from aos.host.manifest_files import load_manifest_files
+from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import ManifestProblems
 from tests.authoring import fakes
 from tests.authoring.fakes import program

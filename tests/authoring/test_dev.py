@@ -18,8 +18,8 @@ import pytest
 
 from aos.authoring.project import Project
 from aos.errors import Unavailable
-from aos.host.client import ask_running
-from aos.host.folder import init_world, open_folder
+from aos.host.door.remote import ask_running
+from aos.host.folder.folder import init_world, open_folder
 from aos.values.cbor import Value, encode
 from tests.authoring import fakes
 from tests.authoring.test_in_force import changed

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.render import Branch, plain
+from aos.audit.trace.render import Branch, plain
 from aos.authoring.build import build
 from aos.authoring.follow import shortened
 from aos.authoring.in_force import for_scratch
@@ -19,8 +19,8 @@ from aos.authoring.scratch import prepare
 from aos.authoring.typed import LINE_BYTES_MAX, Command, Typed, parse_line
 from aos.authoring.watch import Changes, Watch
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.host.client import Item
-from aos.host.folder import UNFINISHED_FILE, init_world, open_folder
+from aos.host.door.writer import Item
+from aos.host.folder.folder import UNFINISHED_FILE, init_world, open_folder
 from aos.manifest.keys import key_text
 from aos.store.lock import WorldLock
 from tests.authoring import fakes

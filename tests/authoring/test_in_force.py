@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 import wasmtime
 
-from aos.audit.render import Branch
+from aos.audit.trace.render import Branch
 from aos.authoring.build import Built, build
 from aos.authoring.in_force import put_in_force
 from aos.authoring.project import Project
 from aos.authoring.running import Console
-from aos.core.answers import Blocker
-from aos.core.records import slot_bytes
+from aos.core.decide.answers import Blocker
+from aos.core.journal.records import slot_bytes
 from aos.errors import AosError, Refused
-from aos.host.client import open_writer
-from aos.host.folder import init_world
-from aos.host.reader import open_reader
-from aos.host.runner import run_world
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
+from aos.host.folder.reader import open_reader
+from aos.host.process import run_world
 from aos.manifest.difference import Difference
 from aos.values.cbor import decode_record, encode
 from tests.authoring import fakes

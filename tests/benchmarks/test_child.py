@@ -14,10 +14,10 @@ from benchmarks.plan import Point, Workload
 from benchmarks.watch import Watch
 from benchmarks.workloads import load_of
 
-from aos.core.inputs import EventInput
-from aos.core.ports import Call, Ran
-from aos.host.engine import Engine
-from aos.host.folder import open_folder
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.ports import Call, Ran
+from aos.host.folder.folder import open_folder
+from aos.host.world.engine import Engine
 from aos.values.digests import content_hash
 from benchmarks import child, workloads
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.processes import Children, run_child, stoppable, wait_for
 
 from aos.errors import BadUsage, Unavailable
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
 from benchmarks import processes, scratch
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -22,8 +22,8 @@ from benchmarks.workloads import cell_name, load_of, scattered
 from benchmarks.world import World
 from typer.testing import CliRunner
 
-from aos.core.inputs import EventInput
-from aos.host.snapshots import Every
+from aos.core.journal.inputs import EventInput
+from aos.host.world.snapshots import Every
 from aos_cli.main import app
 from benchmarks import report, scratch
 from tests.benchmarks.test_report import MACHINE

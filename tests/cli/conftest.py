@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.client import open_writer
-from aos.host.folder import init_world
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
 from aos_cli.main import run_command
 from tests.cli.shell import Aos, Result, in_silence
 from tests.copies import copied

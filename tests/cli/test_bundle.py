@@ -7,13 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from aos.host.client import open_writer
-from aos.host.exporting import export_world
-from aos.host.folder import open_folder
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import open_folder
+from aos.host.transfer.exporting import export_world
 from aos.values.digests import hash_text
 from tests.cli.shell import Aos, environment, run
 from tests.host import puppet
-from tests.host.test_bundle import send
+from tests.host.transfer.test_bundle import send
 
 
 def test_a_world_is_exported_verified_replayed_and_imported(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aos.errors import Unavailable
-from aos.host.client import ask_running
+from aos.host.door.remote import ask_running
 from tests.cli.shell import Aos, start
 from tests.host import puppet
 

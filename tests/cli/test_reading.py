@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.difference import Difference, Place
-from aos.audit.replay_report import Divergence
-from aos.audit.trace import NODES_MAX
-from aos.host.folder import open_folder
+from aos.audit.replay.difference import Difference, Place
+from aos.audit.replay.replay_report import Divergence
+from aos.audit.trace.trace import NODES_MAX
+from aos.host.folder.folder import open_folder
 from aos_cli import inspect_text
 from aos_cli.commands import replay as replay_command
 from aos_cli.output import print_json

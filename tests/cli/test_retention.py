@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.client import open_writer
-from aos.host.folder import open_folder
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import open_folder
 from aos.store.lock import WorldLock
 from aos.values.digests import hash_text
 from tests.cli.shell import Aos, in_silence

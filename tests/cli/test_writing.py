@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.core.answers import Refusal, Rule
+from aos.core.decide.answers import Refusal, Rule
 from aos.errors import Unavailable
-from aos.host.client import Item, Writer, open_writer
+from aos.host.door.writer import Item, Writer, open_writer
 from aos_cli.commands import run, send
 from tests.cli.shell import ROOT, Aos
 from tests.copies import copied

@@ -114,7 +114,7 @@ def test_a_form_that_is_not_known_is_named(source: str, problem: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_source_of_the_hot_path_can_be_written_out(package: str) -> None:
-    for path in sorted((ROOT / "kernel" / "aos" / package).glob("*.py")):
+    for path in sorted((ROOT / "kernel" / "aos" / package).rglob("*.py")):
         written = written_out(path.read_text(encoding="utf-8"), path.name)
         assert names(written) >= names(path.read_text(encoding="utf-8")), path
 

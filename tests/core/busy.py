@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.core.answers import Admitted
-from aos.core.inputs import PIN
-from aos.core.records import Ref
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import PIN
+from aos.core.journal.records import Ref
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, encode
 from tests.core.desk import (

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.core.cell import Cell
-from aos.core.fold import fold_frame
-from aos.core.frame import Tip
-from aos.core.records import CellId
-from aos.core.snapshot import take
-from aos.core.snapshot_load import load
-from aos.core.state import State
+from aos.core.journal.frame import Tip
+from aos.core.journal.records import CellId
+from aos.core.snapshot.load import load
+from aos.core.snapshot.take import take
+from aos.core.state.cell import Cell
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import State
 from aos.manifest.load import Loaded
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
-from tests.core.test_isolation import same
+from tests.core.decide.test_isolation import same
 from tests.memory_world import (
     Envelope,
     MemoryWorld,

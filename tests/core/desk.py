@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.core.records import CellId
+from aos.core.journal.records import CellId
 from aos.values.cbor import Value, decode_ingress, encode
 from tests.memory_world import (
     Envelope,

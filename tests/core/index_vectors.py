@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from aos.core.cell_index import CellIndex, proved
+from aos.core.state.cell_index import CellIndex, proved
 from aos.values.digests import Hash, content_hash
 
 PATH: Final = Path(__file__).parents[2] / "spec" / "vectors" / "index.json"

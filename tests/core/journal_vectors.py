@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
-from aos.core.faults import Fault, FaultKind
-from aos.core.frame import Frame, Head, Tip, leaf, log_leaf, record_salt, seal
-from aos.core.identity import idempotency_key, intent_hash, submission_hash
-from aos.core.inputs import GenesisInput, ManifestInput, receipt_message, world_id
-from aos.core.kernel import receipt_digest
-from aos.core.merkle import proof
-from aos.core.records import (
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.frame import Frame, Head, Tip, leaf, log_leaf, record_salt, seal
+from aos.core.journal.identity import idempotency_key, intent_hash, submission_hash, world_id
+from aos.core.journal.inputs import GenesisInput, ManifestInput, receipt_message
+from aos.core.journal.merkle import proof
+from aos.core.journal.record_codec import to_bytes
+from aos.core.journal.records import (
     Emitted,
     Event,
     Faulted,
@@ -36,8 +36,8 @@ from aos.core.records import (
     Step,
     slot,
     slot_hash,
-    to_bytes,
 )
+from aos.core.kernel import receipt_digest
 from aos.values.digests import Hash, content_hash
 
 PATH: Final = Path(__file__).parents[2] / "spec" / "vectors" / "journal.json"

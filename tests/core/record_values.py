@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from aos.core.faults import Fault, FaultKind
-from aos.core.records import (
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.records import (
     Attempt,
     Batch,
     Control,

@@ -12,14 +12,15 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Final
 
-from aos.core.cell import Cell
-from aos.core.entry import entry_of, pack_keys
-from aos.core.fold import fold_frame
-from aos.core.frame import Frame, Tip, read_frame
-from aos.core.records import Ref, Snapshot, Stamp, to_bytes
-from aos.core.snapshot import take
-from aos.core.state import State
-from aos.core.submissions import Submission, Submissions
+from aos.core.journal.frame import Frame, Tip, read_frame
+from aos.core.journal.record_codec import to_bytes
+from aos.core.journal.records import Ref, Snapshot, Stamp
+from aos.core.snapshot.take import take
+from aos.core.state.cell import Cell
+from aos.core.state.entry import entry_of, pack_keys
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import State
+from aos.core.state.submissions import Submission, Submissions
 from aos.values.digests import Hash, content_hash
 
 PATH: Final = Path(__file__).parents[2] / "spec" / "vectors" / "state.json"

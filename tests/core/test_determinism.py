@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from aos.core.journal.records import Receipt
 from aos.core.kernel import Kernel
-from aos.core.records import Receipt
-from tests.core.test_effects import BUYER, PAID, buyers, order
-from tests.core.test_isolation import folded, same, settle, shopper
+from tests.core.decide.test_effects import BUYER, PAID, buyers, order
+from tests.core.decide.test_isolation import folded, same, settle, shopper
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from blake3 import blake3
 
-from aos.audit.bundle import verify_bundle
+from aos.audit.replay.bundle import verify_bundle
 from aos.errors import AosError, BadUsage, Damage, Erased
 from aos.store.bundle.items import (
     BLOB,

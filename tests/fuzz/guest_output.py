@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from aos.core.envelope import Misfit, Output, read_output
-from aos.core.faults import ENVIRONMENTAL, MESSAGE_BYTES_MAX, Fault
-from aos.core.ports import Call, Ran
-from aos.core.records import Faulted, Step, from_bytes, to_bytes
-from aos.core.step import decide_step
+from aos.core.decide.envelope import Misfit, Output, read_output
+from aos.core.decide.step import decide_step
+from aos.core.journal.faults import ENVIRONMENTAL, MESSAGE_BYTES_MAX, Fault
+from aos.core.journal.ports import Call, Ran
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import Faulted, Step
 from aos.values.cbor import encode
-from tests.core.test_hostile import GOOD_OUTPUT, GUEST_FAULT, world_of
+from tests.core.decide.test_hostile import GOOD_OUTPUT, GUEST_FAULT, world_of
 from tests.memory_world import MemoryWorld
 
 RUNS: Final = 2_500

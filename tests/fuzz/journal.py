@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from aos.core.frame import Head, read_frame
-from aos.core.records import from_bytes, to_bytes
+from aos.core.journal.frame import Head, read_frame
+from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.errors import Damage
 from aos.store.rows import ErasedRow, IntentRow, SubmissionRow
 from aos.values.cbor import encode

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from aos.core.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
-from aos.core.inputs import EventInput
+from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
+from aos.core.journal.inputs import EventInput
 from aos.errors import AosError, BadUsage
-from aos.host import protocol
+from aos.host import fields as fields_module
+from aos.host.door import protocol
 from aos.values.cbor import Value, encode
 from aos.worker.wire import FrameReader, WireProblem, frame
 
@@ -48,7 +49,7 @@ def _events(items: list[object]) -> None:
     assert protocol.read_events(written) == events
 
 
-def _control(message: protocol.Message) -> None:
+def _control(message: fields_module.Message) -> None:
     try:
         command = protocol.read_control(message)
     except BadUsage:
@@ -64,7 +65,7 @@ def _answer(fields: object) -> None:
     assert protocol.read_answer(protocol.answer_fields(answer)) == answer
 
 
-def _error(message: protocol.Message) -> None:
+def _error(message: fields_module.Message) -> None:
     raised = False
     try:
         protocol.raise_error(message)

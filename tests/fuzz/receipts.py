@@ -9,17 +9,17 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
-from aos.core.answers import Refusal
-from aos.core.frame import is_signed
-from aos.core.inputs import STATUSES, ReceiptInput, StreamInput
-from aos.core.records import Batch, Receipt, Stamp, Stream
-from aos.core.settle import admit_receipt, admit_stream
-from aos.core.state import State
+from aos.core.decide.answers import Refusal
+from aos.core.decide.settle import admit_receipt, admit_stream
+from aos.core.journal.inputs import STATUSES, ReceiptInput, StreamInput
+from aos.core.journal.records import Batch, Receipt, Stamp, Stream
+from aos.core.journal.signing import is_signed
+from aos.core.state.state import State
 from aos.values.cbor import Value
 from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash
+from tests.core.decide.test_hostile import INTEGERS, SIZES, SURROGATES, TEXTS, picture
 from tests.core.desk import PAY, TIMER, desks, pay, tell, timer
-from tests.core.test_hostile import INTEGERS, SIZES, SURROGATES, TEXTS, picture
 from tests.fuzz.source import Source
 from tests.memory_world import MemoryWorld
 

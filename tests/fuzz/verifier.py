@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from aos.audit.findings import Kind
-from aos.audit.verify import verify_store
-from aos.core.frame import Frame, Head, read_frame
+from aos.audit.verify.findings import Kind
+from aos.audit.verify.verify import verify_store
+from aos.core.journal.frame import Frame, Head, read_frame
 from aos.store.memory_store import MemoryStore
 from tests.audit.journals import Shop, busy_shop, store_of
 

@@ -12,12 +12,12 @@ import signal
 import sys
 from pathlib import Path
 
-from aos.core.answers import Answer
-from aos.host import runner
+from aos.core.decide.answers import Answer
+from aos.host import process
 from aos.host.executors.python import PythonExecutor
+from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Outcome, Report, report_to_stderr
-from aos.host.receipts import Receipts
-from aos.host.runner import Ended, run_world
+from aos.host.process import Ended, run_world
 from aos.values.digests import Hash
 
 EFFECTS = f"{Path(__file__).parent / 'attempt_effects.py'}:effects"
@@ -71,7 +71,7 @@ async def host(path: Path, *, report: Report = report_to_stderr) -> Ended:
 
 def main(path: str, point: str, who: str) -> None:
     Striking.point, Striking.who = point, who
-    vars(runner)["Receipts"] = Striking
+    vars(process)["Receipts"] = Striking
     asyncio.run(host(Path(path)))
 
 

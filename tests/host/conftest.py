@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.answers import Admitted
-from aos.host.client import open_writer
-from aos.host.folder import init_world
+from aos.core.decide.answers import Admitted
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
 from tests.copies import copied
 from tests.host.puppet import manifest
 

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aos.core.answers import Answer, Refusal
+from aos.core.decide.answers import Answer, Refusal
 from aos.host.executors.task import Outcome, Task
-from aos.host.runner import Started, run_world
-from tests.host.test_runner import Echo
+from aos.host.process import Started, run_world
+from tests.host.test_process import Echo
 
 
 class Noting(Echo):

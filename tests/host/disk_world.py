@@ -15,14 +15,16 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from aos.core.answers import Admitted
-from aos.core.frame import Head
-from aos.core.records import Event, Record, from_bytes, slot_bytes
-from aos.core.state import State
+from aos.core.decide.answers import Admitted
+from aos.core.journal.frame import Head
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Event, Record, slot_bytes
+from aos.core.state.state import State
 from aos.errors import AosError, Unavailable
-from aos.host.client import ask_running, open_writer
-from aos.host.folder import open_folder
-from aos.host.restore import restore
+from aos.host.door.remote import ask_running
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import open_folder
+from aos.host.folder.restore import restore
 from aos.store.derived import differences
 from tests.host.puppet import do
 from tests.host.rig import eventually

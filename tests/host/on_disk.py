@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from aos.core.frame import NO_FRAME, Head
+from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.kernel import Sealed
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import hash_text

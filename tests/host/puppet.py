@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aos.host.client import Item
+from aos.host.door.writer import Item
 from aos.manifest.load import Loaded, load
 from aos.values.cbor import encode
 from tests.memory_world import effect, route, schema

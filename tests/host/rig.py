@@ -13,18 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from aos.core.answers import Admitted, Answer
-from aos.core.cell import OpenIntent
-from aos.core.frame import NO_FRAME, Frame, Head
-from aos.core.inputs import EventInput, GenesisInput, Input, ManifestInput, ReceiptInput
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.frame import NO_FRAME, Frame, Head
+from aos.core.journal.inputs import EventInput, GenesisInput, Input, ManifestInput, ReceiptInput
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import CellId, Record
 from aos.core.kernel import genesis
 from aos.core.limits import LIMITS, Limits
-from aos.core.records import CellId, Record, from_bytes
-from aos.core.state import State
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.engine import Bounds, Engine, Published
-from aos.host.restore import restore
+from aos.host.folder.restore import restore
 from aos.host.stamps import Sources
+from aos.host.world.engine import Bounds, Engine, Published
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.store import NO_NOTES, Sealed, Store

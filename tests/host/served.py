@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aos.core.records import Principal
-from aos.host.address import short_path
-from aos.host.protocol import LENGTH_BYTES, Message, pack, unpack
-from aos.host.server import Server
+from aos.core.journal.records import Principal
+from aos.host.door.address import short_path
+from aos.host.door.protocol import LENGTH_BYTES, pack, unpack
+from aos.host.door.server import Server
+from aos.host.fields import Message
 from aos.store.lock import WorldLock
 from aos.values.digests import Hash, hash_text
 from tests.host.rig import TIMEOUT_S, Rig, running

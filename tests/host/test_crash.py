@@ -12,11 +12,13 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from aos.core.answers import Admitted, Answer
-from aos.core.records import Event, Receipt, Record, Step, from_bytes
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Event, Receipt, Record, Step
 from aos.errors import Unavailable
-from aos.host.client import ask_running, open_writer
-from aos.host.reader import open_reader
+from aos.host.door.remote import ask_running
+from aos.host.door.writer import open_writer
+from aos.host.folder.reader import open_reader
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.host.puppet import PUPPET, asks, do

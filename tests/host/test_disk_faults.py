@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.answers import Admitted
-from aos.core.records import Receipt, Step
+from aos.core.decide.answers import Admitted
+from aos.core.journal.records import Receipt, Step
 from aos.errors import Damage
-from aos.host.client import open_writer
-from aos.host.reader import open_reader
+from aos.host.door.writer import open_writer
+from aos.host.folder.reader import open_reader
 from tests.host.disk_world import Books, Running, check, check_journal, strace_on
 from tests.host.puppet import asks, do
 from tests.host.rig import eventually

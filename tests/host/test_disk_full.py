@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.host.reader import open_reader
+from aos.host.folder.reader import open_reader
 from tests.cli.shell import here
 from tests.copies import copied
 from tests.host.disk_world import Books, Load, Running, check

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from aos.core.envelope import Misfit, input_envelope, read_output
-from aos.core.faults import Fault
+from aos.core.decide.envelope import Misfit, input_envelope, read_output
+from aos.core.journal.faults import Fault
+from aos.core.journal.ports import Call
 from aos.core.kernel import Kernel
-from aos.core.ports import Call
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.load import Loaded, load
 from aos.sandbox.engine import Sandbox

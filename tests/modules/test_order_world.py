@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aos.core.answers import Admitted
-from aos.core.cell import OpenIntent
-from aos.core.records import Faulted, slot_bytes
+from aos.core.decide.answers import Admitted
+from aos.core.journal.records import Faulted, slot_bytes
+from aos.core.state.cell import OpenIntent
 from aos.manifest.load import Loaded
 from aos.sandbox.engine import Sandbox
 from aos.values.cbor import Value, decode_record

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aos.core.envelope import input_envelope, read_output
-from aos.core.faults import FaultKind
-from aos.core.ports import Call, Ran
+from aos.core.decide.envelope import input_envelope, read_output
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.ports import Call, Ran
 from aos.manifest.load import Loaded
 from aos.sandbox.engine import Sandbox
 from aos.values.cbor import Value, decode_record, encode

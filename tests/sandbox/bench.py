@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from aos.core.faults import Fault, FaultKind
-from aos.core.ports import Call, Ran
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.ports import Call, Ran
 from aos.sandbox.caps import MIB, PAGE_BYTES
 from aos.sandbox.config import LIVE_STACK_BYTES
 from aos.sandbox.engine import Sandbox

@@ -24,7 +24,7 @@ from typing import Final
 
 import wasmtime
 
-from aos.core.faults import FaultKind
+from aos.core.journal.faults import FaultKind
 from aos.sandbox.caps import MIB
 
 WAT: Final = Path(__file__).parent / "wat"

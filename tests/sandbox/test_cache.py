@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from aos.core.ports import Ran
+from aos.core.journal.ports import Ran
 from aos.sandbox import cache as cache_file
 from aos.sandbox.cache import (
     ABANDONED_S,

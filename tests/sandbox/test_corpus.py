@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.faults import ENVIRONMENTAL, FaultKind
-from aos.core.ports import Ran
+from aos.core.journal.faults import ENVIRONMENTAL, FaultKind
+from aos.core.journal.ports import Ran
 from aos.sandbox.config import FEATURES, PULLEY
 from aos.sandbox.engine import TRAP_WORDS
 from aos.sandbox.inspect import ModuleRefused, check_module

@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from aos.core.faults import Fault, FaultKind
+from aos.core.journal.faults import Fault, FaultKind
 from aos.sandbox import config
 from aos.sandbox.caps import MIB, PAGE_BYTES
 from tests.sandbox.bench import Bench

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from wasmtime import _bindings
 
-from aos.core.ports import Call
+from aos.core.journal.ports import Call
 from aos.errors import Refused
 from aos.sandbox import config
 from aos.sandbox.config import BEHAVIOUR, FEATURES, PULLEY, WASMTIME, fingerprint

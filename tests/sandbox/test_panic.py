@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from aos.core.faults import MESSAGE_BYTES_MAX, FaultKind
+from aos.core.journal.faults import MESSAGE_BYTES_MAX, FaultKind
 from aos.sandbox.caps import PANIC_BYTES_MAX
 from aos.sandbox.inspect import check_module, panic_address
 from aos.sandbox.module import outline

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from blake3 import blake3
 
-from aos.core.faults import Fault, FaultKind
-from aos.core.ports import Call, Ran
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.ports import Call, Ran
 from tests.memory_world import START_NS
 from tests.sim.naive import TIMER, cbor, plain
 from tests.sim.plan import CANCELS, PAYS, SECOND, Flow, Plan, some_event

@@ -10,13 +10,13 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from aos.core.fold import fold, fold_frame
+from aos.core.journal.record_codec import from_bytes
 from aos.core.limits import Limits
-from aos.core.records import from_bytes
-from aos.core.snapshot import Put, Taken, rebase, take
-from aos.core.snapshot_load import layers, load, references
-from aos.core.state import State
-from aos.host.restore import restore
+from aos.core.snapshot.load import layers, load, references
+from aos.core.snapshot.take import Put, Taken, rebase, take
+from aos.core.state.fold import fold, fold_frame
+from aos.core.state.state import State
+from aos.host.folder.restore import restore
 from aos.store.snapshots import empty_state
 from aos.values.digests import Hash, content_hash
 from tests.sim import model_follow

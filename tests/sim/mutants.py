@@ -15,24 +15,16 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core import (
-    admit,
-    authority,
-    control,
-    fold,
-    frame,
-    identity,
-    kernel,
-    owed,
-    settle,
-    step,
-)
-from aos.core.answers import Refusal, Rule
-from aos.core.cell import Cell, Mail, OpenIntent, ReceiptMail
+from aos.core import kernel
+from aos.core.decide import admit, control, owed, routing, settle, step
+from aos.core.decide.answers import Refusal, Rule
+from aos.core.journal import frame, identity, signing
+from aos.core.journal.records import Attempt, CellId, Receipt, Record
 from aos.core.kernel import Kernel, Sealed
-from aos.core.records import Attempt, CellId, Receipt, Record
-from aos.core.state import State
-from aos.host.pipeline import Pipeline
+from aos.core.state import fold
+from aos.core.state.cell import Cell, Mail, OpenIntent, ReceiptMail
+from aos.core.state.state import State
+from aos.host.world.pipeline import Pipeline
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, parse_hash
 from tests.sim import ends, mutants_pins, mutants_snapshot, threads
@@ -136,7 +128,7 @@ def _faulting_entry_dropped(patch: Patch) -> None:
 
 
 def _revoked_may_sign(patch: Patch) -> None:
-    real = authority.may_sign
+    real = signing.may_sign
     patch.setattr(settle, "may_sign", lambda under, _, **who: real(under, frozenset(), **who))
 
 
@@ -209,7 +201,7 @@ def _cascade_without_depth(patch: Patch) -> None:
 
 
 def _mailbox_unbounded(patch: Patch) -> None:
-    patch.setattr(admit, "place", lambda _, targets, __: (tuple(targets), ()))
+    patch.setattr(routing, "place", lambda _, targets, __: (tuple(targets), ()))
 
 
 def _owed_last(patch: Patch) -> None:

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core import eras, fold, quiescence, snapshot, version
-from aos.core.eras import Era, Eras
+from aos.core.decide import quiescence
+from aos.core.snapshot import take as snapshot
+from aos.core.state import eras, fold, version
+from aos.core.state.eras import Era, Eras
 from aos.manifest.effective import Effective
 
 Patch = pytest.MonkeyPatch

@@ -9,15 +9,19 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core import admit, cells, fold, kernel, snapshot, snapshot_load
-from aos.core.answers import Refusal, Rule
-from aos.core.cell import Cell
-from aos.core.cells import Cells, Packed, Shelf
-from aos.core.entry import Entry
+from aos.core import kernel
+from aos.core.decide import admit
+from aos.core.decide.answers import Refusal, Rule
+from aos.core.journal.records import CellId, Ref, Snapshot
 from aos.core.kernel import Kernel
-from aos.core.records import CellId, Ref, Snapshot
-from aos.core.state import State
-from aos.core.submissions import Chunk, Submissions
+from aos.core.snapshot import load as snapshot_load
+from aos.core.snapshot import take as snapshot
+from aos.core.state import cells, fold
+from aos.core.state.cell import Cell
+from aos.core.state.cells import Cells, Packed, Shelf
+from aos.core.state.entry import Entry
+from aos.core.state.state import State
+from aos.core.state.submissions import Chunk, Submissions
 from aos.values.digests import Hash
 
 Patch = pytest.MonkeyPatch

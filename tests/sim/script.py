@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from nacl.signing import SigningKey
 
-from aos.core.snapshot_load import parts
-from aos.core.version import is_pinned
+from aos.core.snapshot.load import parts
+from aos.core.state.version import is_pinned
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.store.snapshots import snapshot_with
 from aos.values.compiled import IS_COMPILED

@@ -15,17 +15,17 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.cell import OpenIntent
-from aos.core.frame import Head
-from aos.core.snapshot import take
-from aos.core.snapshot_load import layers
-from aos.core.state import State
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.journal.frame import Head
+from aos.core.snapshot.load import layers
+from aos.core.snapshot.take import take
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
 from aos.errors import AosError, Unavailable
-from aos.host import pipeline
-from aos.host.engine import Engine, Published
-from aos.host.restore import catch_up, restore
+from aos.host.folder.restore import catch_up, restore
 from aos.host.stamps import Sources
+from aos.host.world import pipeline
+from aos.host.world.engine import Engine, Published
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash
 from tests.memory_world import START_NS, WORLD_KEY

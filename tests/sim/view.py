@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aos.core.records import slot_bytes
-from aos.core.state import State
+from aos.core.journal.records import slot_bytes
+from aos.core.state.state import State
 
 
 def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:

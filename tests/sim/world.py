@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.cell import OpenIntent
-from aos.core.frame import NO_FRAME, Frame, Head
-from aos.core.inputs import (
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.journal.frame import NO_FRAME, Frame, Head
+from aos.core.journal.inputs import (
     AttemptInput,
     ControlInput,
     EventInput,
@@ -30,11 +29,12 @@ from aos.core.inputs import (
     StartInput,
     StreamInput,
 )
+from aos.core.journal.records import Batch, CellId, KernelReceipt, Stamp
 from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
-from aos.core.records import Batch, CellId, KernelReceipt, Stamp
-from aos.core.state import State
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
 from aos.errors import AosError
-from aos.host.restore import restore
+from aos.host.folder.restore import restore
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.memory_store import MemoryStore

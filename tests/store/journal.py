@@ -8,9 +8,11 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from aos.core.frame import NO_FRAME, Frame, Head, Tip, seal
-from aos.core.inputs import ERASE, world_id
-from aos.core.records import (
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip, seal
+from aos.core.journal.identity import world_id
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.record_codec import from_bytes, to_bytes
+from aos.core.journal.records import (
     CellId,
     Control,
     Event,
@@ -23,11 +25,9 @@ from aos.core.records import (
     Stamp,
     Start,
     Step,
-    from_bytes,
     slot,
-    to_bytes,
 )
-from aos.core.state import Mark
+from aos.core.state.state import Mark
 from aos.store.derived import DerivedRows
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from aos.core.frame import NO_FRAME
+from aos.core.journal.frame import NO_FRAME
 from aos.store.lmdb_store import LmdbStore
 from aos.store.packs import PACKED_BYTES
 from aos.values.digests import content_hash

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lmdb
 
-from aos.core.frame import Tip, follow
+from aos.core.journal.frame import Tip, follow
 from aos.store.lmdb_store import LmdbStore
 from tests.store.children import say
 from tests.store.journal import WORLD

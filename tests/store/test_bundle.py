@@ -14,9 +14,10 @@ from typing import Final
 import pytest
 from blake3 import blake3
 
-from aos.core.frame import Head
-from aos.core.inputs import ERASE
-from aos.core.records import Control, Principal, Stamp, to_bytes
+from aos.core.journal.frame import Head
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.record_codec import to_bytes
+from aos.core.journal.records import Control, Principal, Stamp
 from aos.errors import AosError, BadUsage, Damage, Erased, Refused, Unavailable
 from aos.store.bundle import items
 from aos.store.bundle.items import (

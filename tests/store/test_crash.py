@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.frame import Tip, follow
+from aos.core.journal.frame import Tip, follow
 from aos.store.derived import differences
 from aos.store.lmdb_store import LmdbStore
 from tests.store.children import end, line, spawn

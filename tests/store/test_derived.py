@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import pytest
 
-from aos.core.frame import NO_FRAME, Head
+from aos.core.journal.frame import NO_FRAME, Head
+from aos.core.journal.records import KernelReceipt
 from aos.core.kernel import receipt_digest
-from aos.core.records import KernelReceipt
 from aos.errors import Damage
 from aos.store.derived import DerivedRows, differences
 from aos.store.memory_store import MemoryStore

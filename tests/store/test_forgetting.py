@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aos.core.frame import Tip, follow
-from aos.core.merkle import Tree
+from aos.core.journal.frame import Tip, follow
+from aos.core.journal.merkle import Tree
 from aos.errors import Damage, Pruned
 from aos.store.cut import Archive, Cut
 from aos.store.forget import Forget

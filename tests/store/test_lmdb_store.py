@@ -14,7 +14,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from aos.core.frame import Tip, follow, seal
+from aos.core.journal.frame import Tip, follow, seal
 from aos.errors import Damage, Erased, Refused, Unavailable
 from aos.store import first_look, lmdb_rows, lmdb_store, shared
 from aos.store.errors import CommitFailed

@@ -12,7 +12,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from aos.core.frame import NO_FRAME
+from aos.core.journal.frame import NO_FRAME
 from aos.errors import Damage, Erased, Unavailable
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.lmdb_store import LmdbStore

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from aos.core import kernel
-from aos.core.frame import NO_FRAME, Frame, Head, Tip, follow
-from aos.core.records import Receipt
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip, follow
+from aos.core.journal.records import Receipt
 from aos.errors import Damage, Erased, Unavailable
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from aos.core.frame import NO_FRAME
+from aos.core.journal.frame import NO_FRAME
 from aos.errors import AosError
 from aos.store.lmdb_store import LmdbStore
 from tests.store.children import say

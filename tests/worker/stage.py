@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from aos.core.answers import Answer
+from aos.core.decide.answers import Answer
 from aos.host.executors.task import Executor, Journaling, Lost, Outcome, StreamFrame, Task
 from aos.manifest.effective import Effective
 from aos.manifest.load import load

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aos.core.answers import Answer
+from aos.core.decide.answers import Answer
 from aos.host.executors.blob import BlobExecutor, edge
 from aos.host.executors.task import Outcome, Task
 from aos.values.cbor import Value

@@ -16,9 +16,9 @@ from typing import Final
 import pytest
 
 import aos
-from aos.core.answers import Answer, Refusal, Rule
-from aos.core.frame import is_signed
-from aos.core.inputs import ReceiptInput
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.inputs import ReceiptInput
+from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage
 from aos.host.errors import Busy
 from aos.host.executors import child, life, settling

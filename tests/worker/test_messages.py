@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aos.core.records import Batch
+from aos.core.journal.records import Batch
 from aos.host.executors import messages
 from aos.worker.wire import WireProblem
 from tests.worker.stage import intent_of, task

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from aos.core.frame import is_signed
-from aos.core.inputs import StreamInput
+from aos.core.journal.inputs import StreamInput
+from aos.core.journal.signing import is_signed
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.worker import EffectContext, effect

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from aos.core.answers import Answer, Rule
+from aos.core.decide.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.task import Outcome, Settle, Stats, Task

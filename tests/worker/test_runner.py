@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from aos.core.frame import is_signed
-from aos.core.inputs import ReceiptInput
-from aos.core.records import Batch
+from aos.core.journal.inputs import ReceiptInput
+from aos.core.journal.records import Batch
+from aos.core.journal.signing import is_signed
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
 from aos.worker import EffectContext, EffectFailed, Executors, effect

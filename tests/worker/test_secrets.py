@@ -15,7 +15,7 @@ import pytest
 
 from aos.errors import BadUsage, Refused
 from aos.host.executors.http import HttpExecutor
-from aos.host.secrets import SecretProblem, Secrets, read_secrets
+from aos.host.folder.secrets import SecretProblem, Secrets, read_secrets
 from aos.manifest.hosts import Place
 from aos.manifest.secrets import Secret, read_binding
 from aos.values.cbor import encode
@@ -25,7 +25,7 @@ from aos.worker.http import Client
 from aos.worker.redaction import Redactor
 from aos.worker.request import read_request
 from aos.worker.secrets import SecretValue, from_wire, to_wire
-from tests.core.test_secrets import world
+from tests.core.decide.test_secrets import world
 from tests.worker.stage import store_of, task
 from tests.worker.test_http import Server, context, value, with_server
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from aos.core.answers import Answer, Rule
+from aos.core.decide.answers import Answer, Rule
 from aos.errors import Damage, Unavailable
 from aos.host.executors import settling
 from aos.host.executors.settling import Settling

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from nacl.signing import SigningKey
 
-from aos.core import merkle
-from aos.core.frame import is_signed
-from aos.core.inputs import ReceiptInput
+from aos.core.journal import merkle
+from aos.core.journal.inputs import ReceiptInput
+from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage
 from aos.values.digests import content_hash
 from aos.worker.signing import TOGETHER_MAX, read_key, tree

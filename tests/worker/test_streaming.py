@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aos.core.answers import Answer, Rule
+from aos.core.decide.answers import Answer, Rule
 from aos.host.executors.streaming import Streaming
 from aos.host.executors.task import Loss, Lost, StreamFrame
 from tests.answers import DUPLICATE, QUOTING, TAKEN, refused

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from aos.core.answers import Answer, Rule
+from aos.core.decide.answers import Answer, Rule
 from aos.host.executors import timer
 from aos.host.executors.task import Outcome, Stats, Task
 from aos.host.executors.timer import TimerExecutor

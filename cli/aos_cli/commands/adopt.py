@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.words import count
-from aos.host.adopting import Adopted, adopt_world
+from aos.audit.lens.words import count
+from aos.host.transfer.adopting import Adopted, adopt_world
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json

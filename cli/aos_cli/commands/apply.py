@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.core.answers import Admitted, Blocker, Refusal, Rule
-from aos.core.inputs import MODES, STRICT
+from aos.core.decide.answers import Admitted, Blocker, Refusal, Rule
+from aos.core.journal.inputs import MODES, STRICT
 from aos.errors import BadUsage, Refused, sentence
-from aos.host.apply import Applied
-from aos.host.client import dry_run_of, open_writer
-from aos.host.fates import (
+from aos.host.apply.apply import Applied
+from aos.host.apply.dry_run import dry_run_of
+from aos.host.apply.forecast import (
     FAILED,
     FATES,
     GOES_ON,
@@ -25,7 +25,8 @@ from aos.host.fates import (
     WAITED_FOR,
     Fates,
 )
-from aos.host.manifest_files import load_manifest_files
+from aos.host.apply.manifest_files import load_manifest_files
+from aos.host.door.writer import open_writer
 from aos.manifest.difference import DefinitionChange, Difference
 from aos.manifest.effective import Effective
 from aos.manifest.forms import ABIS

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from aos.audit import intent_view
-from aos.audit.record_view import name_cell
-from aos.core.answers import Refusal
-from aos.core.inputs import CANCEL
+from aos.audit.views import intent_view
+from aos.audit.views.record_view import name_cell
+from aos.core.decide.answers import Refusal
+from aos.core.journal.inputs import CANCEL
 from aos.errors import Refused
-from aos.host.client import open_writer
+from aos.host.door.writer import open_writer
 from aos.values.digests import parse_hash
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World

@@ -13,12 +13,12 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.render import Branch
+from aos.audit.trace.render import Branch
 from aos.authoring.build import Built
 from aos.authoring.dev import Dev
 from aos.authoring.project import find_project
 from aos.authoring.screen import Options
-from aos.core.answers import Blocker
+from aos.core.decide.answers import Blocker
 from aos.errors import AosError
 from aos.manifest.difference import Difference
 from aos_cli.commands import apply, build, trace

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.record_view import cell_text
-from aos.audit.value_view import read_value_hash
-from aos.audit.value_view import value as value_document
-from aos.core.answers import Admitted, Refusal
-from aos.core.inputs import ERASE
+from aos.audit.views.record_view import cell_text
+from aos.audit.views.value_view import read_value_hash
+from aos.audit.views.value_view import value as value_document
+from aos.core.decide.answers import Admitted, Refusal
+from aos.core.journal.inputs import ERASE
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.host.client import Writer, open_writer
+from aos.host.door.writer import Writer, open_writer
 from aos.values.digests import Hash
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World

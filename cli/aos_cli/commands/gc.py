@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.words import count
+from aos.audit.lens.words import count
 from aos.errors import BadUsage
-from aos.host.gc import SNAPSHOTS_KEPT, Collected, collect_world
-from aos.host.marking import MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
+from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
+from aos.host.retention.marking import MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import line, print_json

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.words import count
-from aos.host.importing import Imported, import_world
+from aos.audit.lens.words import count
+from aos.host.transfer.importing import Imported, import_world
 from aos.values.digests import hash_text
 from aos_cli.options import Json
 from aos_cli.output import line, print_json

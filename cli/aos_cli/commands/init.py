@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aos.host.folder import WorldFolder, init_world
+from aos.host.folder.folder import WorldFolder, init_world
 from aos.manifest.keys import key_text
 from aos.values.digests import hash_text
 from aos_cli.options import Json

@@ -15,12 +15,12 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit import cell_view, intent_view, journal_view, value_view, world_view
-from aos.audit.record_view import Document
-from aos.audit.view import LIMIT, View
+from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import LIMIT, View
 from aos.errors import AosError, BadUsage
-from aos.host.adopting import origin_at
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
+from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
@@ -71,7 +71,7 @@ def _process(world: Path) -> Document | None:
     if not os.path.lexists(open_folder(world).socket):
         return None
     # The client brings the writing half of the kernel with it. Only this answer needs it.
-    from aos.host.client import ask_running  # noqa: PLC0415
+    from aos.host.door.remote import ask_running  # noqa: PLC0415
 
     try:
         status = ask_running(world, "status")

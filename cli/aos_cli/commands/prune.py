@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.words import count
-from aos.host.pruning import Pruned, prune_world
+from aos.audit.lens.words import count
+from aos.host.retention.pruning import Pruned, prune_world
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json

@@ -8,13 +8,13 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.bundle import replay_bundle
-from aos.audit.difference import Difference
-from aos.audit.replay_report import Divergence, ReplayReport
-from aos.audit.replay_store import replay_store
-from aos.audit.words import count, short
+from aos.audit.lens.words import count, short
+from aos.audit.replay.bundle import replay_bundle
+from aos.audit.replay.difference import Difference
+from aos.audit.replay.replay_report import Divergence, ReplayReport
+from aos.audit.replay.replay_store import replay_store
 from aos.errors import BadUsage, Damage
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lookup import find_workflow
-from aos.core.inputs import RETRY, SKIP
-from aos.core.records import CellId
+from aos.audit.lens.lookup import find_workflow
+from aos.core.journal.inputs import RETRY, SKIP
+from aos.core.journal.records import CellId
 from aos.errors import BadUsage
 from aos.manifest.effective import Effective
 from aos_cli.cell_commands import command_cells, one_cell

@@ -11,18 +11,18 @@ from typing import Annotated, Final, Protocol
 
 import typer
 
-from aos.audit.words import count
-from aos.core.cells import RESTING_MAX
-from aos.core.ports import BlobReader
+from aos.audit.lens.words import count
+from aos.core.journal.ports import BlobReader
+from aos.core.state.cells import RESTING_MAX
 from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor
-from aos.host.runner import Ended, Started, Status, run_world
-from aos.host.secrets import Secrets
-from aos.host.snapshots import EVERY_RECORDS, Every
+from aos.host.folder.secrets import Secrets
+from aos.host.process import Ended, Started, Status, run_world
+from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.values.digests import Hash, hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import errors_are_on_terminal, errors_screen, line, note, print_json

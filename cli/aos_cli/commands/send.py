@@ -11,9 +11,9 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
-from aos.host.client import Item, Writer, open_writer
+from aos.host.door.writer import Item, Writer, open_writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json

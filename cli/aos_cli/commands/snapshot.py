@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aos.audit.words import count
-from aos.host.client import open_writer
+from aos.audit.lens.words import count
+from aos.host.door.writer import open_writer
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json

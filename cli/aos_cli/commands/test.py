@@ -13,7 +13,7 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.words import count
+from aos.audit.lens.words import count
 from aos.authoring.live import shown
 from aos.errors import BadUsage, Refused
 from aos.testing.play import Failure, Played, play, project_of

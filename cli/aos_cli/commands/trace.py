@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.render import Branch, lines, plain
-from aos.audit.trace import trace as find_trace
+from aos.audit.trace.render import Branch, lines, plain
+from aos.audit.trace.trace import trace as find_trace
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import is_terminal, line, print_json, safe, screen

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from aos.audit.lookup import find_workflow
-from aos.core.cell import Cell
-from aos.core.inputs import UNPIN
-from aos.core.records import CellId
-from aos.core.version import is_pinned
+from aos.audit.lens.lookup import find_workflow
+from aos.core.journal.inputs import UNPIN
+from aos.core.journal.records import CellId
+from aos.core.state.cell import Cell
+from aos.core.state.version import is_pinned
 from aos.errors import BadUsage
 from aos.manifest.effective import Effective
 from aos_cli.cell_commands import command_cells, one_cell

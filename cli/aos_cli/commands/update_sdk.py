@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from aos import __version__
-from aos.audit.words import count
+from aos.audit.lens.words import count
 from aos.authoring import sdk_update
 from aos.authoring.project import find_project
 from aos.authoring.sdk_update import Updated

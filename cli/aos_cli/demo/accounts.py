@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.audit.view import View
-from aos.core.records import Step, from_bytes
-from aos.host.reader import open_reader
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Step
+from aos.host.folder.reader import open_reader
 from aos.store.store import Store
 
 ORDER: Final = "shop/order@1"

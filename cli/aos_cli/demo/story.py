@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, TypeVar
 
-from aos.audit.words import count
+from aos.audit.lens.words import count
 from aos.errors import AosError, Unavailable
-from aos.host.folder import open_folder
+from aos.host.folder.folder import open_folder
 from aos.store.store import Store
 from aos_cli.demo.accounts import OPEN, Accounts, Money, closed_after, read_accounts
 from aos_cli.demo.files import Files

@@ -28,7 +28,7 @@ from aos.authoring.running import Console
 from aos.authoring.rust import compile_rust
 from aos.authoring.sections import AIR_SECTION, take_sections
 from aos.errors import Unavailable, sentence
-from aos.host.manifest_files import read_manifest_files
+from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
 from aos.manifest.load import (
     Check,

@@ -21,10 +21,10 @@ from aos.authoring.scratch import prepare
 from aos.authoring.screen import Options, Screen
 from aos.authoring.typed import Command, Typed, parse_line
 from aos.authoring.watch import Changes, Watch
-from aos.core.answers import Admitted, Refusal
+from aos.core.decide.answers import Admitted, Refusal
 from aos.errors import AosError, Refused
-from aos.host.client import Item, open_writer
-from aos.host.reader import open_reader
+from aos.host.door.writer import Item, open_writer
+from aos.host.folder.reader import open_reader
 
 TICK_S: Final = 0.15
 """How often everything is looked at."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from aos.audit.render import Branch, lines
-from aos.audit.trace import trace
-from aos.audit.trace_tree import Node
-from aos.audit.view import View
-from aos.core.records import from_bytes
-from aos.host.reader import open_reader
+from aos.audit.trace.render import Branch, lines
+from aos.audit.trace.trace import trace
+from aos.audit.trace.trace_tree import Node
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.host.folder.reader import open_reader
 
 REST_S: Final = 0.25
 """So long nothing may come before what came is told."""

@@ -12,11 +12,11 @@ from aos.authoring.assemblyscript import migration_class
 from aos.authoring.build import Built
 from aos.authoring.project import RUST
 from aos.authoring.screen import Screen
-from aos.core.answers import Admitted, Answer, Blocker, Refusal, Rule
-from aos.core.inputs import MIGRATE, PIN, STRICT
-from aos.core.quiescence import FAILED_MIGRATION, MISFIT
+from aos.core.decide.answers import Admitted, Answer, Blocker, Refusal, Rule
+from aos.core.decide.quiescence import FAILED_MIGRATION, MISFIT
+from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.errors import Refused
-from aos.host.client import open_writer
+from aos.host.door.writer import open_writer
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
 from aos.manifest.shapes import Shapes

@@ -10,7 +10,7 @@ from typing import Final
 
 from aos.authoring.project import PROJECT_FILE
 from aos.errors import Refused, sentence
-from aos.host.folder import UNFINISHED_FILE, WORLD_FILE, init_world
+from aos.host.folder.folder import UNFINISHED_FILE, WORLD_FILE, init_world
 from aos.store.lock import WorldLock
 from aos.store.plain_files import PlainFolder
 

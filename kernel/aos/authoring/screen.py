@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from aos.audit.render import Branch
+from aos.audit.trace.render import Branch
 from aos.authoring.build import Built
-from aos.core.answers import Blocker
+from aos.core.decide.answers import Blocker
 from aos.errors import AosError
 from aos.manifest.difference import Difference
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from aos.errors import BadUsage, sentence
-from aos.host.client import Item
+from aos.host.door.writer import Item
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 

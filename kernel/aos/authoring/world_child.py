@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from aos.core.ports import BlobReader
+from aos.core.journal.ports import BlobReader
 from aos.errors import AosError
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
@@ -29,8 +29,8 @@ from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import Executor
 from aos.host.executors.timer import TimerExecutor
-from aos.host.runner import Ended, Started, run_world
-from aos.host.secrets import Secrets
+from aos.host.folder.secrets import Secrets
+from aos.host.process import Ended, Started, run_world
 from aos.manifest.effective import Effective
 from aos.manifest.names import is_system
 from aos.values.digests import Hash

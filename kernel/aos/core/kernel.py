@@ -13,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from aos.core.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal
-from aos.core.cell import OpenIntent
-from aos.core.control import admit_control
-from aos.core.fold import fold
-from aos.core.frame import Frame, Tip, is_signed, seal
-from aos.core.identity import ENTROPY_BYTES
-from aos.core.inputs import (
+from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.decide.control import admit_control
+from aos.core.decide.migration import Failed, Keep, Puts, migrate
+from aos.core.decide.owed import decide_owed
+from aos.core.decide.quiescence import Change
+from aos.core.decide.settle import admit_attempt, admit_receipt, admit_stream
+from aos.core.decide.step import decide_step
+from aos.core.journal.frame import Frame, Tip, seal
+from aos.core.journal.identity import ENTROPY_BYTES, world_id
+from aos.core.journal.inputs import (
     SEMANTICS,
     AttemptInput,
     ControlInput,
@@ -32,14 +35,10 @@ from aos.core.inputs import (
     SnapshotInput,
     StartInput,
     StreamInput,
-    world_id,
 )
-from aos.core.limits import LIMITS, Limits
-from aos.core.migration import Failed, Keep, Puts, migrate
-from aos.core.owed import decide_owed
-from aos.core.ports import BlobReader, Runner, Verify
-from aos.core.quiescence import Change
-from aos.core.records import (
+from aos.core.journal.ports import BlobReader, Runner, Verify
+from aos.core.journal.record_codec import to_bytes
+from aos.core.journal.records import (
     Control,
     Event,
     Faulted,
@@ -52,11 +51,12 @@ from aos.core.records import (
     Snapshot,
     Stamp,
     Step,
-    to_bytes,
 )
-from aos.core.settle import admit_attempt, admit_receipt, admit_stream
-from aos.core.state import Mark, State, empty
-from aos.core.step import decide_step
+from aos.core.journal.signing import is_signed
+from aos.core.limits import LIMITS, Limits
+from aos.core.state.cell import OpenIntent
+from aos.core.state.fold import fold
+from aos.core.state.state import Mark, State, empty
 from aos.errors import Refused
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, digest

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from aos.core.frame import SALT_BYTES
-from aos.core.records import Stamp
+from aos.core.journal.frame import SALT_BYTES
+from aos.core.journal.records import Stamp
 
 ENTROPY_BYTES: Final = 64
 _DRAW_BYTES: Final = 4096

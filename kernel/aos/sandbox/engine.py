@@ -18,8 +18,8 @@ from typing import Final
 
 import wasmtime
 
-from aos.core.faults import Fault, FaultKind
-from aos.core.ports import Call, Ran
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.ports import Call, Ran
 from aos.errors import Damage, sentence
 from aos.sandbox.cache import ModuleCache
 from aos.sandbox.caps import PAGE_BYTES

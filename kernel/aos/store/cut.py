@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from aos.core.frame import Tip
-from aos.core.merkle import Tree
+from aos.core.journal.frame import Tip
+from aos.core.journal.merkle import Tree
 from aos.errors import Damage, Pruned, sentence
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import HASH_BYTES, Hash

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Final
 
-from aos.core.identity import submission_hash
-from aos.core.inputs import ERASE
-from aos.core.kernel import receipt_digest
-from aos.core.records import (
+from aos.core.journal.identity import submission_hash
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.records import (
     Control,
     Event,
     Fork,
@@ -25,7 +24,8 @@ from aos.core.records import (
     Step,
     slot_hash,
 )
-from aos.core.state import State
+from aos.core.kernel import receipt_digest
+from aos.core.state.state import State
 from aos.errors import Damage
 from aos.store.rows import IntentRow, SnapshotRow, SubmissionRow
 from aos.store.store import Store

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aos.core.fork import fork_world
-from aos.core.frame import Frame
-from aos.core.inputs import world_id
-from aos.core.records import Fork, Genesis, Principal, from_bytes
+from aos.core.journal.fork import fork_world
+from aos.core.journal.frame import Frame
+from aos.core.journal.identity import world_id
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Fork, Genesis, Principal
 from aos.errors import Damage
 from aos.store.store import Store, first_kept
 from aos.values.digests import Hash

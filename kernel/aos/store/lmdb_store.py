@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from aos.core.frame import Frame, Head, read_frame
+from aos.core.journal.frame import Frame, Head, read_frame
 from aos.errors import Damage, Unavailable, sentence
 from aos.store.cut import Cut
 from aos.store.environment import Access, Environment, Table, Txn

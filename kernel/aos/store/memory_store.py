@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from aos.core.frame import Frame, Head
+from aos.core.journal.frame import Frame, Head
 from aos.errors import Unavailable
 from aos.store.cut import Cut
 from aos.store.forget import Forget

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from aos.core.frame import Tip
+from aos.core.journal.frame import Tip
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Snapshot
 from aos.core.limits import LIMITS, Limits
-from aos.core.records import Snapshot, from_bytes
-from aos.core.snapshot_load import load, parts
-from aos.core.state import State, empty
-from aos.core.submissions import Find
+from aos.core.snapshot.load import load, parts
+from aos.core.state.state import State, empty
+from aos.core.state.submissions import Find
 from aos.errors import Damage, Erased
 from aos.store.rows import SnapshotRow
 from aos.store.store import Store

@@ -12,9 +12,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from aos.core.frame import NO_FRAME, Frame, Head, Tip
-from aos.core.inputs import ERASE
-from aos.core.records import Control, Fork, from_bytes
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Control, Fork
 from aos.errors import AosError, Damage, Erased, sentence
 from aos.store.cut import Cut, pruned
 from aos.store.forget import Forget

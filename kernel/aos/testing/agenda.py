@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from aos.core.cell import OpenIntent
+from aos.core.state.cell import OpenIntent
 from aos.values.digests import Hash
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aos.audit.manifests import Manifests
-from aos.audit.replay import replay
-from aos.audit.replay_report import ReplayReport
-from aos.audit.roots import recorded_snapshots
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.core.cell import OpenIntent
-from aos.core.faults import Fault
-from aos.core.frame import NO_FRAME, Head
-from aos.core.inputs import (
+from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.replay import replay
+from aos.audit.replay.replay_report import ReplayReport
+from aos.audit.verify.roots import recorded_snapshots
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.journal.faults import Fault
+from aos.core.journal.frame import NO_FRAME, Head
+from aos.core.journal.inputs import (
     STRICT,
     GenesisInput,
     Input,
@@ -26,8 +25,8 @@ from aos.core.inputs import (
     ReceiptInput,
     SnapshotInput,
 )
-from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
-from aos.core.records import (
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
     CellId,
     Event,
     Faulted,
@@ -38,14 +37,15 @@ from aos.core.records import (
     Record,
     Stamp,
     Step,
-    from_bytes,
 )
-from aos.core.snapshot import take
-from aos.core.state import State
-from aos.host.again import Again, left_open
-from aos.host.apply import sign_manifest
-from aos.host.erasing import unerasable
-from aos.host.restore import restore
+from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
+from aos.core.snapshot.take import take
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
+from aos.host.apply.apply import sign_manifest
+from aos.host.executors.redelivery import Again, left_open
+from aos.host.folder.restore import restore
+from aos.host.world.erasing import unerasable
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
@@ -284,7 +284,7 @@ class Desk:
     def replay(self) -> ReplayReport:
         """Once from the genesis, and once from each snapshot.
 
-        Raises: Divergence, Damage: As ``aos.audit.replay``.
+        Raises: Divergence, Damage: As ``aos.audit.replay.replay``.
         """
         self.seal()
         report = self._replayed(None)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
-from aos.core.cell import OpenIntent
-from aos.core.inputs import BEGUN, LOST, AttemptInput
-from aos.core.records import slot_bytes
-from aos.host.again import LOST_PROBLEM, Again
+from aos.core.journal.inputs import BEGUN, LOST, AttemptInput
+from aos.core.journal.records import slot_bytes
+from aos.core.state.cell import OpenIntent
 from aos.host.executors.blob import GET, PUT, carry_out
 from aos.host.executors.naming import StoredBlobs
+from aos.host.executors.redelivery import LOST_PROBLEM, Again
 from aos.manifest.builtins import TIMER
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypedDict, Unpack
 
-from aos.audit.record_view import name_cell
-from aos.audit.words import short
-from aos.core.cell import OpenIntent
-from aos.core.inputs import STATUSES
+from aos.audit.lens.words import short
+from aos.audit.views.record_view import name_cell
+from aos.core.journal.inputs import STATUSES
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch

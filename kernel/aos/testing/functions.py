@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
-from aos.core.cell import OpenIntent
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.manifest.limits import WorldLimits
 from aos.testing.loop import Loop

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from aos.core.ports import BlobReader
-from aos.core.records import Ref, Slot, slot_bytes
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import Ref, Slot, slot_bytes
 from aos.errors import BadUsage, Erased, sentence
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text

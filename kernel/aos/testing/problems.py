@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.record_view import name_cell
-from aos.core.answers import Blocker, Refusal
+from aos.audit.views.record_view import name_cell
+from aos.core.decide.answers import Blocker, Refusal
 from aos.errors import Refused
 
 
@@ -68,7 +68,7 @@ class InputRefused(Refused):
     """The kernel refused an input. Nothing has changed.
 
     Attributes:
-        rule: As ``aos.core.answers.Rule`` spells it.
+        rule: As ``aos.core.decide.answers.Rule`` spells it.
         message: One sentence.
         blockers: What stands in the way of a manifest.
     """

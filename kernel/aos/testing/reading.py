@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from aos.host.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_files
+from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, read_manifest_files
 from aos.manifest.load import Problem
 
 Stamp: TypeAlias = tuple[int, int, int]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from nacl.signing import SigningKey
 
-from aos.core.cell import OpenIntent
-from aos.core.inputs import ReceiptInput, StreamInput
+from aos.core.journal.inputs import ReceiptInput, StreamInput
+from aos.core.state.cell import OpenIntent
 from aos.manifest.names import NODE
 from aos.testing.desk import Desk
 from aos.testing.plain import canonical

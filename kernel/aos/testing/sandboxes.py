@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import TypeVar
 
-from aos.core.ports import Call, Ran
+from aos.core.journal.ports import Call, Ran
 from aos.errors import Damage
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import big_stacks

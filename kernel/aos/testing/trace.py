@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from aos.audit.lens import Lens
-from aos.audit.record_view import Document, document, summary
-from aos.audit.words import count, short, span_text, time_text
+from aos.audit.lens.lens import Lens
+from aos.audit.lens.words import count, short, span_text, time_text
+from aos.audit.views.record_view import Document, document, summary
 from aos.testing.desk import Desk
 
 STATE_CHARACTERS: Final = 160

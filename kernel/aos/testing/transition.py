@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lookup import find_effect, find_workflow
-from aos.core.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
-from aos.core.continuation import settled_arm, takes
-from aos.core.identity import ENTROPY_BYTES
-from aos.core.records import CellId, Faulted, Receipt, Stream, slot, slot_hash
-from aos.core.step import Decided, decide_step
+from aos.audit.lens.lookup import find_effect, find_workflow
+from aos.core.decide.step import Decided, decide_step
+from aos.core.journal.identity import ENTROPY_BYTES
+from aos.core.journal.records import CellId, Faulted, Receipt, Stream, slot, slot_hash
+from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
+from aos.core.state.continuation import settled_arm, takes
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow

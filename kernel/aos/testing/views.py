@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from aos.audit.lookup import find_workflow
-from aos.core.records import CellId, Record, Step
+from aos.audit.lens.lookup import find_workflow
+from aos.core.journal.records import CellId, Record, Step
 from aos.errors import BadUsage, sentence
 from aos.testing.desk import Desk
 from aos.testing.plain import canonical, plain, plain_key

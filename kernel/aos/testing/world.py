@@ -15,14 +15,23 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from aos.audit.lookup import find_effect, find_workflow
-from aos.audit.replay_report import ReplayReport
-from aos.audit.value_view import read_value_hash
-from aos.audit.words import span_text, time_text
-from aos.core.answers import Admitted, Duplicate
-from aos.core.cell import OpenIntent
-from aos.core.inputs import CANCEL, ERASE, MODES, RETRY, SKIP, STRICT, ControlInput, EventInput
-from aos.core.records import CellId
+from aos.audit.lens.lookup import find_effect, find_workflow
+from aos.audit.lens.words import span_text, time_text
+from aos.audit.replay.replay_report import ReplayReport
+from aos.audit.views.value_view import read_value_hash
+from aos.core.decide.answers import Admitted, Duplicate
+from aos.core.journal.inputs import (
+    CANCEL,
+    ERASE,
+    MODES,
+    RETRY,
+    SKIP,
+    STRICT,
+    ControlInput,
+    EventInput,
+)
+from aos.core.journal.records import CellId
+from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective

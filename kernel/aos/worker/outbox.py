@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from aos.core.inputs import receipt_message, stream_message
+from aos.core.journal.inputs import receipt_message, stream_message
 from aos.values.digests import Hash, content_hash
 from aos.worker.job import Job, Result
 from aos.worker.progress import Progress

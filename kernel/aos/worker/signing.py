@@ -12,9 +12,9 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
-from aos.core.inputs import batch_message, receipt_leaf
-from aos.core.merkle import node
-from aos.core.records import Batch
+from aos.core.journal.inputs import batch_message, receipt_leaf
+from aos.core.journal.merkle import node
+from aos.core.journal.records import Batch
 from aos.errors import BadUsage
 from aos.store.plain_files import open_named
 from aos.values.digests import Hash

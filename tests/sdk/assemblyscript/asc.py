@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.authoring.assemblyscript import ASC_OPTIONS, generate
-from aos.core.ports import Call, Ran
+from aos.core.journal.ports import Call, Ran
 from aos.sandbox.engine import Sandbox
 from aos.values.digests import content_hash
 from tests.modules.guests import ROOT

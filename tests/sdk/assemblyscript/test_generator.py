@@ -11,7 +11,7 @@ import pytest
 
 from aos.authoring.assemblyscript import ASC_OPTIONS, generate, generate_system
 from aos.authoring.errors import BuildFailed
-from aos.core.envelope import input_envelope
+from aos.core.decide.envelope import input_envelope
 from aos.values.cbor import decode_record, encode
 from aos.values.errors import SchemaProblems
 from tests.memory_world import effect, schema, workflow

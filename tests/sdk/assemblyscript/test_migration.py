@@ -13,8 +13,8 @@ import pytest
 
 from aos.authoring.assemblyscript import ASC_OPTIONS, generate
 from aos.authoring.errors import BuildFailed
-from aos.core.faults import FaultKind
-from aos.core.ports import Ran
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.ports import Ran
 from aos.sandbox.inspect import check_module
 from aos.testing import InputRefused, World
 from aos.values.cbor import Value, decode_record, encode

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core.envelope import input_envelope
-from aos.core.faults import FaultKind
-from aos.core.ports import Ran
+from aos.core.decide.envelope import input_envelope
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.ports import Ran
 from aos.sandbox.inspect import check_module
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash, hash_text

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from aos.authoring.assemblyscript import ASC_OPTIONS
-from aos.core.envelope import input_envelope
-from aos.core.faults import FaultKind
+from aos.core.decide.envelope import input_envelope
+from aos.core.journal.faults import FaultKind
 from aos.sandbox.inspect import check_module
 from aos.values.cbor import encode
 from tests.memory_world import schema, workflow

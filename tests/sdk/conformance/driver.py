@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, Final
 
-from aos.core.answers import Admitted
-from aos.core.cell import OpenIntent
+from aos.core.decide.answers import Admitted
+from aos.core.journal.ports import Call, Ran
+from aos.core.journal.records import Faulted, Step
 from aos.core.kernel import Kernel
-from aos.core.ports import Call, Ran
-from aos.core.records import Faulted, Step
+from aos.core.state.cell import OpenIntent
 from aos.manifest.effective import Workflow
 from aos.manifest.load import Loaded, load
 from aos.sandbox.engine import Sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aos.core.answers import Admitted
+from aos.core.decide.answers import Admitted
 from aos.values.cbor import Value, encode
 from tests.sdk.conformance.driver import Asked, ConformanceWorld, Seen
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from aos.core.ports import Call
+from aos.core.journal.ports import Call
 from aos.manifest import builtins
 from aos.manifest.expressions import without_comments
 from aos.sandbox.engine import Sandbox

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aos.core.answers import Admitted
-from aos.core.cell import OpenIntent
-from aos.core.records import Faulted, Step
+from aos.core.decide.answers import Admitted
+from aos.core.journal.records import Faulted, Step
+from aos.core.state.cell import OpenIntent
 from aos.sandbox.engine import Sandbox
 from aos.values.cbor import decode_record
 from tests.modules.guests import MODULES, WasmWorld

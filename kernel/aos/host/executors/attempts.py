@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from aos.core.answers import Answer, Refusal, Rule
-from aos.core.cell import OpenIntent
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.state.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
 from aos.host.executors.task import Journal, Report, Task

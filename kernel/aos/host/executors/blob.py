@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from aos.core.answers import Answer
-from aos.core.ports import BlobReader
+from aos.core.decide.answers import Answer
+from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.settling import Settling

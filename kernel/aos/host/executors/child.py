@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from aos.core.answers import Answer
-from aos.core.continuation import takes
+from aos.core.decide.answers import Answer
+from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.backlog import Backlog, Where, Work

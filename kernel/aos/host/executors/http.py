@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from aos.core.ports import BlobReader
+from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.naming import blob_of, documents
 from aos.host.executors.task import Outcome, Report, Task, report_to_stderr
-from aos.host.secrets import SecretProblem, Secrets
+from aos.host.folder.secrets import SecretProblem, Secrets
 from aos.manifest.effective import Effective
 from aos.manifest.forms import AGENTOS
 from aos.manifest.secrets import Secret, secret_name

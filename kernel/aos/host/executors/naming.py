@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from aos.core.ports import BlobReader
+from aos.core.journal.ports import BlobReader
 from aos.store.store import names_in
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem

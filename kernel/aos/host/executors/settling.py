@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, assert_never
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import Unavailable
 from aos.host.executors.task import Outcome, Report, Settle
 from aos.values.digests import hash_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeAlias, assert_never
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.task import Journal, Loss, Lost, Report, StreamFrame
 
 Why: TypeAlias = Refusal | Lost

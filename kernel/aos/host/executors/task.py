@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from aos.core.answers import Answer
-from aos.core.records import Batch
+from aos.core.decide.answers import Answer
+from aos.core.journal.records import Batch
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import NODE

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, assert_never
 
-from aos.core.answers import Admitted, Answer, Duplicate, Refusal, Rule
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
 from aos.manifest.builtins import TIMER

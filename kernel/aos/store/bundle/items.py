@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from aos.core.frame import FRAME_BYTES_MAX, PUBLIC_KEY_BYTES
-from aos.core.inputs import ERASE
-from aos.core.merkle import Tree
-from aos.core.records import Control, Fork, Principal, from_bytes
+from aos.core.journal.frame import FRAME_BYTES_MAX
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.merkle import Tree
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Control, Fork, Principal
+from aos.core.journal.signing import PUBLIC_KEY_BYTES
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode, encode_text, head
 from aos.values.digests import HASH_BYTES, Hash

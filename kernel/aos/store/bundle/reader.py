@@ -17,7 +17,7 @@ from typing import Final, Self, TypeVar
 
 from blake3 import blake3
 
-from aos.core.frame import Frame, Head, read_frame
+from aos.core.journal.frame import Frame, Head, read_frame
 from aos.errors import BadUsage, Damage, Unavailable, sentence
 from aos.store.bundle.items import (
     BLOB,

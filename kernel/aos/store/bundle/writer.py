@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from blake3 import blake3
 
-from aos.core.frame import Head
+from aos.core.journal.frame import Head
 from aos.errors import AosError, Refused, Unavailable, sentence
 from aos.store.bundle.items import (
     BLOB,

@@ -1,0 +1,1 @@
+"""How recorded bytes are found, decoded and put into words."""

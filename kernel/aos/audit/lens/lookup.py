@@ -1,0 +1,255 @@
+"""The caller's words -> a workflow, a cell, an intent, a record (spec/audit.md, A-5 to A-8)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from aos.audit.lens.ports import Journal
+from aos.core.journal.records import CellId
+from aos.core.state.state import State
+from aos.errors import BadUsage, sentence
+from aos.manifest.effective import Workflow
+from aos.values.digests import Hash, hash_text
+from aos.values.errors import ValueProblem
+from aos.values.schema import parse_json
+
+PREFIX_DIGITS_MIN: Final = 8
+"""Shortest prefix of an intent's hash. Fewer digits are often those of several intents."""
+
+_HEX: Final = re.compile(r"(?:blake3:)?([0-9a-f]{8,64})")
+_BYTES: Final = re.compile(r"(?:[0-9a-f]{2})+")
+_NAMES_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTarget:
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class IntentTarget:
+    intent: Hash
+    opened_seq: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellTarget:
+    cell: CellId
+
+
+Target: TypeAlias = RecordTarget | IntentTarget | CellTarget
+
+
+def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
+    """Read ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``.
+
+    Raises:
+        BadUsage: It names nothing here, or more than one thing.
+    """
+    if len(words) == 1:
+        word = words[0]
+        if word.isascii() and word.isdigit() and 1 <= int(word) < state.next_seq:
+            return RecordTarget(int(word))
+        if _HEX.fullmatch(word):
+            return find_intent(state, journal, word)
+        if word.isascii() and word.isdigit():
+            raise BadUsage(
+                sentence(
+                    "there is no such record",
+                    where=f"record {word}",
+                    expected=f"1 to {state.next_seq - 1}",
+                )
+            )
+    if len(words) in (1, 2):
+        return CellTarget(find_cell(state, words[0], words[1] if len(words) == 2 else None))
+    raise BadUsage("expected SEQ, INTENT or WORKFLOW KEY")
+
+
+def workflow_names(state: State) -> list[str]:
+    """Those of the manifest in force, and of cells that an earlier one left."""
+    names = set(state.manifest.workflows if state.manifest else ())
+    return sorted(names | {name for name, shelf in state.cells.shelves.items() if shelf.count})
+
+
+def find_workflow(state: State, word: str) -> str:
+    """A workflow by its full name, or by the end or beginning of it as long as one alone has it.
+
+    For ``acme/order.step@1`` these are, from exact to loose: the name; without version; without
+    ``acme/``; any run of its dotted parts that begins or ends it (``order``, ``step``).
+
+    Raises:
+        BadUsage: None or several have it.
+    """
+    names = workflow_names(state)
+    return _named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
+
+
+def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
+    """An effect by its name as ``find_workflow`` reads one: of the manifest in force, or one that
+    was ``seen`` in the journal.
+
+    Raises:
+        BadUsage: None or several have it.
+    """
+    names = sorted({*(state.manifest.effects if state.manifest else ()), *seen})
+    return _named("effect", word, names, "the manifest in force has none")
+
+
+def _named(what: str, word: str, names: Sequence[str], hint: str) -> str:
+    for spell in _SPELLINGS:
+        found = [name for name in names if word in spell(name)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise BadUsage(
+                sentence(
+                    f"{word!r} is the name of several {what}s",
+                    expected="one of " + ", ".join(found[:_NAMES_SHOWN]),
+                )
+            )
+    raise BadUsage(
+        sentence(
+            f"no {what} is called {word!r}",
+            expected="one of " + _listed(names) if names else None,
+            hint=None if names else hint,
+        )
+    )
+
+
+def _exact(name: str) -> set[str]:
+    return {name}
+
+
+def _nearly(name: str) -> set[str]:
+    base = name.partition("@")[0]
+    local = name.partition("/")[2]
+    return {base, local, local.partition("@")[0]}
+
+
+def _loosely(name: str) -> set[str]:
+    parts = name.partition("/")[2].partition("@")[0].split(".")
+    ends = range(1, len(parts))
+    return {".".join(parts[:n]) for n in ends} | {".".join(parts[n:]) for n in ends}
+
+
+_SPELLINGS: Final = (_exact, _nearly, _loosely)
+
+
+def find_cell(state: State, workflow: str, key: str | None) -> CellId:
+    """A cell's identity; whether it exists is not asked.
+
+    Raises:
+        BadUsage: The workflow or the form of the key is not one of this world.
+    """
+    name = find_workflow(state, workflow)
+    known = state.manifest.workflows.get(name) if state.manifest else None
+    if known is None:
+        return _old_cell(state, name, key)
+    if (known.key is None) != (key is None):
+        raise BadUsage(
+            sentence(
+                f"{name} is keyed, so that a key is needed"
+                if key is None
+                else f"{name} is not keyed: it has one cell, without a key",
+                found=None if key is None else repr(key),
+            )
+        )
+    return name, b"" if key is None else parse_key(known, key)
+
+
+def _old_cell(state: State, name: str, key: str | None) -> CellId:
+    """A cell of a workflow that the manifest in force does not have: by the bytes of its key."""
+    if key is None or _BYTES.fullmatch(key):
+        id = name, bytes.fromhex(key or "")
+        if id in state.cells:
+            return id
+    raise BadUsage(
+        sentence(
+            f"{name} is not in the manifest in force, so that its keys cannot be read",
+            expected="the canonical CBOR of a key in hex, as `aos inspect cells` shows it",
+            found="nothing" if key is None else repr(key),
+        )
+    )
+
+
+def parse_key(workflow: Workflow, text: str) -> bytes:
+    """Canonical CBOR of a key given as JSON (``"ord-1"``, ``7``, ``{"a": 1}``) or as plain text.
+
+    JSON comes first: a text key that is itself JSON of a text (``"x"`` with its quotes) needs
+    quotes around it.
+
+    Raises:
+        BadUsage: It is no key of this workflow.
+    """
+    assert workflow.key is not None
+    given: list[object] = [text]
+    with contextlib.suppress(ValueProblem):
+        given.insert(0, parse_json(text))
+    problems: list[ValueProblem] = []
+    for each in given:
+        try:
+            return workflow.key.encode(workflow.key.from_json_object(each))
+        except ValueProblem as problem:
+            problems.append(problem)
+    raise BadUsage(
+        sentence(
+            str(problems[0]),
+            where=f"key {text!r} of {workflow.name}",
+            hint=f"a key is JSON of {workflow.key.name}, or its text",
+        )
+    )
+
+
+def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
+    """An intent by its hash or a prefix of at least 8 hex digits, open ones before settled ones.
+
+    Raises:
+        BadUsage: None or several begin so, or it is no hash.
+    """
+    match = _HEX.fullmatch(word)
+    if match is None:
+        raise BadUsage(
+            sentence(
+                "not the hash of an intent",
+                where=repr(word),
+                expected=f"at least {PREFIX_DIGITS_MIN} lower-case hex digits",
+            )
+        )
+    digits = match[1]
+    if len(digits) == 64:
+        row = journal.intent(Hash(bytes.fromhex(digits)))
+        if row is not None:
+            return IntentTarget(Hash(bytes.fromhex(digits)), row.opened_seq, row.index)
+    open_ones = [*state.intents.values(), *state.abandoned.values()]
+    found = [
+        IntentTarget(each.intent, each.seq, each.index)
+        for each in open_ones
+        if each.intent.hex().startswith(digits)
+    ]
+    if not found:
+        found = [
+            IntentTarget(hash, row.opened_seq, row.index)
+            for hash, row in journal.intents()
+            if hash.hex().startswith(digits)
+        ]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise BadUsage(f"no intent of this world begins with {digits}")
+    raise BadUsage(
+        sentence(
+            f"{len(found)} intents begin with {digits}",
+            expected="one of " + _listed(hash_text(each.intent) for each in found),
+        )
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    all_names = list(names)
+    more = len(all_names) - _NAMES_SHOWN
+    return ", ".join(all_names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

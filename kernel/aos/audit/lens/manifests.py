@@ -1,0 +1,98 @@
+"""Which manifest was in force at a record: what its values are read with (spec/audit.md, A-3)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+from aos.audit.lens.ports import Journal, first_kept
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest
+from aos.core.snapshot.load import load
+from aos.core.state.state import State
+from aos.manifest.effective import Effective
+from aos.manifest.named import is_document
+from aos.values.cbor import encode
+from aos.values.digests import Hash
+
+IS_MANIFEST: Final = encode("kind") + encode("manifest")
+"""Stands in the bytes of every manifest record, and seldom in others."""
+
+
+class Manifests:
+    """The manifests that a journal put in force, in order.
+
+    ``before`` is where the journal is read for those that are not known yet; it is read once, up to
+    the first that is known, and only when an older record asks. Of those that pruned records put in
+    force, the order is known of the last alone.
+    """
+
+    def __init__(self) -> None:
+        self._seqs: list[int] = []
+        self._manifests: list[Effective] = []
+        self._journal: Journal | None = None
+        self._pruned: list[Effective] = []
+
+    @classmethod
+    def of(cls, state: State, journal: Journal) -> Manifests:
+        """Those of the world that ``state`` was folded from ``journal`` for."""
+        manifests = cls()
+        if state.manifest is not None:
+            manifests.add(state.manifest_seq, state.manifest)
+            manifests._journal = journal if state.serial > 1 else None
+        return manifests
+
+    def add(self, seq: int, manifest: Effective) -> None:
+        """Take the next one, put in force by record ``seq``; one that is known is left out."""
+        if not self._seqs or seq > self._seqs[-1]:
+            self._seqs.append(seq)
+            self._manifests.append(manifest)
+
+    def at(self, seq: int) -> Effective | None:
+        """The manifest in force when record ``seq`` was decided; None before the first."""
+        if self._journal is not None and seq <= self._seqs[0]:
+            self._read_older(self._journal)
+        place = bisect_left(self._seqs, seq)
+        return self._manifests[place - 1] if place else None
+
+    def with_workflow(self, name: str, hash: Hash) -> Effective | None:
+        """The newest manifest that has this version of a workflow."""
+        found = self._newest(name, hash)
+        if found is None and self._journal is not None:
+            self._read_older(self._journal)
+            found = self._newest(name, hash)
+        return found
+
+    def _newest(self, name: str, hash: Hash) -> Effective | None:
+        for manifest in reversed(self._manifests):
+            workflow = manifest.workflows.get(name)
+            if workflow is not None and workflow.hash == hash:
+                return manifest
+        for manifest in self._pruned:
+            workflow = manifest.workflows.get(name)
+            if workflow is not None and workflow.hash == hash:
+                return manifest
+        return None
+
+    def _read_older(self, journal: Journal) -> None:
+        self._journal = None
+        older = Manifests()
+        cut = journal.cut()
+        if cut is not None:
+            before = load(cut.document, journal.blob)
+            if before.manifest is not None:
+                older.add(before.manifest_seq, before.manifest)
+            self._pruned = [
+                Effective.from_document(data)
+                for data in map(journal.blob, sorted(before.pinned))
+                if is_document(data)
+            ]
+        for frame in journal.frames(first_kept(journal), self._seqs[0] - 1):
+            for data in frame.records:
+                record = from_bytes(data) if IS_MANIFEST in data else None
+                if isinstance(record, Manifest):
+                    document = journal.blob(record.document.hash)
+                    older.add(record.seq, Effective.from_document(document))
+        for seq, manifest in zip(self._seqs, self._manifests, strict=True):
+            older.add(seq, manifest)
+        self._seqs, self._manifests = older._seqs, older._manifests

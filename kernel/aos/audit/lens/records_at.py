@@ -1,0 +1,45 @@
+"""Records by sequence: a frame holds many, so the last few frames are kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from aos.audit.lens.ports import Journal
+from aos.core.journal.frame import Frame
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Record
+from aos.errors import BadUsage, sentence
+
+FRAMES_KEPT: Final = 16
+
+
+class Records:
+    """Looks records up in a journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._frames: OrderedDict[int, Frame] = OrderedDict()
+
+    def at(self, seq: int) -> Record:
+        """Raises ``BadUsage`` when there is no such record, ``Damage`` when it cannot be read."""
+        return from_bytes(self.data_at(seq))
+
+    def data_at(self, seq: int) -> bytes:
+        """The bytes of a record. Raises as ``at``."""
+        frame = self.frame_of(seq)
+        return frame.records[seq - frame.header.first]
+
+    def frame_of(self, seq: int) -> Frame:
+        """The frame that holds a record. Raises as ``at``."""
+        for first, frame in reversed(self._frames.items()):
+            if first <= seq <= frame.header.last:
+                self._frames.move_to_end(first)
+                return frame
+        found = self._journal.frame_at(seq)
+        if found is None:
+            raise BadUsage(sentence("there is no such record", where=f"record {seq}"))
+        self._frames[found.header.first] = found
+        if len(self._frames) > FRAMES_KEPT:
+            self._frames.popitem(last=False)
+        return found

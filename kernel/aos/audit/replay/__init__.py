@@ -1,0 +1,1 @@
+"""Recorded steps run once more, and the first difference."""

@@ -1,0 +1,166 @@
+"""A store or a bundle, and candidate builds -> what they do otherwise (A-80)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+
+from aos.audit.lens.manifests import IS_MANIFEST
+from aos.audit.replay.against import (
+    AgainstReport,
+    against,
+    check_candidates,
+    module_names,
+    named_module,
+)
+from aos.audit.verify.archives import beginning_of
+from aos.core.journal.frame import Frame
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage
+from aos.manifest.effective import Effective
+from aos.sandbox.config import REPLAY_STACK_BYTES
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from aos.store.bundle.reader import Bundle
+from aos.store.rows import SnapshotRow
+from aos.store.snapshots import state_of
+from aos.store.store import Store
+from aos.values.digests import Hash, content_hash
+
+Progress = Callable[[int, int], None]
+"""Called on another thread after each frame with (sequence reached, last one); what it raises ends
+the comparison and is raised by it."""
+
+
+class _Values(Protocol):
+    def blob(self, hash: Hash, /) -> bytes: ...
+
+
+def against_store(
+    store: Store,
+    candidates: Mapping[str | None, bytes],
+    *,
+    start: SnapshotRow | None = None,
+    on_progress: Progress | None = None,
+) -> AgainstReport:
+    """Compare with everything up to the head, or what came after a snapshot. Of a pruned journal
+    that is what is kept.
+
+    Args:
+        candidates: Builds by the names of their modules; None for the only module that there is.
+
+    Raises:
+        ModuleRefused: A candidate may not run.
+        BadUsage: A name is none of the journal's modules, or none is given and there are several.
+        Damage, Unavailable: As ``against``.
+    """
+    head = store.head()
+    if head is None:
+        raise BadUsage("the journal is empty: it has no genesis (make a world: aos init DIR)")
+    cut = store.cut()
+    if start is None and cut is not None:
+        start = store.snapshot_before(cut.seq)
+    first = 1 if start is None else start.at + 1
+    before = None if start is None else state_of(store, start)
+    return _compared(
+        store,
+        candidates,
+        manifests=_manifests(store.frames(first, head.seq), store, before),
+        frames=store.frames(first, head.seq),
+        start=before,
+        last=head.seq,
+        on_progress=on_progress,
+    )
+
+
+def against_bundle(
+    bundle: Bundle,
+    candidates: Mapping[str | None, bytes],
+    *,
+    on_progress: Progress | None = None,
+) -> AgainstReport:
+    """As ``against_store``, once the whole file is seen to be as it was written."""
+    bundle.check()
+    head = bundle.head()
+    begins = beginning_of(bundle)
+    before = None if begins is None else begins.state(bundle.blob)
+    return _compared(
+        bundle,
+        candidates,
+        manifests=_manifests(bundle.frames(), bundle, before),
+        frames=bundle.frames(),
+        start=before,
+        last=head.seq,
+        on_progress=on_progress,
+    )
+
+
+def _compared(
+    values: _Values,
+    candidates: Mapping[str | None, bytes],
+    *,
+    manifests: Iterable[Effective],
+    frames: Iterable[Frame],
+    start: State | None,
+    last: int,
+    on_progress: Progress | None,
+) -> AgainstReport:
+    named = _named(candidates, module_names(manifests))
+    check_candidates(named)
+    builds = {content_hash(wasm): wasm for wasm in named.values()}
+
+    def load(hash: Hash) -> bytes:
+        found = builds.get(hash)
+        return values.blob(hash) if found is None else found
+
+    def tell(seq: int) -> None:
+        if on_progress is not None:
+            on_progress(seq, last)
+
+    def run() -> AgainstReport:
+        sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
+        try:
+            return against(frames, values.blob, sandbox, named, start=start, on_progress=tell)
+        finally:
+            sandbox.close()
+
+    return run_on_big_stack(run)
+
+
+def _named(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str, bytes]:
+    if not names:
+        raise BadUsage("--against: the journal has no modules: no manifest was ever applied")
+    if None in candidates and len(names) > 1:
+        raise BadUsage(
+            "--against: the journal has several modules: say which with NAME=FILE, one of "
+            + ", ".join(names)
+        )
+    return {
+        names[0] if word is None else named_module(word, names): wasm
+        for word, wasm in candidates.items()
+    }
+
+
+def _manifests(
+    frames: Iterable[Frame], values: _Values, before: State | None
+) -> Iterator[Effective]:
+    """Those that the frames put in force, and the one before them."""
+    if before is not None and before.manifest is not None:
+        yield before.manifest
+    for frame in frames:
+        for data in frame.records:
+            record = _manifest(data)
+            if record is not None:
+                yield Effective.from_document(values.blob(record.document.hash))
+
+
+def _manifest(data: bytes) -> Manifest | None:
+    if IS_MANIFEST not in data:
+        return None
+    try:
+        record = from_bytes(data)
+    except Damage:
+        return None  # whoever goes through the journal tells of it
+    return record if isinstance(record, Manifest) else None

@@ -1,0 +1,167 @@
+"""A bundle -> verified or replayed from the file alone (spec/bundle.md, B-50 to B-54)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from aos.audit.replay.replay import replay
+from aos.audit.replay.replay_report import ReplayReport
+from aos.audit.verify.archives import beginning_of
+from aos.audit.verify.findings import Kind, VerifyReport
+from aos.audit.verify.roots import recorded_snapshots
+from aos.audit.verify.verify import Verifier
+from aos.core.journal.frame import Head
+from aos.core.journal.records import Control
+from aos.errors import Damage
+from aos.sandbox.config import REPLAY_STACK_BYTES, WASMTIME
+from aos.sandbox.engine import Sandbox
+from aos.sandbox.stack import run_on_big_stack
+from aos.store.bundle.reader import Bundle, open_bundle
+from aos.values.digests import Hash
+
+
+def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = None) -> VerifyReport:
+    """Verify a bundle. One that was altered is looked into as far as it can be read.
+
+    ``on_progress`` is called after each frame with the sequence reached.
+
+    Raises:
+        BadUsage: There is no such file, or it is no bundle.
+        Unavailable: It cannot be read.
+    """
+    try:
+        bundle = open_bundle(path)
+    except Damage as problem:
+        verifier = Verifier(_nothing)
+        verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+        return verifier.report()
+    with bundle:
+        return _Look(bundle).report(on_progress)
+
+
+class _Look:
+    """One look at a bundle, whose damage is findings."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._bundle = bundle
+        begins, problem = None, None
+        try:
+            begins = beginning_of(bundle)
+        except Damage as damage:
+            problem = str(damage)
+        self._verifier = Verifier(bundle.blob, begins=begins, snapshots=_snapshots(bundle))
+        if problem is not None:
+            self._verifier.add(Kind.BUNDLE_DAMAGED, f"what its frames follow: {problem}")
+
+    def report(self, on_progress: Callable[[int], None] | None) -> VerifyReport:
+        verifier = self._verifier
+        is_whole = self._says_no_damage(self._bundle.check)
+        self._says_no_damage(lambda: self._frames(on_progress))
+        self._says_no_damage(self._erasures)
+        head = self._head()
+        verifier.finish(head)
+        if is_whole:
+            self._header()
+        return verifier.report()
+
+    def _says_no_damage(self, look: Callable[[], None]) -> bool:
+        try:
+            look()
+        except Damage as problem:
+            self._verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+            return False
+        return True
+
+    def _frames(self, on_progress: Callable[[int], None] | None) -> None:
+        for frame in self._bundle.frames():
+            self._verifier.take(frame)
+            if on_progress is not None:
+                on_progress(frame.header.last)
+
+    def _erasures(self) -> None:
+        """Values that were erased after the bundle's end may be missing from it."""
+        for command in _erased_after(self._bundle, self._verifier.next_seq):
+            self._verifier.erased_since(command)
+
+    def _head(self) -> Head | None:
+        try:
+            return self._bundle.head()
+        except Damage as problem:
+            self._verifier.add(Kind.HEAD_WRONG, str(problem))
+            return None
+
+    def _header(self) -> None:
+        header, genesis = self._bundle.header, self._verifier.genesis
+        if genesis is None:
+            return
+        said = (header.world_key, header.operators, header.world)
+        if said != (genesis.world_key, genesis.operators, self._verifier.world):
+            self._verifier.add(
+                Kind.BUNDLE_DAMAGED, "its header does not name the world and keys of the genesis"
+            )
+
+
+def replay_bundle(
+    bundle: Bundle,
+    *,
+    target: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ReplayReport:
+    """Replay a bundle in the real sandbox, once the whole file is seen to be as it was written.
+
+    Args:
+        target: None for machine code, or ``aos.sandbox.config.PULLEY``.
+        on_progress: Called on another thread after each frame with (sequence reached, last one);
+            what it raises ends the replay and is raised here.
+
+    Raises:
+        Divergence, Unavailable: As ``replay``.
+        Damage: As ``replay``, or the file was altered.
+    """
+    bundle.check()
+    head = bundle.head()
+
+    def tell(seq: int) -> None:
+        if on_progress is not None:
+            on_progress(seq, head.seq)
+
+    def run() -> ReplayReport:
+        sandbox = Sandbox(bundle.blob, stack_bytes=REPLAY_STACK_BYTES, target=target)
+        begins = beginning_of(bundle)
+        try:
+            return replay(
+                bundle.frames(),
+                bundle.blob,
+                sandbox,
+                head=head,
+                start=None if begins is None else begins.state(bundle.blob),
+                wasmtime=WASMTIME,
+                on_progress=tell,
+                erased_since=_erased_after(bundle, head.seq + 1),
+                snapshots=_snapshots(bundle),
+            )
+        finally:
+            sandbox.close()
+
+    return run_on_big_stack(run)
+
+
+def _snapshots(bundle: Bundle) -> dict[int, Hash]:
+    """What the frames say of snapshots, as far as they can be read."""
+    found: dict[int, Hash] = {}
+    with contextlib.suppress(Damage):
+        found.update(recorded_snapshots(bundle.frames()))
+    return found
+
+
+def _erased_after(bundle: Bundle, next_seq: int) -> Iterator[Control]:
+    """The commands that erased values after the end of a bundle, whose signatures count."""
+    for erased in bundle.erased():
+        if erased.seq >= next_seq:
+            yield erased.command()
+
+
+def _nothing(hash: bytes) -> bytes:
+    raise AssertionError(f"nothing is read: {hash.hex()}")

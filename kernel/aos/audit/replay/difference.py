@@ -1,0 +1,170 @@
+"""(recorded, recomputed) -> the fields that differ, decoded (spec/audit.md, A-13)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.audit.lens.lens import Lens
+from aos.audit.views.record_view import cell_document, fault_document
+from aos.core.journal.faults import Fault
+from aos.core.journal.records import Batch, Emitted, Intent, Migrated, Principal, Record, Ref, Stamp
+from aos.values.digests import HASH_BYTES, Hash, hash_text
+from aos.values.schema import untyped_to_json
+
+PLACES_MAX: Final = 16
+"""How many places inside one value are listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One place inside a value that differs: ``$.items[2].qty``. Absent is None, as is null."""
+
+    path: str
+    recorded: object
+    recomputed: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One field of a record that differs, both sides as JSON-able values.
+
+    ``places`` are the first that differ inside it; empty for a value without parts.
+    """
+
+    field: str
+    recorded: object
+    recomputed: object
+    places: tuple[Place, ...] = ()
+
+    def first(self) -> tuple[str, object, object]:
+        """(where, recorded, recomputed) of the first place: what one line can say."""
+        if not self.places:
+            return self.field, self.recorded, self.recomputed
+        place = self.places[0]
+        return self.field + place.path.removeprefix("$"), place.recorded, place.recomputed
+
+    def to_document(self) -> dict[str, object]:
+        return dataclasses.asdict(self)
+
+
+def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[Difference, ...]:
+    """Compare field by field. ``lens`` reads the blobs of both.
+
+    Records of different kinds differ in ``kind`` alone, a list in its first entry that differs.
+    """
+    if type(recorded) is not type(recomputed):
+        return (difference("kind", _said(recorded), _said(recomputed)),)
+    return tuple(_fields(recorded, recomputed, "", _Showing(lens, recorded)))
+
+
+def _said(record: Record) -> str:
+    """A kind, with what a fault says."""
+    fault = getattr(record, "fault", None)
+    return f"fault {fault.kind.value}: {fault.message}" if fault else record.KIND
+
+
+@dataclass(frozen=True, slots=True)
+class _Showing:
+    """How the parts of one record are shown. Workflow, schema and effect are the recorded ones."""
+
+    lens: Lens
+    record: Any
+
+    def __call__(self, field: str, value: Any, owner: Any) -> object:
+        lens, seq, name = self.lens, self.record.seq, field.rpartition(".")[2]
+        if value is None:
+            return None
+        if name == "value":
+            return lens.event(owner.schema, value, seq=seq)
+        if name == "params":
+            return lens.params(owner.effect, value, seq=seq)
+        if name == "state":
+            return lens.state(self.record, value)
+        if name == "ann":
+            return lens.annotations(self.record, value)
+        if name == "payload":
+            return lens.payload(owner)
+        return _plain(value, lens, seq)
+
+    def both(
+        self, field: str, recorded: tuple[Any, Any], recomputed: tuple[Any, Any]
+    ) -> tuple[object, object]:
+        """Two (value, owner) that differ; the bytes themselves, where both mean the same."""
+        ours, theirs = self(field, *recorded), self(field, *recomputed)
+        if ours != theirs:
+            return ours, theirs
+        seq = self.record.seq
+        return _plain(recorded[0], self.lens, seq), _plain(recomputed[0], self.lens, seq)
+
+
+def _plain(value: Any, lens: Lens, seq: int) -> object:
+    """A part of a record by its own type."""
+    match value:
+        case Fault():
+            return fault_document(value)
+        case Ref():
+            return {"hash": hash_text(value.hash), "size": value.size}
+        case Stamp():
+            return {"ns": value.ns, "entropy": value.entropy.hex()}
+        case Principal() | Emitted() | Intent() | Batch() | Migrated():
+            names = (each.name for each in dataclasses.fields(value))
+            return {name: _plain(getattr(value, name), lens, seq) for name in names}
+        case (str(), bytes()):
+            return cell_document(value, lens, seq=seq)
+        case tuple():
+            return [_plain(each, lens, seq) for each in value]
+        case bytes():
+            return hash_text(Hash(value)) if len(value) == HASH_BYTES else value.hex()
+        case _:
+            return untyped_to_json(value)
+
+
+def _fields(recorded: Any, recomputed: Any, under: str, show: _Showing) -> Iterator[Difference]:
+    for each in dataclasses.fields(recorded):
+        ours, theirs = getattr(recorded, each.name), getattr(recomputed, each.name)
+        if ours == theirs and type(ours) is type(theirs):
+            continue
+        field = under + each.name
+        if each.name in ("events", "intents"):
+            yield from _entries(field, ours, theirs, show)
+        else:
+            yield difference(field, *show.both(field, (ours, recorded), (theirs, recomputed)))
+
+
+def _entries(
+    field: str, recorded: tuple[Any, ...], recomputed: tuple[Any, ...], show: _Showing
+) -> Iterator[Difference]:
+    for index, (ours, theirs) in enumerate(zip(recorded, recomputed, strict=False)):
+        if ours != theirs:
+            yield from _fields(ours, theirs, f"{field}[{index}].", show)
+            return
+    yield difference(field, len(recorded), len(recomputed))
+
+
+def difference(field: str, recorded: object, recomputed: object) -> Difference:
+    """A difference between two values that are JSON already."""
+    places: list[Place] = []
+    if isinstance(recorded, dict | list) and type(recorded) is type(recomputed):
+        for place in _places("$", recorded, recomputed):
+            places.append(place)
+            if len(places) == PLACES_MAX:
+                break
+    return Difference(field=field, recorded=recorded, recomputed=recomputed, places=tuple(places))
+
+
+def _places(path: str, recorded: object, recomputed: object) -> Iterator[Place]:
+    if isinstance(recorded, dict) and isinstance(recomputed, dict):
+        for key in sorted({*recorded, *recomputed}, key=str):
+            yield from _places(f"{path}.{key}", recorded.get(key), recomputed.get(key))
+    elif isinstance(recorded, list) and isinstance(recomputed, list):
+        for index in range(max(len(recorded), len(recomputed))):
+            yield from _places(f"{path}[{index}]", _item(recorded, index), _item(recomputed, index))
+    elif recorded != recomputed or type(recorded) is not type(recomputed):
+        yield Place(path=path, recorded=recorded, recomputed=recomputed)
+
+
+def _item(items: list[object], index: int) -> object:
+    return items[index] if index < len(items) else None

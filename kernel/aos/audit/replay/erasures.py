@@ -1,0 +1,90 @@
+"""Values that replay cannot read because they were erased (spec/audit.md, A-16a).
+
+Rule 1: a value counts as erased where its reader says so and a later record of this journal erases
+it. The reader's word alone is not enough: its rows are no part of the chain.
+
+Rule 2: a record that needs such a value is taken as it is, and named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from aos.core.journal.ports import BlobReader
+from aos.errors import Damage, Erased, sentence
+from aos.values.digests import Hash, hash_text
+
+RECORDS_NAMED: Final = 20
+"""How many records are named for one value; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """A value that record ``by`` erased, and the records before it that could not be decided again.
+
+    ``records`` are the first of them, ``unnamed`` counts the others.
+    """
+
+    value: Hash
+    by: int
+    records: tuple[int, ...]
+    unnamed: int = 0
+
+    def to_document(self) -> dict[str, object]:
+        return {
+            "value": hash_text(self.value),
+            "by": self.by,
+            "records": list(self.records),
+            "unnamed": self.unnamed,
+        }
+
+
+@dataclass(slots=True)
+class Erasures:
+    """Reads blobs, and remembers what was erased and who needed it."""
+
+    below: BlobReader
+    found: list[Erasure] = field(default_factory=list)
+    _missed: list[Hash] = field(default_factory=list)
+    _needed: dict[Hash, list[int]] = field(default_factory=dict)
+
+    def read(self, hash: Hash, /) -> bytes:
+        try:
+            return self.below(hash)
+        except Erased:
+            self._missed.append(hash)
+            raise
+
+    def begin(self) -> None:
+        """The next record is looked at."""
+        self._missed.clear()
+
+    def take(self, seq: int) -> bool:
+        """Whether record ``seq`` could not be decided again for want of a value that was read here;
+        it is noted then."""
+        for value in dict.fromkeys(self._missed):
+            self._needed.setdefault(value, []).append(seq)
+        return bool(self._missed)
+
+    def erased(self, value: Hash, by: int) -> None:
+        """Record ``by`` erases ``value``: whoever needed it before is excused."""
+        seqs = self._needed.pop(value, None)
+        if seqs:
+            named = tuple(seqs[:RECORDS_NAMED])
+            self.found.append(
+                Erasure(value=value, by=by, records=named, unnamed=len(seqs) - len(named))
+            )
+
+    def finish(self) -> None:
+        """Raises: Damage: A value is said to be erased, and no record after its use erases it."""
+        for value, seqs in self._needed.items():
+            raise Damage(
+                sentence(
+                    f"the value {hash_text(value)} is missing",
+                    where=f"record {seqs[0]}",
+                    expected="its bytes, or a record that erases it",
+                    found="a row that says it was erased",
+                    hint="aos verify tells what else is missing; restore a backup",
+                )
+            )

@@ -1,0 +1,65 @@
+"""A candidate's fault -> the recorded schema that it was not built for (spec/audit.md, A-84a).
+
+A candidate is bytes alone: what its own schemas are is seen only where one of them meets a recorded
+one. Either the kernel finds that what it returns is of no recorded schema, or the SDK in it finds
+that it cannot read what was recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.state.cell import EventMail, Mail
+from aos.manifest.effective import Effective, Workflow
+
+_RETURNED: Final = frozenset(
+    {
+        FaultKind.STATE_INVALID,
+        FaultKind.ANNOTATION_INVALID,
+        FaultKind.EVENT_INVALID,
+        FaultKind.PARAMS_INVALID,
+    }
+)
+_OF: Final = re.compile(r"(?:^|: )([^ :\"]+@[0-9]+): \$")
+"""The schema, or the effect, before the place in a value."""
+
+_UNKNOWN: Final = re.compile(r'schema "([^"]+)" is not in the manifest')
+_READ: Final = re.compile(r"sdk_input: (state|event|key): ")
+_PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its schema")
+
+
+def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
+    """The name of the schema that ``workflow`` has otherwise in the candidate; None where the fault
+    is about something else. ``manifest`` is the one that the step ran under."""
+    if fault.kind is FaultKind.GUEST:
+        return _unread(fault.message, workflow, mail, manifest)
+    if fault.kind not in _RETURNED:
+        return None
+    unknown = _UNKNOWN.search(fault.message)
+    if unknown is not None:
+        return unknown[1]
+    found = _OF.search(fault.message)
+    name = "" if found is None else found[1]
+    if name in manifest.effects:
+        return manifest.effects[name].params.name
+    return name if name in manifest.schemas else None
+
+
+def _unread(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
+    """What an SDK could not read (spec/sdk.md, SD-5)."""
+    payload = _PAYLOAD.match(message)
+    if payload is not None:
+        effect = manifest.effects.get(payload[1])
+        return None if effect is None else effect.receipt.name
+    found = _READ.match(message)
+    match None if found is None else found[1]:
+        case "state":
+            return workflow.state.name
+        case "event":
+            return mail.schema if isinstance(mail, EventMail) else workflow.event.name
+        case "key" if workflow.key is not None:
+            return workflow.key.name
+        case _:
+            return None

@@ -1,0 +1,511 @@
+"""Frames -> executed once more and compared, or the first difference (spec/audit.md, A-10 to A-19).
+
+Rule 1: the same ``Kernel`` decides again. An input record becomes an input with its recorded stamp,
+a step or fault record runs the ring's head; what the kernel then appends must be what is recorded.
+
+Rule 2: every frame is sealed again with its recorded salt and must be the same in every byte.
+
+Rule 3: what depends on the machine is taken from the record and counted: an environmental fault;
+and, where another version of the engine ran, figures of fuel. So is a record that needs a value
+which was erased since (``erasures``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Final, NoReturn
+
+from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.difference import Difference, difference, differences
+from aos.audit.replay.erasures import Erasures
+from aos.audit.replay.recorded_inputs import RecordedInput, input_of
+from aos.audit.replay.replay_report import Divergence, ReplayReport
+from aos.audit.verify.roots import Roots
+from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.fork import is_fork_signed
+from aos.core.journal.frame import Frame, Head, Tip
+from aos.core.journal.identity import world_id
+from aos.core.journal.inputs import ERASE, SEMANTICS, GenesisInput, control_message
+from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    Event,
+    Faulted,
+    Fork,
+    Genesis,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Snapshot,
+    Start,
+    Step,
+    Stream,
+)
+from aos.core.journal.signing import is_signed
+from aos.core.kernel import Kernel
+from aos.core.state.state import State
+from aos.errors import Damage, Erased, Unavailable, sentence
+from aos.manifest.limits import STEP_RANGES
+from aos.values.digests import Hash, hash_text
+
+OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
+"""Faults that say that replay itself lacks something, when the record has none."""
+
+SIGNATURES_KEPT: Final = 256
+"""Answers about signatures that are remembered: the receipts of a batch share one."""
+
+
+def replay(
+    frames: Iterable[Frame],
+    read: BlobReader,
+    runner: Runner,
+    *,
+    head: Head | None = None,
+    wasmtime: str | None = None,
+    on_progress: Callable[[int], None] | None = None,
+    erased_since: Iterable[Control] = (),
+    snapshots: Mapping[int, Hash] | None = None,
+    start: State | None = None,
+) -> ReplayReport:
+    """Execute a whole journal again, or what came after a snapshot, and compare everything.
+
+    Args:
+        frames: From the genesis on, or with ``start`` from the record after it.
+        read: Blobs of the journal and the wasm of its modules.
+        head: Where the journal must end.
+        wasmtime: The engine's version that ``runner`` is; a start record says which one ran. None:
+            the same.
+        on_progress: Called after each frame with the sequence reached.
+        snapshots: What the journal's own records say of snapshots (``recorded_snapshots``): they
+            are taken again and compared. None: they are not.
+        start: The state that a snapshot holds. It belongs to the replay from here on.
+        erased_since: Commands from behind the end that erased values which may be missing for that.
+
+    Raises:
+        Divergence: Something differs, at the first record where it does.
+        Damage: The journal cannot be read that far.
+        Unavailable: This machine lacks what a step needs.
+    """
+    began = time.perf_counter()
+    again = _Again(read, runner, wasmtime, snapshots)
+    if start is not None:
+        again.go_on_from(start)
+    for frame in frames:
+        again.frame(frame)
+        if on_progress is not None:
+            on_progress(frame.header.last)
+    again.end(head, erased_since)
+    return again.report(began)
+
+
+@dataclass(slots=True)
+class _Counts:
+    frames: int = 0
+    records: int = 0
+    events: int = 0
+    receipts: int = 0
+    kernel_receipts: int = 0
+    streams: int = 0
+    attempts: int = 0
+    controls: int = 0
+    snapshots: int = 0
+    manifests: int = 0
+    starts: int = 0
+    steps: int = 0
+    faults: int = 0
+    intents: int = 0
+    emitted: int = 0
+    environmental: int = 0
+    fuel_taken: int = 0
+    erased: int = 0
+    fuel: int = 0
+
+
+class _Comparing(Kernel):
+    """The kernel, with a look at each record before it is folded."""
+
+    def __init__(self, again: _Again, state: State, runner: Runner, read: BlobReader) -> None:
+        verify = lru_cache(SIGNATURES_KEPT)(is_signed)
+        super().__init__(state, runner=runner, read=read, verify=verify)
+        self._again = again
+
+    def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
+        # What is read back from bytes and compares equal has the same bytes; ``frame`` makes sure.
+        if record != self._again.recorded:
+            self._again.differs(record, blobs)
+        super().append(record, blobs)
+
+
+class _Engine:
+    """The runner, or one of another version: which may burn other fuel for the same steps."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self.is_other = False
+        self.recorded_fuel = 0
+
+    def run(self, call: Call) -> Ran:
+        if not self.is_other:
+            return self._runner.run(call)
+        ran = self._runner.run(replace(call, fuel=STEP_RANGES["fuel"].high))
+        return replace(ran, fuel=self.recorded_fuel)
+
+
+class _Again:
+    """One replay. ``recorded`` is the record that is decided again."""
+
+    def __init__(
+        self,
+        read: BlobReader,
+        runner: Runner,
+        wasmtime: str | None,
+        snapshots: Mapping[int, Hash] | None,
+    ) -> None:
+        self.recorded: Record
+        self._roots = Roots(read, snapshots or {})
+        self._erasures = Erasures(read)
+        self._read = self._erasures.read
+        self._wasmtime = wasmtime
+        self._engine = _Engine(runner)
+        self._kernel: _Comparing | None = None
+        self._manifests = Manifests()
+        self._counts = _Counts()
+        self._frame = self._seq = 1
+
+    def go_on_from(self, start: State) -> None:
+        """Begin behind a snapshot, which must be the one that its own state gives."""
+        self._kernel = _Comparing(self, start, self._engine, self._layered)
+        if start.manifest is not None:
+            self._manifests.add(start.manifest_seq, start.manifest)
+        self._frame = self._seq = start.next_seq
+        self._roots.found[start.tip.seq] = self._roots.root(start)
+
+    def _layered(self, hash: Hash, /) -> bytes:
+        """A value of the journal, or a part of a snapshot that was taken here."""
+        made = self._roots.made(hash)
+        return self._read(hash) if made is None else made
+
+    @property
+    def kernel(self) -> _Comparing:
+        assert self._kernel is not None
+        return self._kernel
+
+    def frame(self, frame: Frame) -> None:
+        self._frame = frame.header.first
+        for data in frame.records:
+            self._seq = 1 if self._kernel is None else self.kernel.state.next_seq
+            self._erasures.begin()
+            try:
+                self.recorded = from_bytes(data)
+                self._record(self.recorded)
+            except (Divergence, Unavailable):
+                raise
+            except Damage as problem:
+                where = f"frame {self._frame}, record {self._seq}"
+                raise Damage(sentence(str(problem), where=where)) from problem
+        self._seal(frame)
+        self._roots.passed(self.kernel.state)
+        self._counts.frames += 1
+
+    def report(self, began: float) -> ReplayReport:
+        tip = self.kernel.state.tip
+        counts = {each.name: getattr(self._counts, each.name) for each in fields(_Counts)}
+        return ReplayReport(
+            **counts,
+            erasures=tuple(self._erasures.found),
+            world=tip.world,
+            seq=tip.seq,
+            frame=tip.frame,
+            log_root=tip.log.root(),
+            state_root=self._roots.root(self.kernel.state),
+            seconds=time.perf_counter() - began,
+        )
+
+    def end(self, head: Head | None, erased_since: Iterable[Control]) -> None:
+        """The last frame is done. Values may be missing that were erased since.
+
+        Raises:
+            Divergence: The journal does not end at ``head``.
+            Damage: There was no frame, or a value is missing for another reason.
+        """
+        if self._kernel is None:
+            raise Damage("the journal is empty: it has no genesis")
+        if head is not None:
+            self._compare_head(head, self.kernel.state.tip)
+        for command in erased_since:
+            self._erased_since(command)
+        self._erasures.finish()
+
+    def _erased_since(self, command: Control) -> None:
+        state, value = self.kernel.state, command.value
+        keys = [each.key for each in state.operators if each.name == command.principal]
+        message = control_message(
+            world=state.world, serial=command.serial, action=command.action, value=value
+        )
+        if value is None or not any(is_signed(message, command.signature, key) for key in keys):
+            raise Damage(
+                f"record {command.seq}, behind the end, is said to erase a value: no operator of "
+                "this world signed it"
+            )
+        self._erasures.erased(Hash(value), command.seq)
+
+    def differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
+        """Name every field of the record at hand that differs from ``recomputed``."""
+        if (
+            isinstance(recomputed, Faulted)
+            and recomputed.fault.kind in OF_THIS_MACHINE
+            and not isinstance(self.recorded, Faulted)
+        ):
+            raise Unavailable(
+                sentence(
+                    f"this machine could not run it: {recomputed.fault.message}",
+                    where=f"frame {self._frame}, record {self._seq}",
+                    hint="replay where there is more room",
+                )
+            )
+
+        def read(hash: Hash, /) -> bytes:
+            found = blobs.get(hash)
+            return self.kernel.read(hash) if found is None else found
+
+        lens = Lens(self._manifests, read, most=ALL_BYTES)
+        found = differences(self.recorded, recomputed, lens)
+        self._diverge(*found or [difference("bytes", "as read", "other bytes")])
+
+    def _diverge(self, *found: Difference, is_record: bool = True) -> NoReturn:
+        record = self.recorded if is_record else None
+        id: CellId | None = getattr(record, "cell", None)
+        cell = None
+        if id is not None and record is not None:
+            lens = Lens(self._manifests, self._read)
+            cell = (id[0], lens.key(id, seq=record.seq))
+        raise Divergence(
+            frame=self._frame,
+            record=None if record is None else self._seq,
+            kind=None if record is None else record.KIND,
+            cell=cell,
+            differences=found,
+        )
+
+    def _record(self, recorded: Record) -> None:
+        self._counts.records += 1
+        if recorded.seq != self._seq:
+            self._diverge(difference("seq", recorded.seq, self._seq))
+        match recorded:
+            case Genesis():
+                self._genesis(recorded)
+            case _ if self._kernel is None:
+                self._diverge(difference("kind", recorded.KIND, Genesis.KIND))
+            case Step() | Faulted():
+                self._run(recorded)
+            case KernelReceipt():
+                self._answer(recorded)
+            case Snapshot():
+                self._check_snapshot(recorded)
+                self._input(recorded)
+            case Fork():
+                self._fork(recorded)
+            case _:
+                self._input(recorded)
+
+    def _genesis(self, recorded: Genesis) -> None:
+        if self._kernel is not None:
+            self._diverge(difference("kind", recorded.KIND, "a genesis is record 1 alone"))
+        if recorded.semantics != SEMANTICS:
+            raise Damage(
+                sentence(
+                    "this release computes by other rules",
+                    where="semantics",
+                    expected=f"{SEMANTICS}",
+                    found=f"{recorded.semantics}",
+                    hint="replay with the release that knows them",
+                )
+            )
+        message = GenesisInput.message(recorded.nonce, recorded.world_key, recorded.operators)
+        if not is_signed(message, recorded.signature, recorded.world_key):
+            self._diverge(difference("signature", "signed", "not the world key's signature"))
+        world = world_id(recorded.nonce, recorded.world_key)
+        state = self._roots.state(world)
+        self._kernel = _Comparing(self, state, self._engine, self._layered)
+        self.kernel.append(recorded, {})
+
+    def _fork(self, recorded: Fork) -> None:
+        """Another world goes on here: of this very journal, as its own key says."""
+        if self.kernel.pending_records:
+            self._diverge(difference("kind", recorded.KIND, "a fork is the first of its frame"))
+        if not is_fork_signed(recorded):
+            self._diverge(difference("signature", "signed", "not the world key's signature"))
+        tip = self.kernel.state.tip
+        here = replace(recorded, parent=tip.world, at=tip.seq, frame=tip.frame)
+        self.kernel.append(here, {})
+        for value in recorded.erased:
+            self._erasures.erased(value, recorded.seq)
+
+    def _input(self, recorded: RecordedInput) -> None:
+        self._count(recorded)
+        try:
+            answer = self.kernel.admit(input_of(recorded, self.kernel.read), recorded.stamp)
+        except Erased as problem:
+            self._take_without_value(recorded, problem)
+        else:
+            self._check_admitted(answer)
+        match recorded:
+            case Start():
+                ran = dict(recorded.host).get("wasmtime", self._wasmtime)
+                self._engine.is_other = self._wasmtime is not None and ran != self._wasmtime
+            case Manifest():
+                self._manifests.add(recorded.seq, self.kernel.state.effective)
+            case Control(action=action, value=bytes(value)) if action == ERASE:
+                self._erasures.erased(Hash(value), recorded.seq)
+            case _:
+                pass
+
+    def _check_snapshot(self, recorded: Snapshot) -> None:
+        """What was computed when the replay came past that place is what the record says."""
+        found = self._roots.found.get(recorded.at)
+        if found is not None and found != recorded.document.hash:
+            self._diverge(
+                difference("document", hash_text(recorded.document.hash), hash_text(found))
+            )
+        self._counts.snapshots += found is not None
+
+    def _count(self, recorded: RecordedInput) -> None:
+        counts = self._counts
+        match recorded:
+            case Event():
+                counts.events += 1
+            case Receipt():
+                counts.receipts += 1
+            case Stream():
+                counts.streams += 1
+            case Attempt():
+                counts.attempts += 1
+            case Control():
+                counts.controls += 1
+            case Manifest():
+                counts.manifests += 1
+            case Start():
+                counts.starts += 1
+
+    def _check_admitted(self, answer: Answer) -> None:
+        match answer:
+            case Admitted():
+                return
+            case Duplicate():
+                other: dict[str, object] = {"duplicate_of": answer.seq}
+            case Refusal():
+                other = {"refused": answer.rule.value, "message": answer.message}
+        self._diverge(difference("admission", "admitted", other))
+
+    def _answer(self, recorded: KernelReceipt) -> None:
+        """A receipt of the core itself: the one that it owes first."""
+        self._counts.kernel_receipts += 1
+        if not self.kernel.state.owed:
+            self._diverge(difference("kind", recorded.KIND, "no receipt is owed"))
+        self._decide(recorded)
+
+    def _run(self, recorded: Step | Faulted) -> None:
+        counts = self._counts
+        counts.steps += 1
+        self._check_schedule(recorded)
+        counts.fuel += recorded.fuel
+        if isinstance(recorded, Faulted):
+            counts.faults += 1
+            kind = recorded.fault.kind
+            if recorded.fault.environmental or (self._engine.is_other and kind is FaultKind.FUEL):
+                counts.environmental += 1
+                self._take(recorded)
+                return
+        else:
+            counts.intents += len(recorded.intents)
+            counts.emitted += len(recorded.events)
+        self._engine.recorded_fuel = recorded.fuel
+        if self._decide(recorded):
+            counts.fuel_taken += self._engine.is_other
+
+    def _decide(self, recorded: Step | Faulted | KernelReceipt) -> bool:
+        """Decide the record again; False where it had to be taken instead."""
+        try:
+            self.kernel.step()
+        except Erased as problem:
+            self._take_without_value(recorded, problem)
+            return False
+        return True
+
+    def _take_without_value(self, recorded: Record, problem: Erased) -> None:
+        """Take a record as it is, because a value that it needs was erased. What nothing of this
+        record reads, such as a module, is damage where it is missing."""
+        if not self._erasures.take(recorded.seq):
+            raise problem
+        self._counts.erased += 1
+        self.kernel.append(recorded, {})
+
+    def _check_schedule(self, recorded: Step | Faulted) -> None:
+        """The ring's head and its first entry must be the recorded ones, before anything runs."""
+        state = self.kernel.state
+        if state.owed:
+            self._diverge(difference("kind", recorded.KIND, KernelReceipt.KIND))
+        lens = Lens(self._manifests, self._read)
+        head = state.ring[0] if state.ring else None
+        if head != recorded.cell:
+            names = [
+                None if id is None else {"workflow": id[0], "key": lens.key(id, seq=recorded.seq)}
+                for id in (recorded.cell, head)
+            ]
+            self._diverge(difference("cell", *names))
+        mail = state.cells[recorded.cell].mailbox[0]
+        if mail.entry != recorded.entry:
+            self._diverge(difference("entry", list(recorded.entry), list(mail.entry)))
+
+    def _take(self, recorded: Faulted) -> None:
+        """Take a fault that this machine need not meet; all but the fault itself must still fit."""
+        mail = self.kernel.state.cells[recorded.cell].mailbox[0]
+        expected = replace(recorded, root=mail.root.seq, depth=mail.depth, output=None)
+        self.kernel.append(expected, {})
+
+    def _seal(self, frame: Frame) -> None:
+        sealed = self.kernel.seal(frame.salt)
+        assert sealed is not None, "a frame holds records"
+        if sealed.frame == frame:
+            return
+        for index, (ours, theirs) in enumerate(
+            zip(frame.records, sealed.frame.records, strict=True)
+        ):
+            if ours != theirs:
+                self.recorded, self._seq = from_bytes(ours), frame.header.first + index
+                self._diverge(difference("bytes", ours.hex(), theirs.hex()))
+        recorded, recomputed = frame.header.value(), sealed.frame.header.value()
+        found = [
+            difference(f"header.{name}", _hex(recorded[name]), _hex(recomputed[name]))
+            for name in recorded
+            if recorded[name] != recomputed[name]
+        ]
+        ours, theirs = frame.hash, sealed.frame.hash
+        self._diverge(*found or [difference("hash", ours.hex(), theirs.hex())], is_record=False)
+
+    def _compare_head(self, head: Head, tip: Tip) -> None:
+        if not head.is_signed_by(self.kernel.state.world_key):
+            self._diverge(
+                difference("head.signature", "signed", "not the world key's"), is_record=False
+            )
+        ours = Head.of(tip)
+        found = [
+            difference(f"head.{name}", _hex(getattr(head, name)), _hex(getattr(ours, name)))
+            for name in ("world", "seq", "frame", "log_root", "frames")
+            if getattr(head, name) != getattr(ours, name)
+        ]
+        if found:
+            self._diverge(*found, is_record=False)
+
+
+def _hex(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value

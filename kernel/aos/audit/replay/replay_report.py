@@ -1,0 +1,129 @@
+"""How a replay ends: all the same, or the first difference (spec/audit.md, A-13 to A-15)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from aos.audit.lens.words import short
+from aos.audit.replay.difference import Difference
+from aos.audit.replay.erasures import Erasure
+from aos.audit.views.record_view import name_cell
+from aos.errors import Damage, sentence
+from aos.values.digests import Hash, hash_text
+
+HINT: Final = (
+    "the journal was altered, or what ran was not deterministic: "
+    "`aos verify` tells whether its signatures and hashes still fit"
+)
+
+
+class Divergence(Damage):
+    """Replay computed something else than was recorded.
+
+    Attributes:
+        frame: First record of the frame.
+        record: Sequence of the record; None where only the frame's header or the head differs.
+        kind: Kind of the record.
+        cell: (workflow, key as JSON), for a step, fault or receipt.
+        differences: Every field of it that differs, recorded against recomputed; at least one.
+    """
+
+    def __init__(
+        self,
+        *,
+        frame: int,
+        record: int | None,
+        kind: str | None,
+        cell: tuple[str, object] | None,
+        differences: tuple[Difference, ...],
+    ) -> None:
+        self.frame = frame
+        self.record = record
+        self.kind = kind
+        self.cell = cell
+        self.differences = differences
+        super().__init__(self._text())
+
+    @property
+    def field(self) -> str:
+        """The first field that differs."""
+        return self.differences[0].field
+
+    def to_document(self) -> dict[str, object]:
+        """As spec/audit.md, A-14."""
+        cell = None if self.cell is None else {"workflow": self.cell[0], "key": self.cell[1]}
+        return {
+            "identical": False,
+            "frame": self.frame,
+            "record": self.record,
+            "kind": self.kind,
+            "cell": cell,
+            "differences": [each.to_document() for each in self.differences],
+            "message": str(self),
+        }
+
+    def _text(self) -> str:
+        where = f"frame {self.frame}"
+        if self.record is not None:
+            where += f", record {self.record}"
+        if self.kind is not None:
+            of = "" if self.cell is None else f" of {name_cell(*self.cell)}"
+            where += f" ({self.kind}{of})"
+        name, recorded, recomputed = self.differences[0].first()
+        more = len(self.differences) - 1
+        return sentence(
+            f"replay differs in {name}" + (f" and {more} other fields" if more else ""),
+            where=where,
+            expected=f"{short(recorded)} as recorded",
+            found=f"{short(recomputed)} recomputed",
+            hint=HINT,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayReport:
+    """What was executed and compared without a difference.
+
+    ``steps`` counts faults too; ``environmental`` are faults that were taken from the record, and
+    ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them;
+    ``erased`` counts records that were taken because a value that they need was erased, and
+    ``erasures`` says which and by whom. ``snapshots`` were taken again and came out the same;
+    ``state_root`` is what a snapshot at the end would be kept under.
+    """
+
+    world: Hash
+    frames: int
+    records: int
+    events: int
+    receipts: int
+    kernel_receipts: int
+    streams: int
+    attempts: int
+    controls: int
+    snapshots: int
+    manifests: int
+    starts: int
+    steps: int
+    faults: int
+    intents: int
+    emitted: int
+    environmental: int
+    fuel_taken: int
+    erased: int
+    fuel: int
+    seq: int
+    frame: Hash
+    log_root: Hash
+    state_root: Hash
+    seconds: float
+    erasures: tuple[Erasure, ...] = ()
+    identical: bool = True
+
+    def to_document(self) -> dict[str, object]:
+        """As spec/audit.md, A-15."""
+        document: dict[str, object] = asdict(self)
+        for name in ("world", "frame", "log_root", "state_root"):
+            document[name] = hash_text(getattr(self, name))
+        document["erasures"] = [each.to_document() for each in self.erasures]
+        return document

@@ -1,0 +1,1 @@
+"""What led to something, and what came of it."""

@@ -1,0 +1,138 @@
+"""A cell -> everything that came in for it, in order, and what it did with each (A-45)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from aos.audit.lens.scan import records_naming
+from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes, frozen
+from aos.audit.trace.trace_tree import Node
+from aos.audit.views.record_view import name_cell
+from aos.audit.views.view import View
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    EntryId,
+    Event,
+    Faulted,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Step,
+    Stream,
+)
+from aos.values.digests import Hash
+
+
+@dataclass(slots=True)
+class _Input:
+    """What came in: a record itself, or its emitted event ``index``; and its runs: faults that were
+    retried, then the step that took it."""
+
+    record: Record
+    index: int
+    runs: list[Step | Faulted] = field(default_factory=list)
+
+    @property
+    def entry(self) -> EntryId:
+        return self.record.seq, self.index
+
+
+def timeline(
+    view: View, nodes: Nodes, cell: CellId, *, inputs_max: int
+) -> tuple[str, tuple[Node, ...], int]:
+    """The cell's name, its latest inputs in order, each with the steps that it caused, and how many
+    more there were."""
+    return _Timeline(view, nodes, cell).read(inputs_max)
+
+
+class _Timeline:
+    def __init__(self, view: View, nodes: Nodes, cell: CellId) -> None:
+        self._view = view
+        self._nodes = nodes
+        self._cell = cell
+        self._last = view.state.next_seq - 1
+        self._open: dict[Hash, Draft] = {}
+
+    def read(self, inputs_max: int) -> tuple[str, tuple[Node, ...], int]:
+        inputs: deque[_Input] = deque(maxlen=inputs_max)
+        waiting: dict[EntryId, _Input] = {}
+        count = 0
+        for record in records_naming(self._view.journal, self._cell, last=self._last):
+            for index in _reaching(record, self._cell):
+                each = _Input(record, index)
+                count += 1
+                inputs.append(each)
+                waiting[each.entry] = each
+            if isinstance(record, Step | Faulted) and record.cell == self._cell:
+                taken = waiting.get(record.entry)
+                if taken is not None:
+                    taken.runs.append(record)
+                if isinstance(record, Step):
+                    waiting.pop(record.entry, None)
+        roots = [self._input(each) for each in inputs]
+        for intent, draft in self._open.items():
+            self._nodes.unsettled(draft, intent)
+        name = name_cell(self._cell[0], self._nodes.key(self._cell, self._last + 1))
+        return name, tuple(frozen(root) for root in roots), count - len(inputs)
+
+    def _input(self, given: _Input) -> Draft:
+        record = given.record
+        if isinstance(record, Receipt | KernelReceipt):
+            asked = self._open.pop(record.intent, None)
+            if asked is not None:
+                self._nodes.settled(asked, record)
+        if isinstance(record, Step):
+            event = record.events[given.index]
+            draft = self._nodes.emitted(None, event, record.seq, given.index)
+            source = name_cell(record.cell[0], self._nodes.key(record.cell, record.seq))
+            draft.set(note=f"from step {record.seq} of {source}")
+        else:
+            draft = self._nodes.record(record, None)
+        for run in given.runs:
+            self._run(run, draft)
+        if not given.runs and _is_delivered(given, self._cell):
+            self._nodes.waits(draft, self._cell)
+        return draft
+
+    def _run(self, record: Step | Faulted, parent: Draft) -> None:
+        """A step with what it asked and emitted, but not what came of that elsewhere."""
+        draft = self._nodes.record(record, parent)
+        if isinstance(record, Step):
+            for index, event in enumerate(record.events):
+                self._nodes.emitted(draft, event, record.seq, index)
+            for index, intent in enumerate(record.intents):
+                self._open[intent.intent] = self._nodes.intent(draft, record, index)
+
+
+def _reaching(record: Record, cell: CellId) -> Iterator[int]:
+    """The indexes under which ``record`` came in for ``cell``, or was to."""
+    match record:
+        case Event() if cell in record.to or cell in record.overloaded:
+            yield 0
+        case Receipt() | KernelReceipt() | Stream() | Attempt() | Control() if record.cell == cell:
+            yield 0
+        case Step():
+            for index, event in enumerate(record.events):
+                if cell in event.to or cell in event.overloaded:
+                    yield index
+        case _:
+            pass
+
+
+def _is_delivered(given: _Input, cell: CellId) -> bool:
+    """Whether it stands, or stood, in the mailbox."""
+    match given.record:
+        case Receipt() | KernelReceipt() as receipt:
+            return receipt.outcome in DELIVERED
+        case Step() as step:
+            return cell in step.events[given.index].to
+        case Event() as event:
+            return cell in event.to
+        case Stream():
+            return True
+        case _:
+            return False

@@ -1,0 +1,273 @@
+"""What led to something, and what came of it (spec/audit.md, A-40 to A-48).
+
+    event ─▶ step ─▶ emitted event ─▶ step …
+                 └─▶ intent ─▶ attempts, stream frames, receipt ─▶ step …
+
+Upwards, each record names its cause: a step the entry that it took, a receipt the intent that it
+settled. Downwards, the journal is read once from the target on, and only as far as something is
+still to come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from aos.audit.lens.lookup import CellTarget, IntentTarget, RecordTarget, find_target
+from aos.audit.lens.scan import records_after, records_naming
+from aos.audit.trace.timeline import timeline
+from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes, frozen
+from aos.audit.trace.trace_tree import Node, Trace
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    EntryId,
+    Event,
+    Faulted,
+    Fork,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Step,
+    Stream,
+)
+from aos.errors import Damage, Pruned
+from aos.values.digests import Hash, hash_text
+
+NODES_MAX: Final = 1_000
+"""How many nodes a trace has before it leaves out what else follows."""
+
+CAUSES_MAX: Final = 200
+"""How many records back a trace goes; a cell that polls for ever has no end of causes."""
+
+INPUTS_MAX: Final = 100
+"""How many inputs of one cell are shown, the latest."""
+
+FRAMES_MAX: Final = 20
+"""How many stream frames of one intent are shown, the first."""
+
+
+def trace(view: View, words: Sequence[str], *, nodes_max: int = NODES_MAX) -> Trace:
+    """Trace ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``.
+
+    Raises:
+        BadUsage: The words name nothing here.
+        Damage: The journal cannot be read.
+    """
+    target = find_target(view.state, view.journal, words)
+    nodes = Nodes(view, nodes_max)
+    always: tuple[CellId, ...] = ()
+    match target:
+        case CellTarget(cell):
+            always = (cell,)
+            name, roots, earlier = timeline(view, nodes, cell, inputs_max=INPUTS_MAX)
+        case IntentTarget(intent, seq, index):
+            name = f"intent {hash_text(intent)}"
+            roots, earlier = _Tree(view, nodes).of_record(seq, index)
+        case RecordTarget(seq):
+            name = f"record {seq}"
+            roots, earlier = _Tree(view, nodes).of_record(seq, None)
+    return Trace(target=name, roots=roots, earlier=earlier, cases=nodes.cases(always=always))
+
+
+class _Tree:
+    """One trace while it grows.
+
+    ``_waiting`` has, for each entry that some cell has still to take, the node that its step will
+    hang under; ``_failed`` those of them that a fault took before it was retried; ``_open`` the
+    node of each intent whose receipt is still to come.
+    """
+
+    def __init__(self, view: View, nodes: Nodes) -> None:
+        self._view = view
+        self._nodes = nodes
+        self._last = view.state.next_seq - 1
+        self._waiting: dict[EntryId, dict[CellId, Draft]] = {}
+        self._failed: set[tuple[EntryId, CellId]] = set()
+        self._open: dict[Hash, Draft] = {}
+        self._frames: Counter[Hash] = Counter()
+
+    def of_record(self, seq: int, intent: int | None) -> tuple[tuple[Node, ...], int]:
+        """The tree from the first cause down to a record, or to one intent of a step, and then all
+        that follows. Also: whether causes are left out."""
+        causes, earlier = self._causes(self._view.records.at(seq))
+        root = draft = self._nodes.record(causes[0], None)
+        for record, follower in pairwise(causes):
+            draft = self._nodes.record(follower, self._towards(draft, record, follower))
+        last = causes[-1]
+        if intent is None:
+            draft.set(is_target=True)
+            self._expand(draft, last)
+        else:
+            assert isinstance(last, Step), "an intent is a step's"
+            asked = self._only_intent(draft, last, intent)
+            asked.set(is_target=True)
+            self._open[last.intents[intent].intent] = asked
+        self._grow(seq + 1)
+        self._say_what_waits()
+        return (frozen(root),), earlier
+
+    def _causes(self, record: Record) -> tuple[list[Record], int]:
+        """The records from the first cause to ``record``, each caused by the one before."""
+        found = [record]
+        while True:
+            cause = self._cause_of(found[-1])
+            if cause is None:
+                return found[::-1], 0
+            if len(found) == CAUSES_MAX:
+                return found[::-1], 1
+            try:
+                found.append(self._view.records.at(cause))
+            except Pruned:
+                return found[::-1], 1
+
+    def _cause_of(self, record: Record) -> int | None:
+        if isinstance(record, Step | Faulted):
+            return record.entry[0]
+        if isinstance(record, Receipt | KernelReceipt | Stream | Attempt):
+            row = self._view.journal.intent(record.intent)
+            if row is None:
+                raise Damage(
+                    f"record {record.seq} is about an intent that has no row: see aos verify"
+                )
+            return row.opened_seq
+        return None
+
+    def _towards(self, draft: Draft, record: Record, follower: Record) -> Draft:
+        """Add only the part of ``record`` that leads to ``follower``; what that will hang under."""
+        if isinstance(record, Step) and isinstance(
+            follower, Receipt | KernelReceipt | Stream | Attempt
+        ):
+            hashes = [each.intent for each in record.intents]
+            found = self._only_intent(draft, record, hashes.index(follower.intent))
+            self._nodes.fate(found, follower.intent)
+            return found
+        if isinstance(record, Step) and isinstance(follower, Step | Faulted):
+            index = follower.entry[1]
+            draft.set(left_out=len(record.events) + len(record.intents) - 1)
+            return self._nodes.emitted(draft, record.events[index], record.seq, index)
+        if isinstance(record, Event):
+            draft.set(left_out=len(record.to) - 1)
+        return draft
+
+    def _only_intent(self, draft: Draft, record: Step, index: int) -> Draft:
+        draft.set(left_out=len(record.events) + len(record.intents) - 1)
+        return self._nodes.intent(draft, record, index)
+
+    def _expand(self, draft: Draft, record: Record) -> None:
+        """Add all that follows from ``record`` at once, and wait for what follows later."""
+        match record:
+            case Event():
+                self._wait((record.seq, 0), record.to, draft)
+            case Receipt() | KernelReceipt() if record.outcome in DELIVERED:
+                self._wait((record.seq, 0), (record.cell,), draft)
+            case Stream():
+                self._wait((record.seq, 0), (record.cell,), draft)
+            case Control(cell=tuple(cell)) if draft.node.is_target:
+                self._goes_on(draft, record, cell)
+            case Control(intent=bytes(intent)) if draft.node.is_target:
+                self._open[Hash(intent)] = draft
+            case Fork() if draft.node.is_target:
+                self._ends(draft, record)
+            case Step():
+                for index, event in enumerate(record.events):
+                    if self._nodes.has_room(draft):
+                        emitted = self._nodes.emitted(draft, event, record.seq, index)
+                        self._wait((record.seq, index), event.to, emitted)
+                for index, asked in enumerate(record.intents):
+                    if self._nodes.has_room(draft):
+                        self._open[asked.intent] = self._nodes.intent(draft, record, index)
+            case _:
+                pass
+
+    def _goes_on(self, draft: Draft, command: Control, cell: CellId) -> None:
+        """The first step of a cell after a command that let it go on."""
+        journal = self._view.journal
+        for record in records_naming(journal, cell, first=command.seq + 1, last=self._last):
+            if isinstance(record, Step | Faulted) and record.cell == cell:
+                self._expand(self._nodes.record(record, draft), record)
+                return
+
+    def _ends(self, draft: Draft, fork: Fork) -> None:
+        """The receipts with which the core ended what was open: before anything else happened."""
+        for frame in self._view.journal.frames(fork.seq, self._last):
+            for data in frame.records[max(fork.seq + 1 - frame.header.first, 0) :]:
+                record = from_bytes(data)
+                if not isinstance(record, KernelReceipt):
+                    return
+                if record.root == fork.seq:
+                    self._open[record.intent] = draft
+
+    def _wait(self, entry: EntryId, to: Sequence[CellId], draft: Draft) -> None:
+        if to:
+            self._waiting[entry] = dict.fromkeys(to, draft)
+
+    def _grow(self, first: int) -> None:
+        """Read on until nothing more can follow."""
+        if not self._waiting and not self._open:
+            return
+        journal, waiting, open_ones = self._view.journal, self._waiting, self._open
+        for record in records_after(journal, first, self._last, waiting, open_ones):
+            parent = self._parent_of(record)
+            if parent is not None and self._nodes.has_room(parent):
+                self._expand(self._nodes.record(record, parent), record)
+            if not waiting and not open_ones:
+                return
+
+    def _parent_of(self, record: Record) -> Draft | None:
+        """The node that ``record`` follows from."""
+        match record:
+            case Receipt() | KernelReceipt():
+                parent = self._open.pop(record.intent, None)
+                if parent is not None:
+                    self._nodes.settled(parent, record)
+                return parent
+            case Step() | Faulted():
+                return self._taken_by(record)
+            case Stream() | Attempt() | Control(intent=bytes()):
+                return self._told_of(record)
+            case _:
+                return None
+
+    def _taken_by(self, record: Step | Faulted) -> Draft | None:
+        """Where the entry of a step came from, which waits for it no more; unless it failed and was
+        retried or skipped afterwards."""
+        cells = self._waiting.get(record.entry, {})
+        parent = cells.get(record.cell)
+        if parent is None:
+            return None
+        cell = self._view.state.cells.get(record.cell)
+        if isinstance(record, Faulted) and (cell is None or cell.fault_seq != record.seq):
+            self._failed.add((record.entry, record.cell))
+            return parent
+        del cells[record.cell]
+        if not cells:
+            del self._waiting[record.entry]
+        return parent
+
+    def _told_of(self, record: Stream | Attempt | Control) -> Draft | None:
+        """The open intent that something is told of; None once enough was told."""
+        assert record.intent is not None
+        parent = self._open.get(record.intent)
+        if parent is None or parent.node.kind != "intent":
+            return None
+        if isinstance(record, Stream):
+            self._frames[record.intent] += 1
+            if self._frames[record.intent] > FRAMES_MAX:
+                parent.set(left_out=parent.node.left_out + 1)
+                return None
+        return parent
+
+    def _say_what_waits(self) -> None:
+        """Say on each node that something is still to follow why it has not."""
+        for entry, cells in self._waiting.items():
+            for id, draft in cells.items():
+                if (entry, id) not in self._failed:
+                    self._nodes.waits(draft, id)
+        for intent, draft in self._open.items():
+            self._nodes.unsettled(draft, intent)

@@ -1,0 +1,310 @@
+"""Records -> the nodes of a trace while it grows (spec/audit.md, A-41 to A-43)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from aos.audit.lens.words import short
+from aos.audit.trace.trace_tree import Case, Node
+from aos.audit.views.diagnosis import diagnose
+from aos.audit.views.record_view import document, fault_document, name_cell
+from aos.audit.views.view import View
+from aos.core.journal.inputs import LOST
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    Emitted,
+    Event,
+    Faulted,
+    Fork,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Step,
+    Stream,
+)
+from aos.errors import Pruned
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.values.digests import Hash, hash_text
+
+CASES_MAX: Final = 20
+"""How many cells that are not done are spoken of."""
+
+DELIVERED: Final = ("delivered", "rejected")
+"""The outcomes of a receipt after which its cell is called."""
+
+NOBODY_WAITS: Final = "nobody waits for it any more: its cell failed or was deleted"
+
+Settling: TypeAlias = Receipt | KernelReceipt
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A node whose children are still coming."""
+
+    node: Node
+    children: list[Draft] = field(default_factory=list)
+
+    def set(self, **fields: Any) -> None:
+        self.node = replace(self.node, **fields)
+
+
+class Nodes:
+    """Makes the nodes of one trace, at most so many, and remembers which cells take part."""
+
+    def __init__(self, view: View, nodes_max: int) -> None:
+        self._view = view
+        self._left = nodes_max
+        self._cells: dict[CellId, object] = {}
+
+    def has_room(self, draft: Draft) -> bool:
+        """Whether ``draft`` may get a child; one that may not is counted."""
+        if self._left > 0:
+            return True
+        draft.set(left_out=draft.node.left_out + 1)
+        return False
+
+    def record(self, record: Record, parent: Draft | None) -> Draft:
+        """The node of a record itself, without its events and intents."""
+        node = Node(kind=record.KIND, seq=record.seq, status="", at_ns=self._at_ns(record, parent))
+        fields = self._fields(record)
+        return self._hang(replace(node, **fields), parent)
+
+    def _at_ns(self, record: Record, parent: Draft | None) -> int | None:
+        if isinstance(record, KernelReceipt):
+            try:
+                record = self._view.records.at(record.root)
+            except Pruned:
+                return None
+        stamp = getattr(record, "stamp", None)
+        if stamp is not None:
+            found: int = stamp.ns
+            return found
+        return parent.node.at_ns if parent else None
+
+    def _fields(self, record: Record) -> dict[str, Any]:
+        lens, seq = self._view.lens, record.seq
+        match record:
+            case Event():
+                return {
+                    "subject": record.schema,
+                    "status": _delivery(record),
+                    "value": lens.event(record.schema, record.value, seq=seq),
+                    "note": self._overloaded(record, seq),
+                }
+            case Step():
+                state = record.state
+                return {
+                    "cell": self.seen(record.cell, seq),
+                    "status": record.status if state is not None else "deleted",
+                    "value": None if state is None else lens.state(record, state),
+                    "note": self._annotation(record),
+                }
+            case Faulted():
+                return {
+                    "cell": self.seen(record.cell, seq),
+                    "status": "failed",
+                    "value": fault_document(record.fault),
+                    "note": f"{record.fault.kind.value}: {record.fault.message}",
+                }
+            case Receipt() | KernelReceipt():
+                return self._receipt_fields(record)
+            case Stream():
+                return {
+                    "cell": self.seen(record.cell, seq),
+                    "subject": record.effect,
+                    "status": "delivered",
+                    "value": lens.payload(record),
+                    "intent": hash_text(record.intent),
+                    "note": f"{record.frame_kind} {record.frame_seq}",
+                }
+            case Attempt():
+                return {
+                    "cell": self.seen(record.cell, seq),
+                    "status": record.phase,
+                    "value": document(record, lens),
+                    "intent": hash_text(record.intent),
+                    "note": record.problem,
+                }
+            case Control():
+                cell = record.cell
+                return {
+                    "cell": None if cell is None else self.seen(cell, seq),
+                    "subject": record.action,
+                    "status": "recorded",
+                    "value": document(record, lens),
+                    "intent": None if record.intent is None else hash_text(record.intent),
+                }
+            case _:
+                return {"status": "recorded", "value": document(record, lens)}
+
+    def _receipt_fields(self, record: Settling) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "cell": self.seen(record.cell, record.seq),
+            "subject": record.effect,
+            "status": record.outcome,
+            "value": self._view.lens.payload(record),
+            "intent": hash_text(record.intent),
+        }
+        if isinstance(record, Receipt):
+            found["took_ns"] = record.finished_ns - record.started_ns
+            how = f"attempt {record.attempt}"
+        else:
+            how = self._why(record)
+        return {**found, "note": record.problem or f"{record.status}, {how}"}
+
+    def _why(self, record: KernelReceipt) -> str:
+        """Why the core settled an intent itself, and who made it."""
+        if record.by is not None:
+            return "by its cell"
+        try:
+            root = self._view.records.at(record.root)
+        except Pruned:
+            return f"because of record {record.root}, which was pruned"
+        if isinstance(root, Control):
+            return f"by {root.principal} (record {root.seq})"
+        if isinstance(root, Attempt) and root.phase == LOST:
+            return f"its only run was lost (record {root.seq})"
+        if isinstance(root, Fork) and record.effect not in KERNEL_EFFECTS:
+            return f"the world was forked (record {root.seq})"
+        return "answered by the core"
+
+    def emitted(self, parent: Draft | None, event: Emitted, seq: int, index: int) -> Draft:
+        node = Node(
+            kind="emitted",
+            seq=seq,
+            index=index,
+            subject=event.schema,
+            status=_delivery(event),
+            at_ns=parent.node.at_ns if parent else None,
+            value=self._view.lens.event(event.schema, event.value, seq=seq),
+            note=self._overloaded(event, seq),
+        )
+        return self._hang(node, parent)
+
+    def intent(self, parent: Draft, record: Step, index: int) -> Draft:
+        intent = record.intents[index]
+        row = self._view.state.intents.get(intent.intent)
+        node = Node(
+            kind="intent",
+            seq=record.seq,
+            index=index,
+            cell=self.seen(record.cell, record.seq),
+            subject=intent.effect,
+            status="open",
+            at_ns=row.opened_ns if row else parent.node.at_ns,
+            value=self._view.lens.params(intent.effect, intent.params, seq=record.seq),
+            intent=hash_text(intent.intent),
+        )
+        return self._hang(node, parent)
+
+    def _hang(self, node: Node, parent: Draft | None) -> Draft:
+        draft = Draft(node)
+        self._left -= 1
+        if parent is not None:
+            parent.children.append(draft)
+        return draft
+
+    # What became of something, said on its node.
+
+    def settled(self, draft: Draft, receipt: Settling) -> None:
+        """How an intent ended."""
+        if draft.node.kind != "intent":
+            return
+        opened_ns, at_ns = draft.node.at_ns, self._at_ns(receipt, None)
+        took = None if opened_ns is None or at_ns is None else max(0, at_ns - opened_ns)
+        note = NOBODY_WAITS if receipt.outcome == "abandoned" else None
+        draft.set(status=receipt.status, took_ns=took, note=note)
+
+    def unsettled(self, draft: Draft, intent: Hash) -> None:
+        """Whether anybody still waits for an intent without a receipt."""
+        if draft.node.kind == "intent" and intent not in self._view.state.intents:
+            draft.set(status="abandoned", note=NOBODY_WAITS)
+
+    def fate(self, draft: Draft, intent: Hash) -> None:
+        """How an intent stands now, wherever its receipt is."""
+        row = self._view.journal.intent(intent)
+        if row is None or row.settled_seq is None or row.settled_seq >= self._view.state.next_seq:
+            self.unsettled(draft, intent)
+            return
+        receipt = self._view.records.at(row.settled_seq)
+        assert isinstance(receipt, Receipt | KernelReceipt), "a row names what settled it"
+        self.settled(draft, receipt)
+
+    def waits(self, draft: Draft, id: CellId) -> None:
+        """Why a cell has not taken its mail yet."""
+        cell = self._view.state.cells.get(id)
+        name = name_cell(id[0], self.key(id, draft.node.seq))
+        if cell is not None and cell.fault is not None:
+            note = f"{name} does not run it: it failed at record {cell.fault_seq}"
+        else:
+            note = f"waits in the mailbox of {name}"
+        draft.set(status="waiting", note=note)
+
+    def _annotation(self, record: Step) -> str | None:
+        """What the module said beside the step."""
+        if record.ann is None:
+            return None
+        return short(self._view.lens.annotations(record, record.ann))
+
+    def _overloaded(self, event: Event | Emitted, seq: int) -> str | None:
+        if not event.overloaded:
+            return None
+        names = [name_cell(*self.seen(id, seq)) for id in event.overloaded]
+        return f"overloaded: {', '.join(names)}"
+
+    # Cells.
+
+    def seen(self, id: CellId, seq: int) -> tuple[str, object]:
+        """A cell that takes part."""
+        key = self.key(id, seq)
+        self._cells.setdefault(id, key)
+        return id[0], key
+
+    def key(self, id: CellId, seq: int) -> object:
+        return self._view.lens.key(id, seq=seq)
+
+    def cases(self, *, always: tuple[CellId, ...] = ()) -> tuple[Case, ...]:
+        """The cells of this trace that are not done; ``always`` are named in any case."""
+        view = self._view
+        found: list[Case] = []
+        for id in [*always, *(id for id in self._cells if id not in always)]:
+            cell = view.state.cells.get(id)
+            if id not in always and (cell is None or not _is_unfinished(cell.status, cell.in_ring)):
+                continue
+            key = self.key(id, view.state.next_seq)
+            found.append(
+                Case(
+                    workflow=id[0],
+                    key=key,
+                    status=cell.status if cell else "absent",
+                    reasons=diagnose(view.state, id, key, view.journal.blob, now_ns=view.now_ns),
+                )
+            )
+            if len(found) == CASES_MAX:
+                break
+        return tuple(found)
+
+
+def _is_unfinished(status: str, is_ready: bool) -> bool:
+    return is_ready or status in ("waiting", "failed")
+
+
+def _delivery(event: Event | Emitted) -> str:
+    if event.to:
+        return "delivered"
+    return "overloaded" if event.overloaded else "unrouted"
+
+
+def frozen(root: Draft) -> Node:
+    """The tree of nodes under a draft. Trees may be deeper than Python's stack."""
+    order: list[Draft] = [root]
+    for draft in order:
+        order.extend(draft.children)
+    nodes: dict[int, Node] = {}
+    for draft in reversed(order):
+        children = tuple(nodes[id(child)] for child in draft.children)
+        nodes[id(draft)] = replace(draft.node, children=children)
+    return nodes[id(root)]

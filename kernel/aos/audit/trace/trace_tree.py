@@ -1,0 +1,113 @@
+"""What a trace is made of, and its document (spec/audit.md, A-41 to A-43)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aos.audit.views.diagnosis import Reason
+from aos.audit.views.record_view import Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One thing that happened, and what came of it.
+
+    Attributes:
+        kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``,
+            ``kernel_receipt``, ``stream``, ``attempt``, ``control``, or the kind of another
+            record.
+        seq: The record that says so; for ``emitted`` and ``intent`` the step's.
+        index: Which of the step's events or intents.
+        cell: (workflow, key as JSON) of whatever is about one.
+        subject: Schema of an event, effect of an intent, receipt or stream frame, action of a
+            control record.
+        status: See spec/audit.md, A-42.
+        at_ns: The stamp of an input; of all that follows from it without another input, the same.
+        took_ns: Of an intent: from opening to receipt. Of a receipt: what the executor says.
+        value: Event value, params, payload, state or fault, as JSON.
+        intent: Hash of an intent, or of the one that a record is about.
+        note: What else is to be known.
+        is_target: What was asked for.
+        left_out: How many children there are beside those here.
+    """
+
+    kind: str
+    seq: int
+    status: str
+    index: int | None = None
+    cell: tuple[str, object] | None = None
+    subject: str | None = None
+    at_ns: int | None = None
+    took_ns: int | None = None
+    value: object = None
+    intent: str | None = None
+    note: str | None = None
+    is_target: bool = False
+    left_out: int = 0
+    children: tuple[Node, ...] = ()
+
+    def to_document(self) -> Document:
+        """As spec/audit.md, A-41."""
+        return _documents((self,))[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A cell that took part and what keeps it from going on."""
+
+    workflow: str
+    key: object
+    status: str
+    reasons: tuple[Reason, ...]
+
+    def to_document(self) -> Document:
+        return {
+            "workflow": self.workflow,
+            "key": self.key,
+            "status": self.status,
+            "reasons": [each.to_document() for each in self.reasons],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """``roots`` is one tree for a record or intent, and the inputs in order for a cell.
+
+    ``earlier`` counts the inputs of a cell before the first root that are left out, and is 1 where
+    the first root of a tree is not the first cause; ``cases`` are the cells that are not done.
+    """
+
+    target: str
+    roots: tuple[Node, ...]
+    earlier: int
+    cases: tuple[Case, ...]
+
+    def to_document(self) -> Document:
+        """As spec/audit.md, A-41."""
+        return {
+            "target": self.target,
+            "roots": _documents(self.roots),
+            "earlier": self.earlier,
+            "cases": [each.to_document() for each in self.cases],
+        }
+
+
+def _documents(roots: Sequence[Node]) -> list[Document]:
+    """Trees of nodes as trees of documents. They may be deeper than Python's stack."""
+    found: list[Document] = []
+    todo: list[tuple[Node, list[Document]]] = [(root, found) for root in reversed(roots)]
+    while todo:
+        node, into = todo.pop()
+        cell = None if node.cell is None else {"workflow": node.cell[0], "key": node.cell[1]}
+        children: list[Document] = []
+        fields: Mapping[str, object] = {
+            "kind": node.kind, "seq": node.seq, "index": node.index, "cell": cell,
+            "subject": node.subject, "status": node.status, "at_ns": node.at_ns,
+            "took_ns": node.took_ns, "value": node.value, "intent": node.intent,
+            "note": node.note, "is_target": node.is_target, "left_out": node.left_out,
+            "children": children,
+        }  # fmt: skip
+        into.append(dict(fields))
+        todo.extend((child, children) for child in reversed(node.children))
+    return found

@@ -1,0 +1,1 @@
+"""What is wrong with a journal, found without running a module."""

@@ -1,0 +1,99 @@
+"""Archives of pruned records, and the world that goes on behind them (spec/audit.md, A-27c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from aos.audit.verify.beginning import Beginning, as_genesis
+from aos.core.journal.frame import Tip
+from aos.core.journal.identity import world_id
+from aos.core.journal.ports import BlobReader
+from aos.errors import BadUsage, Damage, sentence
+from aos.store.bundle.reader import Bundle
+from aos.store.cut import Cut
+from aos.values.digests import Hash
+
+
+class _Blobs(Protocol):
+    def blob(self, hash: Hash, /) -> bytes: ...
+
+
+def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
+    """The archives in their order.
+
+    Raises:
+        BadUsage: They do not lead to ``cut`` without a gap.
+        Damage: What one says of itself cannot be read.
+    """
+    ordered = sorted(archives, key=_follows)
+    expected: int | None = None
+    for each in ordered:
+        if expected is not None and _follows(each) != expected:
+            raise _gap(each, expected)
+        expected = each.head().seq
+    if ordered and (cut is None or expected != cut.seq):
+        raise BadUsage(
+            sentence(
+                "the archives do not lead to where the world begins",
+                where=str(ordered[-1].path),
+                expected="a world that was pruned" if cut is None else f"records to {cut.seq}",
+                found=f"records to {expected}",
+                hint="name the archives between too: --archive FILE, once for each",
+            )
+        )
+    return ordered
+
+
+def beginning_of(archive: Bundle) -> Beginning | None:
+    """What an archive goes on from; None where it begins at the genesis.
+
+    Raises:
+        Damage: Its genesis cannot be read.
+    """
+    after = archive.header.after
+    if after is None:
+        return None
+    genesis = as_genesis(after.genesis)
+    world = world_id(genesis.nonce, genesis.world_key)
+    return Beginning(
+        tip=Tip(world=world, seq=after.seq, frame=after.frame, log=after.log),
+        document=after.document,
+        genesis=genesis,
+    )
+
+
+def reading(places: Sequence[_Blobs]) -> BlobReader:
+    """Read a blob from the first of ``places`` that has it whole. Raises what that one says."""
+    if len(places) == 1:
+        return places[0].blob
+
+    def read(hash: Hash, /) -> bytes:
+        first: Damage | None = None
+        for each in places:
+            try:
+                return each.blob(hash)
+            except Damage as problem:
+                first = first or problem
+        assert first is not None, "nowhere to read from"
+        raise first
+
+    return read
+
+
+def _follows(archive: Bundle) -> int:
+    """The last record before an archive."""
+    after = archive.header.after
+    return 0 if after is None else after.seq
+
+
+def _gap(archive: Bundle, expected: int) -> BadUsage:
+    return BadUsage(
+        sentence(
+            "the archives do not follow one another",
+            where=str(archive.path),
+            expected=f"records from {expected + 1} on",
+            found=f"from {_follows(archive) + 1} on",
+            hint="name the archives between too, and none twice",
+        )
+    )

@@ -1,0 +1,158 @@
+"""Frames -> whether each follows the one before it, and which part of it does not (A-22, A-23).
+
+Rule 1: the next frame's ``prev``, or the signed head, is a witness of a frame's hash. Where a
+header fits its witness and the records do not fit the header, the records were altered; where the
+header that the records and neighbours give fits the witness, the stored header was.
+
+Rule 2: after a damaged frame the chain goes on from what its witnesses say, so that every damaged
+frame is found and no whole one is blamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from aos.audit.verify.findings import Kind
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Header, leaf, log_leaf
+from aos.core.journal.merkle import Tree
+from aos.core.journal.merkle import root as merkle_root
+from aos.errors import sentence
+from aos.values.digests import Hash, hash_text
+
+Problem = tuple[Kind, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Chain:
+    """Where a chain stands after the frames so far.
+
+    ``prev`` is the hash that the next frame follows, ``log`` the tree over the roots; each is None
+    where damage before it leaves it unknown.
+    """
+
+    world: Hash
+    next_seq: int = 1
+    prev: Hash | None = NO_FRAME
+    log: Tree | None
+
+    def skip_to(self, seq: int) -> None:
+        """Go on with the frame that begins with record ``seq``; those before are lost."""
+        self.next_seq, self.prev, self.log = seq, None, None
+
+    def check(self, frame: Frame, witness: Hash | None) -> tuple[bool, list[Problem]]:
+        """Whether ``frame`` holds the records that its hash commits to, and what else is wrong.
+
+        The chain moves on over it.
+        """
+        header = frame.header
+        problems: list[Problem] = []
+        if header.first != self.next_seq:
+            problems.append((Kind.FRAME_MISSING, _missing(self.next_seq, header.first)))
+            self.skip_to(header.first)
+        expected = self._expected(frame)
+        is_whole = True
+        if header != expected:
+            is_header = witness is not None and expected.hash() == witness
+            is_whole = is_header or header.root == expected.root
+            if is_header:
+                problems.append((Kind.FRAME_ALTERED, _altered(header, expected)))
+            else:
+                problems += _breaks(header, expected)
+        self._move_on(frame, expected, witness)
+        return is_whole, problems
+
+    def _expected(self, frame: Frame) -> Header:
+        """The header that the frame's records and the frames before it give."""
+        header = frame.header
+        root = merkle_root(
+            [leaf(frame.salt, header.first + i, data) for i, data in enumerate(frame.records)]
+        )
+        log = None if self.log is None else self.log.append(log_leaf(root))
+        return Header(
+            world=self.world,
+            first=header.first,
+            last=header.first + len(frame.records) - 1,
+            prev=header.prev if self.prev is None else self.prev,
+            root=root,
+            log_root=header.log_root if log is None else log.root(),
+        )
+
+    def _move_on(self, frame: Frame, expected: Header, witness: Hash | None) -> None:
+        header = frame.header
+        self.next_seq = expected.last + 1
+        right = header
+        if header != expected and expected.hash() == witness:
+            right = expected
+        self.prev = right.hash()
+        if self.log is not None:
+            log = self.log.append(log_leaf(right.root))
+            self.log = log if log.root() == right.log_root else None
+
+    def head_problem(self, head: Head) -> str | None:
+        """Why ``head`` is not the end of this chain."""
+        found: dict[str, tuple[object, object]] = {
+            "world": (head.world, self.world),
+            "seq": (head.seq, self.next_seq - 1),
+            "frame": (head.frame, self.prev),
+        }
+        if self.log is not None:
+            found["log_root"] = (head.log_root, self.log.root())
+            found["frames"] = (head.frames, self.log.size)
+        odd = [name for name, (says, has) in found.items() if says != has]
+        if not odd:
+            return None
+        return sentence(
+            f"the head is not the journal's end: {', '.join(odd)}",
+            expected=f"record {head.seq}",
+            found=f"record {self.next_seq - 1}",
+            hint="frames were lost, added or replaced after it was signed",
+        )
+
+
+def _missing(expected: int, found: int) -> str:
+    return sentence(
+        "a frame is missing before it" if found > expected else "it overlaps the frame before it",
+        expected=f"record {expected} first",
+        found=f"record {found}",
+        hint="restore a backup",
+    )
+
+
+def _altered(header: Header, expected: Header) -> str:
+    stored, right = header.value(), expected.value()
+    odd = [str(name) for name in stored if stored[name] != right[name]]
+    return f"its header was altered: {', '.join(odd)}: what follows it was made over another"
+
+
+def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
+    """What does not fit what is before. Records that do not fit their header are not said here."""
+    if header.world != expected.world:
+        yield (
+            Kind.CHAIN_BROKEN,
+            sentence(
+                "it belongs to another world",
+                expected=hash_text(expected.world),
+                found=hash_text(header.world),
+            ),
+        )
+    if header.prev != expected.prev:
+        yield (
+            Kind.CHAIN_BROKEN,
+            sentence(
+                "it does not follow the frame before it",
+                expected=f"previous hash {hash_text(expected.prev)}",
+                found=hash_text(header.prev),
+                hint="one of the two was replaced",
+            ),
+        )
+    elif header.log_root != expected.log_root and header.root == expected.root:
+        yield (
+            Kind.CHAIN_BROKEN,
+            sentence(
+                "its log root is not the tree over all frames so far",
+                expected=hash_text(expected.log_root),
+                found=hash_text(header.log_root),
+                hint="an earlier frame was replaced",
+            ),
+        )

@@ -1,0 +1,79 @@
+"""What is known at the record at hand while a journal is checked, and where findings go.
+
+One ``Checking`` is shared by all parts of a pass over the records: ``contents``, ``open_work`` and
+``recorded_values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from aos.audit.verify.findings import Kind
+from aos.core.journal.records import Fork, Genesis
+from aos.core.journal.signing import Executors, is_signed
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+
+SIGNATURES_KEPT: Final = 256
+"""Answers about signatures that are remembered: the receipts of a batch share one."""
+
+Add = Callable[[Kind, str], None]
+"""Notes what is wrong with the record at hand."""
+
+
+@dataclass(slots=True)
+class Counts:
+    records: int = 0
+    events: int = 0
+    receipts: int = 0
+    kernel_receipts: int = 0
+    streams: int = 0
+    attempts: int = 0
+    controls: int = 0
+    manifests: int = 0
+    steps: int = 0
+    faults: int = 0
+    intents: int = 0
+    signatures: int = 0
+    blob_bytes: int = 0
+    modules: int = 0
+    values: int = 0
+    erased: int = 0
+    stamps_behind: int = 0
+
+
+@dataclass(slots=True)
+class Checking:
+    """``later`` makes an ``Add`` for the record at hand that may be used once others are looked at.
+
+    ``genesis`` is the record that this world begins with: its genesis, or the last fork.
+    ``revoked`` are all keys that the manifests so far have revoked, ``manifests`` these by the
+    record that put each in force; ``clock_ns`` is the journal clock.
+    """
+
+    world: Hash
+    add: Add
+    later: Callable[[], Add]
+    counts: Counts = field(default_factory=Counts)
+    genesis: Genesis | Fork | None = None
+    effective: Effective | None = None
+    manifests: dict[int, Effective] = field(default_factory=dict)
+    revoked: frozenset[bytes] = frozenset()
+    clock_ns: int = 0
+    _is_signed: Callable[[bytes, bytes, bytes], bool] = field(
+        default_factory=lambda: lru_cache(SIGNATURES_KEPT)(is_signed)
+    )
+
+    @property
+    def executors(self) -> Executors:
+        """As the manifest in force lists them."""
+        return self.effective.executors if self.effective else None
+
+    def signature(self, message: bytes, signature: bytes, key: bytes, whose: str) -> None:
+        """Note a signature that is not ``key``'s over ``message``."""
+        self.counts.signatures += 1
+        if not self._is_signed(message, signature, key):
+            self.add(Kind.SIGNATURE_WRONG, f"the signature is not {whose}")

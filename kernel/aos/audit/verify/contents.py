@@ -1,0 +1,351 @@
+"""Records -> what is wrong with what each says, by itself (spec/audit.md, A-24 to A-26).
+
+Signatures and who may make them, identities, values against their schemas, blobs. What a record
+means for the state is the fold's; whether it had to come out so is replay's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aos.audit.verify.checking import Add, Checking, Counts
+from aos.audit.verify.findings import Kind
+from aos.audit.verify.open_work import OpenWork
+from aos.audit.verify.recorded_values import RecordedValues
+from aos.core.decide.migration import migrated_blobs
+from aos.core.journal.fork import fork_world, is_fork_signed
+from aos.core.journal.identity import world_id
+from aos.core.journal.inputs import (
+    CANCEL,
+    CANCEL_OPEN,
+    ERASE,
+    RETRY,
+    SEMANTICS,
+    SKIP,
+    STRICT,
+    UNPIN,
+    GenesisInput,
+    ManifestInput,
+    control_message,
+)
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    Emitted,
+    Event,
+    Faulted,
+    Fork,
+    Genesis,
+    KernelReceipt,
+    Manifest,
+    Migrated,
+    Receipt,
+    Record,
+    Snapshot,
+    Start,
+    Step,
+    Stream,
+)
+from aos.core.journal.signing import back_from_revocation, is_misnamed, revoked_by
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under
+from aos.errors import Damage, sentence
+from aos.manifest.effective import Effective, Workflow
+from aos.manifest.keys import key_text
+from aos.manifest.names import NODE
+from aos.values.digests import Hash, hash_text
+
+
+class Contents:
+    """One pass over the records of one world, in order: ``check`` each, then ``finish``."""
+
+    def __init__(self, world: Hash, read: BlobReader, add: Add, later: Callable[[], Add]) -> None:
+        self._checking = Checking(world=world, add=add, later=later)
+        self._values = RecordedValues(self._checking, read)
+        self._work = OpenWork(self._checking, self._values)
+        self._add = add
+
+    @property
+    def counts(self) -> Counts:
+        return self._checking.counts
+
+    @property
+    def genesis(self) -> Genesis | Fork | None:
+        """The record that the world begins with: its genesis, or the last fork."""
+        return self._checking.genesis
+
+    @property
+    def world(self) -> Hash:
+        return self._checking.world
+
+    def enter(self, world: Hash) -> None:
+        """Go on as another world, though no record that can be read says so."""
+        self._checking.world = world
+
+    @property
+    def blobs_read(self) -> int:
+        """How many blobs were read and are whole."""
+        return sum(problem is None for problem in self._values.blobs.values())
+
+    def finish(self) -> None:
+        """The last record was checked: say what only then is known."""
+        self._values.finish()
+
+    def go_on(self, genesis: Genesis | Fork, state: State | None) -> None:
+        """Begin with what a world was, instead of the records that made it so; None where that
+        cannot be read."""
+        if isinstance(genesis, Fork):
+            self._checking.genesis = genesis
+            self.counts.signatures += 1
+            if not is_fork_signed(genesis):
+                self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+        else:
+            self.check(genesis)
+        if state is None:
+            return
+        checking = self._checking
+        checking.effective, checking.revoked = state.manifest, state.revoked
+        for era in state.eras.all:
+            # One that cannot be read is told where a record names it.
+            with contextlib.suppress(Damage):
+                checking.manifests[era.seq] = manifest_under(state, era.seq)
+        checking.clock_ns = state.clock_ns
+        self._work.go_on(state)
+
+    def erased_since(self, command: Control) -> None:
+        """Take a command from behind the end: it says why a value is missing."""
+        self._control(command)
+
+    def check(self, record: Record) -> None:
+        if isinstance(record, Genesis) != (record.seq == 1):
+            self._add(Kind.IDENTITY_WRONG, "record 1, and no other, is a genesis")
+        if not isinstance(record, Step | Faulted | KernelReceipt):
+            self._clock(record.stamp.ns)
+        counts = self.counts
+        match record:
+            case Step():
+                counts.steps += 1
+                counts.intents += len(record.intents)
+                self._step(record)
+            case Receipt():
+                counts.receipts += 1
+                self._work.receipt(record)
+            case Event():
+                counts.events += 1
+                self._event(record, "value")
+            case KernelReceipt():
+                counts.kernel_receipts += 1
+                self._work.kernel_receipt(record)
+            case Stream():
+                counts.streams += 1
+                self._work.stream(record)
+            case Attempt():
+                counts.attempts += 1
+                self._work.attempt(record)
+            case Control():
+                counts.controls += 1
+                self._control(record)
+            case Faulted():
+                counts.steps += 1
+                counts.faults += 1
+                self._workflow(record.cell, record.under)
+            case Manifest():
+                counts.manifests += 1
+                self._manifest(record)
+            case Genesis() if self.genesis is None:
+                self._genesis(record)
+            case Fork():
+                self._fork(record)
+            case Genesis() | Start() | Snapshot():
+                pass
+
+    def _clock(self, stamp_ns: int) -> None:
+        self.counts.stamps_behind += stamp_ns < self._checking.clock_ns
+        self._checking.clock_ns = max(self._checking.clock_ns, stamp_ns)
+
+    def _genesis(self, record: Genesis) -> None:
+        self._checking.genesis = record
+        message = GenesisInput.message(record.nonce, record.world_key, record.operators)
+        self._checking.signature(message, record.signature, record.world_key, "the world key's")
+        found = world_id(record.nonce, record.world_key)
+        if found != self._checking.world:
+            self._add(
+                Kind.IDENTITY_WRONG,
+                sentence(
+                    "the world's id is not that of its genesis",
+                    expected=hash_text(found),
+                    found=hash_text(self._checking.world),
+                ),
+            )
+        if record.semantics != SEMANTICS:
+            self._add(
+                Kind.RECORD_UNREADABLE,
+                sentence(
+                    "this release computes by other rules",
+                    expected=f"semantics {SEMANTICS}",
+                    found=f"{record.semantics}",
+                ),
+            )
+
+    def _fork(self, record: Fork) -> None:
+        checking = self._checking
+        self.counts.signatures += 1
+        if not is_fork_signed(record):
+            self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+        if (record.parent, record.at) != (checking.world, record.seq - 1):
+            self._add(
+                Kind.IDENTITY_WRONG,
+                sentence(
+                    "it is a fork of another world, or from another place",
+                    expected=f"{hash_text(checking.world)} after record {record.seq - 1}",
+                    found=f"{hash_text(record.parent)} after record {record.at}",
+                ),
+            )
+        checking.world = fork_world(record)
+        checking.genesis = record
+        if record.open_work == CANCEL_OPEN:
+            self._work.cancel_all(record.seq)
+        for value in record.erased:
+            self._values.erase(value)
+
+    # What operators say.
+
+    def _manifest(self, record: Manifest) -> None:
+        message = ManifestInput.message(
+            self._checking.world,
+            record.serial,
+            record.document.hash,
+            mode=record.mode or STRICT,
+            leaves=record.leaves,
+        )
+        self._operator(record, message)
+        self._checking.effective = None
+        document = self._values.pinned(record.document.hash, size=record.document.size)
+        if document is None:
+            return
+        try:
+            effective = Effective.from_document(document)
+        except Damage as problem:
+            self._add(Kind.MANIFEST_INVALID, str(problem))
+            return
+        self._checking.effective = effective
+        self._checking.manifests[record.seq] = effective
+        self._keys(effective)
+        for module in effective.modules.values():
+            self.counts.modules += 1
+            self._values.pinned(module.hash, f"module {module.name}: ")
+        for each in record.migrated:
+            self._migrated(each)
+
+    def _migrated(self, migrated: Migrated) -> None:
+        """Every blob of what a migration made, by its hash."""
+        try:
+            for hash, what in migrated_blobs(migrated, self._values.read):
+                self._values.needed(hash, f"{what} that was migrated: ")
+        except Damage as problem:
+            self._add(Kind.BLOB_DAMAGED, f"cells that were migrated cannot be read: {problem}")
+
+    def _keys(self, effective: Effective) -> None:
+        """The world's own key and the name ``node`` stand together, or not at all; and no key comes
+        back that was revoked."""
+        world_key = self.genesis.world_key if self.genesis else None
+        for each in (effective.executors or {}).values():
+            if world_key is not None and is_misnamed(each, world_key):
+                self._add(
+                    Kind.MANIFEST_INVALID,
+                    sentence(
+                        f"executor {each.name}: {NODE} alone has the world's own key",
+                        expected=key_text(world_key) if each.name == NODE else "another",
+                        found=key_text(each.public_key),
+                    ),
+                )
+        back = back_from_revocation(effective.executors, self._checking.revoked)
+        if back is not None:
+            name, key = back
+            self._add(
+                Kind.MANIFEST_INVALID,
+                f"executor {name}: it has {key_text(key)}, which an earlier manifest revoked",
+            )
+        self._checking.revoked |= revoked_by(effective.executors)
+
+    def _control(self, record: Control) -> None:
+        message = control_message(
+            world=self._checking.world,
+            serial=record.serial,
+            action=record.action,
+            cell=record.cell,
+            intent=record.intent,
+            value=record.value,
+        )
+        self._operator(record, message)
+        named = [name for name in ("cell", "intent", "value") if getattr(record, name) is not None]
+        if named != [_ABOUT.get(record.action)]:
+            self._add(
+                Kind.VALUE_INVALID,
+                sentence(
+                    f"a command {record.action!r:.40} of an operator",
+                    expected=" or ".join(f"{act} of a {what}" for act, what in _ABOUT.items()),
+                    found=f"one about {' and '.join(named) or 'nothing'}",
+                ),
+            )
+        if record.action == CANCEL and record.intent is not None:
+            self._work.cancel(record.intent, record.seq)
+        if record.action == ERASE and record.value is not None:
+            self._values.erase(record.value)
+
+    def _operator(self, record: Manifest | Control, message: bytes) -> None:
+        """Whether an operator of the genesis signed ``message``."""
+        if self.genesis is None:
+            return
+        operators = {each.name: each.key for each in self.genesis.operators}
+        key = operators.get(record.principal)
+        if key is None:
+            self._add(Kind.AUTHORITY_MISSING, f"{record.principal!r} is no operator of the genesis")
+            return
+        self._checking.signature(message, record.signature, key, f"{record.principal}'s")
+
+    # What came in, and what steps did with it.
+
+    def _event(self, event: Event | Emitted, where: str) -> None:
+        schema, effective = None, self._checking.effective
+        if effective is not None:
+            schema = effective.schemas.get(event.schema)
+            if schema is None:
+                self._add(Kind.VALUE_INVALID, f"{where}: schema {event.schema} is not in force")
+        self._values.normal(schema, event.value, where)
+
+    def _step(self, record: Step) -> None:
+        workflow = self._workflow(record.cell, record.under)
+        if record.state is not None:
+            schema = None if workflow is None or workflow.is_agentos else workflow.state
+            self._values.normal(schema, record.state, "state")
+        if record.ann is not None:
+            self._values.normal(workflow.annotations if workflow else None, record.ann, "ann")
+        for index, event in enumerate(record.events):
+            self._event(event, f"events[{index}].value")
+        for index, intent in enumerate(record.intents):
+            self._work.open(record, index, intent, workflow)
+
+    def _workflow(self, cell: CellId, under: int | None) -> Workflow | None:
+        """The workflow of a cell in the manifest that it ran under; None, and a finding, when that
+        has none."""
+        checking = self._checking
+        effective = checking.effective if under is None else checking.manifests.get(under)
+        if effective is None:
+            if under is not None:
+                self._add(Kind.VALUE_INVALID, f"no manifest is of record {under}")
+            return None
+        workflow = effective.workflows.get(cell[0])
+        if workflow is None:
+            self._add(Kind.VALUE_INVALID, f"workflow {cell[0]} is not in force")
+        return workflow
+
+
+_ABOUT: Final[Mapping[str, str]] = {
+    RETRY: "cell", SKIP: "cell", CANCEL: "intent", ERASE: "value", UNPIN: "cell",
+}  # fmt: skip
+"""What each command of an operator is about: the one field that it has."""

@@ -1,0 +1,89 @@
+"""Snapshots computed again while a journal is gone through (spec/audit.md, A-12a).
+
+A record says that the world as it was after an earlier record is kept under a document. Whoever
+comes past that earlier record takes the same snapshot of its own state, and the two must be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from aos.core.journal.frame import Frame, Tip
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Snapshot
+from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.take import rebase, take
+from aos.core.state.state import State, empty
+from aos.errors import Damage
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
+
+_KIND = encode("kind") + encode(Snapshot.KIND)
+
+
+def recorded_snapshots(frames: Iterable[Frame]) -> Iterator[tuple[int, Hash]]:
+    """The snapshots that ``frames`` say of: the record that each was taken after, and its document.
+    Records that cannot be read are left to who goes through them."""
+    for frame in frames:
+        for data in frame.records:
+            # What is canonical spells the kind of its record in one way.
+            if _KIND in data:
+                try:
+                    record = from_bytes(data)
+                except Damage:
+                    continue
+                if isinstance(record, Snapshot):
+                    yield record.at, record.document.hash
+
+
+class Roots:
+    """Takes snapshots where the journal had some. Blobs that ``read`` does not give, because a
+    journal without them is at hand, are kept here."""
+
+    def __init__(
+        self, read: BlobReader, recorded: Mapping[int, Hash], *, limits: Limits = LIMITS
+    ) -> None:
+        self.recorded = recorded
+        self.found: dict[int, Hash] = {}
+        """Documents as they came out, by the record that they were taken after."""
+        self._below = read
+        self._limits = limits
+        self._made: dict[Hash, bytes] = {}
+
+    def state(self, world: Hash) -> State:
+        """The state before a world's genesis, with its layers here."""
+        return empty(Tip(world=world), self.read, limits=self._limits)
+
+    def made(self, hash: Hash) -> bytes | None:
+        """A part of a snapshot that was taken here and is kept nowhere else."""
+        return self._made.get(hash)
+
+    def read(self, hash: Hash, /) -> bytes:
+        made = self._made.get(hash)
+        return self._below(hash) if made is None else made
+
+    def passed(self, state: State) -> None:
+        """``state`` is at the end of a frame: take a snapshot if the journal had one here.
+
+        Raises:
+            Damage: A part of the snapshot before cannot be read.
+        """
+        at = state.tip.seq
+        if at in self.recorded:
+            taken = take(state, self._put)
+            self.found[at] = taken.document
+            rebase(state, taken)
+
+    def root(self, state: State) -> Hash:
+        """The root of the world as it is in ``state``, which stays as it is. Raises as above."""
+        return take(state, content_hash).document
+
+    def _put(self, data: bytes) -> Hash:
+        hash = content_hash(data)
+        if hash not in self._made:
+            try:
+                self._below(hash)
+            except Damage:
+                self._made[hash] = data
+        return hash

@@ -1,0 +1,586 @@
+"""Frames -> what is wrong with them, without executing anything (spec/audit.md, A-20 to A-29).
+
+Rule 1: every finding names the frame and, where it is one record's, the record.
+
+Rule 2: nothing in a stored byte makes this stop with anything but a report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from aos.audit.verify.archives import archives_to, beginning_of, reading
+from aos.audit.verify.beginning import Beginning, beginning
+from aos.audit.verify.chain import Chain
+from aos.audit.verify.checking import Add, Counts
+from aos.audit.verify.contents import Contents
+from aos.audit.verify.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
+from aos.audit.verify.locate import SEARCH_SECONDS, find_flip, flipped
+from aos.audit.verify.roots import Roots, recorded_snapshots
+from aos.core.journal.fork import fork_world
+from aos.core.journal.frame import Frame, Head, Tip
+from aos.core.journal.identity import world_id
+from aos.core.journal.merkle import Tree
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Control, Fork, Genesis, Record, Snapshot
+from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.load import references
+from aos.core.state.fold import fold
+from aos.core.state.state import State
+from aos.errors import Damage, Erased, sentence
+from aos.store.bundle.reader import Bundle
+from aos.store.cut import Cut
+from aos.store.derived import DerivedRows, differences, rows_at
+from aos.store.store import Store
+from aos.values.cbor import encode
+from aos.values.digests import Hash, hash_text
+
+_FORK: Final = encode("kind") + encode(Fork.KIND)
+
+UNREADABLE_RECORDS_MAX: Final = 65_536
+"""How far behind an unreadable frame the next one is looked for, in records."""
+
+
+def verify_store(
+    store: Store,
+    *,
+    archives: Sequence[Bundle] = (),
+    search_seconds: float = SEARCH_SECONDS,
+    limits: Limits = LIMITS,
+    on_progress: Callable[[int], None] | None = None,
+) -> VerifyReport:
+    """Verify everything that a store holds up to its head, the derived rows too.
+
+    Where its first records were pruned, that is from the snapshot on; or from where the first of
+    ``archives`` begins, which hold the records between, in any order. The store may be written to
+    meanwhile. ``on_progress`` is called after each frame with the sequence reached.
+
+    Raises:
+        BadUsage: The archives are not of this world, or do not lead to where it begins.
+    """
+    cut = store.cut()
+    ordered = archives_to(cut, archives)
+    begins, problem = _begins(store, cut, ordered)
+    verifier = Verifier(
+        reading([store, *ordered]),
+        search_seconds=search_seconds,
+        limits=limits,
+        snapshots=_recorded_snapshots(store, ordered, cut),
+        begins=begins,
+        cut=cut,
+    )
+    if problem is not None:
+        verifier.add(Kind.SNAPSHOT_WRONG, problem)
+        verifier.skip_to(1 if cut is None else cut.seq + 1)
+    head: Head | None = None
+    try:
+        head = store.head()
+        if head is None:
+            verifier.add(Kind.HEAD_WRONG, "there is no head to say where the journal ends")
+    except Damage as unreadable:
+        verifier.add(Kind.HEAD_WRONG, f"the head cannot be read: {unreadable}")
+    for frame in _all_frames(store, ordered, verifier, head, cut):
+        verifier.take(frame)
+        if on_progress is not None:
+            on_progress(frame.header.last)
+    verifier.finish(head)
+    verifier.compare_rows(store)
+    verifier.read_snapshot(store)
+    return verifier.report()
+
+
+def _begins(
+    store: Store, cut: Cut | None, archives: Sequence[Bundle]
+) -> tuple[Beginning | None, str | None]:
+    """Where to begin, None for the genesis; and why that cannot be said."""
+    if archives:
+        return beginning_of(archives[0]), None
+    if cut is None:
+        return None, None
+    try:
+        return beginning(store, cut), None
+    except Damage as problem:
+        return None, f"where the journal begins cannot be read: {problem}"
+
+
+def _all_frames(
+    store: Store,
+    archives: Sequence[Bundle],
+    verifier: Verifier,
+    head: Head | None,
+    cut: Cut | None,
+) -> Iterator[Frame]:
+    """The frames of archives, and then those of the store."""
+    for each in archives:
+        try:
+            each.check()
+        except Damage as problem:
+            verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+        try:
+            yield from each.frames()
+        except Damage as problem:
+            verifier.unreadable(str(problem))
+    if cut is not None and verifier.next_seq <= cut.seq:
+        verifier.unreadable("the archive ends before the world begins")
+        verifier.skip_to(cut.seq + 1)
+    yield from _readable_frames(store, verifier, head)
+
+
+def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Iterator[Frame]:
+    """All frames to the head that can be read; one that cannot is a finding."""
+    last = None if head is None else head.seq
+    while last is None or verifier.next_seq <= last:
+        try:
+            yield from store.frames(verifier.next_seq, last)
+        except Damage as problem:
+            verifier.unreadable(str(problem))
+            seq = _next_readable(store, verifier.next_seq, last)
+            if seq is None:
+                return
+            verifier.skip_to(seq)
+        else:
+            return
+
+
+def _recorded_snapshots(
+    store: Store, archives: Sequence[Bundle], cut: Cut | None
+) -> dict[int, Hash]:
+    """Of the frames before the first that cannot be read: what comes then is not folded."""
+    found: dict[int, Hash] = {}
+    first = 1 if cut is None else cut.seq + 1
+    frames = itertools.chain(*(each.frames() for each in archives), store.frames(first))
+    with contextlib.suppress(Damage):
+        for at, document in recorded_snapshots(frames):
+            found[at] = document  # noqa: PERF403  # what came before the damage counts
+    return found
+
+
+def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
+    """The first record after ``seq`` whose frame can be read and begins after ``seq``."""
+    end = seq + UNREADABLE_RECORDS_MAX
+    for at in range(seq + 1, end if last is None else min(end, last + 1)):
+        try:
+            frame = store.frame_at(at)
+        except Damage:
+            continue
+        if frame is None:
+            return None
+        if frame.header.first > seq:
+            return frame.header.first
+    return None
+
+
+def world_of(frame: Frame, witness: Hash | None) -> Hash:
+    """The world that a journal belongs to, by its first frame. The header says it, unless that was
+    altered: then the genesis says it, and the witness of the frame agrees."""
+    said = frame.header.world
+    try:
+        first = from_bytes(frame.records[0])
+    except Damage:
+        return said
+    if isinstance(first, Genesis):
+        computed = world_id(first.nonce, first.world_key)
+        if computed != said and replace(frame.header, world=computed).hash() == witness:
+            return computed
+    return said
+
+
+def _fork_in(frame: Frame) -> Fork | None:
+    """The fork that the frame begins with; None where it does not, or cannot be read."""
+    if _FORK not in frame.records[0]:
+        return None
+    try:
+        first = from_bytes(frame.records[0])
+    except Damage:
+        return None
+    return first if isinstance(first, Fork) else None
+
+
+class Verifier:
+    """One pass over a journal: ``take`` each frame, then ``finish``, then ``report``.
+
+    A frame is checked when the next one is there, which is a witness of what it was.
+    """
+
+    def __init__(
+        self,
+        read: BlobReader,
+        *,
+        search_seconds: float = SEARCH_SECONDS,
+        limits: Limits = LIMITS,
+        snapshots: Mapping[int, Hash] | None = None,
+        begins: Beginning | None = None,
+        cut: Cut | None = None,
+    ) -> None:
+        """``begins`` is where to begin if not at the genesis. ``cut`` is where the derived rows
+        that are compared begin: what only older records say of is not among them any more."""
+        self._roots = Roots(read, snapshots or {}, limits=limits)
+        self._begins = begins
+        self._cut = cut
+        self._awaited = None if cut is None else cut.seq
+        self._began = time.perf_counter()
+        self._read = read
+        self._search_seconds = search_seconds
+        self._findings: list[Finding] = []
+        self._unlisted = 0
+        self._frames = 0
+        self._waiting: Frame | None = None
+        self._next_seq = 1 if begins is None else begins.tip.seq + 1
+        self._skipped = False
+        self._chain: Chain | None = None
+        self._contents: Contents | None = None
+        # None once a record before could not be folded, or is not what it was.
+        self._state: State | None = None
+        self._rows: DerivedRows | None = DerivedRows()
+        self._erased_since: list[Control] = []
+        self._prev: Hash | None = None
+        """The hash of the frame before the one at hand; None where damage left it unknown."""
+        # What a finding names.
+        self._frame: int | None = None
+        self._record: int | None = None
+
+    @property
+    def next_seq(self) -> int:
+        """The record that the next frame must begin with."""
+        return self._next_seq
+
+    @property
+    def world(self) -> Hash | None:
+        """The world that the frames belong to; None before the first was checked."""
+        return self._chain.world if self._chain else None
+
+    @property
+    def genesis(self) -> Genesis | Fork | None:
+        """The record that the world begins with: its genesis, or the last fork."""
+        return self._contents.genesis if self._contents else None
+
+    def erased_since(self, command: Control) -> None:
+        """An operator erased a value after the journal's end: it may be missing."""
+        self._erased_since.append(command)
+
+    def take(self, frame: Frame) -> None:
+        """Look at the next frame."""
+        self._check_waiting(frame.header.prev)
+        self._waiting = frame
+        self._next_seq = frame.header.first + len(frame.records)
+
+    def unreadable(self, message: str) -> None:
+        """The next frame cannot be read."""
+        self._check_waiting(None)
+        self._frame = self.next_seq
+        self.add(Kind.FRAME_UNREADABLE, message)
+        self._frame = None
+        self._no_fold()
+
+    def skip_to(self, seq: int) -> None:
+        """Go on with the frame that begins with record ``seq``; what is before is lost."""
+        self._next_seq = seq
+        self._skipped = True
+
+    def finish(self, head: Head | None) -> None:
+        """Check the last frame, and that the journal ends where ``head`` says."""
+        witness = None
+        if head is not None and self._waiting is not None:
+            witness = head.frame if self._waiting.header.last == head.seq else None
+        self._check_waiting(witness)
+        if self._contents is not None:
+            for command in self._erased_since:
+                self._contents.erased_since(command)
+            self._contents.finish()
+        if self._awaited is not None and self._rows is not None:
+            self.add(
+                Kind.SNAPSHOT_WRONG,
+                f"the world goes on from a snapshot after record {self._awaited}, and no record "
+                "says of one",
+            )
+        if head is not None:
+            self._check_head(head)
+        elif not self._frames and not self._findings:
+            self.add(Kind.FRAME_MISSING, "the journal is empty: it has no genesis")
+
+    def compare_rows(self, store: Store) -> None:
+        """Compare a store's derived rows with those that the records make, if all were folded."""
+        if self._rows is None:
+            return
+        if self._cut is not None and not self._cut.is_done:
+            self._rows.leftover = self._cut.seq
+        try:
+            for message in differences(store, self._rows):
+                self.add(Kind.DERIVED_DIFFERS, message)
+        except Damage as problem:
+            self.add(Kind.DERIVED_DIFFERS, f"the derived rows cannot be read: {problem}")
+
+    def add(self, kind: Kind, message: str) -> None:
+        """Note what is wrong with the frame and record at hand."""
+        self._later()(kind, message)
+
+    def _later(self) -> Add:
+        """``add`` for the frame and record at hand, to be used when others are."""
+        frame, record = self._frame, self._record
+
+        def add(kind: Kind, message: str) -> None:
+            if len(self._findings) >= FINDINGS_MAX:
+                self._unlisted += 1
+                return
+            self._findings.append(Finding(kind=kind, frame=frame, record=record, message=message))
+
+        return add
+
+    def report(self) -> VerifyReport:
+        chain, contents, rows = self._chain, self._contents, self._rows
+        counts = contents.counts if contents else Counts()
+        return VerifyReport(
+            world=chain.world if chain else None,
+            frames=self._frames,
+            records=counts.records,
+            events=counts.events,
+            receipts=counts.receipts,
+            kernel_receipts=counts.kernel_receipts,
+            streams=counts.streams,
+            attempts=counts.attempts,
+            controls=counts.controls,
+            manifests=counts.manifests,
+            steps=counts.steps,
+            faults=counts.faults,
+            intents=counts.intents,
+            signatures=counts.signatures,
+            blobs=contents.blobs_read if contents else 0,
+            blob_bytes=counts.blob_bytes,
+            modules=counts.modules,
+            values=counts.values,
+            erased=counts.erased,
+            rows=len(rows) if rows else 0,
+            stamps_behind=counts.stamps_behind,
+            folded=rows is not None,
+            pruned=0 if self._begins is None else self._begins.tip.seq,
+            seq=chain.next_seq - 1 if chain else 0,
+            frame=chain.prev if chain else None,
+            log_root=chain.log.root() if chain and chain.log else None,
+            seconds=time.perf_counter() - self._began,
+            findings=tuple(self._findings),
+            unlisted=self._unlisted,
+        )
+
+    def _check_waiting(self, witness: Hash | None) -> None:
+        """Check the frame that waits; ``witness`` is its hash as its neighbour has it."""
+        frame, self._waiting = self._waiting, None
+        if frame is None:
+            return
+        self._frame = frame.header.first
+        self._frames += 1
+        chain, contents = self._begin(frame, witness)
+        if self._skipped:
+            self._skipped = False
+            chain.skip_to(frame.header.first)
+        self._enter(chain, contents, frame, witness)
+        self._prev = chain.prev
+        is_whole, problems = chain.check(frame, witness)
+        for kind, message in problems:
+            self.add(kind, message)
+            if kind is Kind.FRAME_MISSING:
+                self._no_fold()
+        for index, data in enumerate(frame.records if is_whole else self._mended(frame)):
+            self._record = frame.header.first + index
+            self._check_record(data, contents)
+        if contents.world != chain.world:
+            self._record = None
+            self.add(Kind.CHAIN_BROKEN, "it belongs to another world, and no fork says so")
+            contents.enter(chain.world)
+            self._no_fold()
+        self._take_snapshot(frame, chain)
+        self._frame = self._record = None
+        if self._cut is not None and frame.header.last == self._cut.seq:
+            self._pass_cut(self._cut, chain)
+
+    def _enter(self, chain: Chain, contents: Contents, frame: Frame, witness: Hash | None) -> None:
+        """Where a frame begins with a fork, the chain goes on as the fork's world. The header says
+        which that is, if it is as it was; else the record does."""
+        if frame.header.hash() == witness:
+            chain.world = frame.header.world
+            return
+        fork = _fork_in(frame)
+        if fork is not None and fork.parent == contents.world:
+            chain.world = fork_world(fork)
+
+    def _begin(self, frame: Frame, witness: Hash | None) -> tuple[Chain, Contents]:
+        if self._chain is None or self._contents is None:
+            if self._begins is not None:
+                return self._begin_behind(self._begins)
+            world = world_of(frame, witness)
+            self._chain = Chain(world=world, log=Tree())
+            self._contents = Contents(world, self._read, self.add, self._later)
+            if self._rows is not None:
+                self._state = self._roots.state(world)
+        return self._chain, self._contents
+
+    def _begin_behind(self, begins: Beginning) -> tuple[Chain, Contents]:
+        tip = begins.tip
+        self._chain = Chain(world=tip.world, next_seq=tip.seq + 1, prev=tip.frame, log=tip.log)
+        self._contents = Contents(tip.world, self._read, self.add, self._later)
+        state: State | None = None
+        try:
+            state = begins.state(self._roots.read)
+            self._roots.found[tip.seq] = self._roots.root(state)
+            self._state = state if self._rows is not None else None
+            self._rows = rows_at(state, begins.erased)
+        except Damage as problem:
+            self.add(
+                Kind.SNAPSHOT_WRONG, f"what the journal goes on from cannot be read: {problem}"
+            )
+            self._no_fold()
+        self._contents.go_on(begins.genesis, state)
+        return self._chain, self._contents
+
+    def _pass_cut(self, cut: Cut, chain: Chain) -> None:
+        """The frames that follow are in the store: it must begin behind these."""
+        if (chain.prev, chain.log) != (cut.frame, cut.log):
+            self.add(
+                Kind.CHAIN_BROKEN,
+                f"the world says that it goes on behind another record {cut.seq} than the archive "
+                "ends with",
+            )
+        if self._state is not None and self._rows is not None:
+            self._rows = rows_at(self._state, self._rows.erased)
+
+    def _check_record(self, data: bytes, contents: Contents) -> None:
+        contents.counts.records += 1
+        try:
+            record = from_bytes(data)
+        except Damage as problem:
+            self.add(Kind.RECORD_UNREADABLE, str(problem))
+            self._no_fold()
+            return
+        if record.seq != self._record:
+            self.add(
+                Kind.RECORD_OUT_OF_ORDER,
+                sentence(
+                    "it calls itself another record",
+                    expected=f"record {self._record}",
+                    found=f"record {record.seq}",
+                ),
+            )
+            self._no_fold()
+            return
+        contents.check(record)
+        if isinstance(record, Fork) and self._prev is not None and record.frame != self._prev:
+            self.add(
+                Kind.CHAIN_BROKEN,
+                sentence(
+                    "it is forked from another frame than the one before it",
+                    expected=f"frame {hash_text(self._prev)}",
+                    found=hash_text(record.frame),
+                ),
+            )
+        if isinstance(record, Snapshot):
+            self._check_snapshot(record)
+        self._fold(record)
+
+    def _take_snapshot(self, frame: Frame, chain: Chain) -> None:
+        """Where the journal had one: it is compared when its record comes."""
+        state, last = self._state, frame.header.last
+        if last not in self._roots.recorded or state is None or chain.log is None:
+            return
+        state.tip = Tip(world=state.world, seq=last, frame=frame.hash, log=chain.log)
+        try:
+            self._roots.passed(state)
+        except Damage as problem:
+            self.add(Kind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}")
+            self._no_fold()
+
+    def _check_snapshot(self, record: Snapshot) -> None:
+        if record.at == self._awaited:
+            self._awaited = None
+        found = self._roots.found.get(record.at)
+        if found is not None and found != record.document.hash:
+            self.add(
+                Kind.SNAPSHOT_WRONG,
+                sentence(
+                    f"the snapshot after record {record.at} is not of the world as it was then",
+                    expected=hash_text(found),
+                    found=hash_text(record.document.hash),
+                ),
+            )
+
+    def read_snapshot(self, store: Store) -> None:
+        """Read every part of the newest snapshot, which is where a restart begins."""
+        row = None
+        try:
+            row = store.snapshot_before()
+            for hash, what in references(row.document, store.blob) if row is not None else ():
+                self._read_part(store, hash, what)
+        except Damage as problem:
+            where = "" if row is None else f" after record {row.at}"
+            self.add(Kind.SNAPSHOT_WRONG, f"the newest snapshot{where} cannot be read: {problem}")
+
+    def _read_part(self, store: Store, hash: Hash, what: str) -> None:
+        try:
+            store.blob(hash)
+        except Erased:
+            return
+        except Damage as problem:
+            raise Damage(f"{what}: {problem}") from problem
+
+    def _fold(self, record: Record) -> None:
+        state, rows = self._state, self._rows
+        if state is None or rows is None:
+            return
+        try:
+            fold(state, record, self._read)
+            rows.take(record)
+        except Exception as problem:  # noqa: BLE001  # an altered record may break any assumption
+            what = str(problem) if isinstance(problem, Damage) else repr(problem)
+            if not self._is_blob_missed():
+                message = f"it cannot follow the records before it: {what}"
+                self.add(Kind.RECORD_CANNOT_FOLLOW, message)
+            self._no_fold()
+
+    def _is_blob_missed(self) -> bool:
+        """Whether it is said already that a blob of the record at hand cannot be had."""
+        last = self._findings[-1] if self._findings else None
+        return last is not None and (last.record, last.kind) == (self._record, Kind.BLOB_DAMAGED)
+
+    def _no_fold(self) -> None:
+        self._state = self._rows = None
+
+    def _mended(self, frame: Frame) -> Sequence[bytes]:
+        """An altered frame's records as they were, if one bit was flipped; else as they are."""
+        header = frame.header
+        began = time.monotonic()
+        flip = find_flip(frame, seconds=self._search_seconds)
+        self._search_seconds -= time.monotonic() - began
+        if flip is None:
+            self.add(
+                Kind.FRAME_ALTERED,
+                f"one of its records {header.first} to {header.last}, or its salt, was altered in "
+                "more than one bit: they do not give the root that its hash commits to",
+            )
+            self._no_fold()
+            return frame.records
+        what = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
+        if flip.index is None:
+            self.add(Kind.FRAME_ALTERED, what.format(" in its salt"))
+            return frame.records
+        self._record = header.first + flip.index
+        self.add(Kind.RECORD_ALTERED, what.format(""))
+        records = list(frame.records)
+        records[flip.index] = flipped(records[flip.index], flip)
+        return records
+
+    def _check_head(self, head: Head) -> None:
+        chain, contents = self._chain, self._contents
+        if chain is None or contents is None:
+            self.add(Kind.HEAD_WRONG, f"the head says record {head.seq}, and no frame is there")
+            return
+        if contents.genesis is not None:
+            contents.counts.signatures += 1
+            if not head.is_signed_by(contents.genesis.world_key):
+                self.add(Kind.HEAD_WRONG, "the head's signature is not the world key's")
+        problem = chain.head_problem(head)
+        if problem is not None:
+            self.add(Kind.HEAD_WRONG, problem)

@@ -1,0 +1,200 @@
+"""A world folder -> its VerifyReport, read by a process of its own (spec/audit.md, A-29).
+
+A damaged store file can kill who reads it: pages of a memory map that are not there end a process
+with SIGBUS. So a child reads, and how it ended is a finding.
+
+The child writes one JSON object a line: ``{"head": n}``, then ``{"seq": n}`` after each frame, then
+``{"report": …}``, or ``{"error": kind, "message": …}`` when there is nothing to verify.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Final
+
+from aos.audit.verify.findings import Finding, Kind, VerifyReport
+from aos.audit.verify.verify import Verifier, verify_store
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
+from aos.store.bundle.reader import open_bundle
+from aos.store.first_look import DATA_NAME, DEADLY, signal_name, structure_problems
+from aos.store.lmdb_store import LmdbStore
+
+STORE_FOLDER: Final = "store"
+WORLD_FILE: Final = "world.json"
+
+WALKED_BYTES_MAX: Final = 64 << 20
+"""The largest file whose pages are walked to say more of what killed its reader: some seconds."""
+
+_ERRORS: Final = {cls.__name__: cls for cls in (BadUsage, Refused, Unavailable)}
+_STDERR_SHOWN: Final = 4000
+
+
+def verify_world(
+    directory: Path | str,
+    *,
+    archives: Sequence[Path] = (),
+    on_progress: Callable[[int], None] | None = None,
+) -> VerifyReport:
+    """Verify the world in ``directory``, which may be running. Nothing in it is written.
+
+    ``archives`` hold records that were pruned: they are verified before the world's own, as one
+    journal.
+
+    ``on_progress`` is called with the sequence reached. A store that cannot be read, or that kills
+    its reader, is a finding of the report.
+
+    Raises:
+        BadUsage: There is no world in that folder, or an archive is none of its.
+        Unavailable: It cannot be opened now, or something else ended the child.
+    """
+    began = time.perf_counter()
+    path = Path(directory)
+    if not (os.path.lexists(path / STORE_FOLDER) or os.path.lexists(path / WORLD_FILE)):
+        raise BadUsage(
+            sentence(
+                "there is no world here",
+                where=str(path),
+                expected=f"a folder {STORE_FOLDER} in it",
+                hint="name another with --world DIR, or make one with aos init DIR",
+            )
+        )
+    paths = os.pathsep.join(each for each in sys.path if each)
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr,
+        subprocess.Popen(  # noqa: S603  # this interpreter, this module, a folder
+            [sys.executable, "-m", __name__, str(path), *map(str, archives)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": paths},
+        ) as child,
+    ):
+        assert child.stdout is not None
+        heard, answer = _listen(child.stdout, on_progress)
+        code = child.wait()
+        stderr.seek(0)
+        said = stderr.read()
+    if answer is not None and "report" in answer:
+        return VerifyReport.from_document(answer["report"])
+    if answer is not None:
+        raise _ERRORS[answer["error"]](answer["message"])
+    if -code in DEADLY:
+        return _died(path / STORE_FOLDER, heard, -code, time.perf_counter() - began)
+    if code < 0:
+        raise Unavailable(
+            f"the process that verified was ended by {signal_name(-code)} (verify again)"
+        )
+    raise RuntimeError(f"the verifying process ended with {code}:\n{said[-_STDERR_SHOWN:]}")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Where the child was last."""
+
+    head: int | None = None
+    seq: int = 0
+
+
+def _listen(
+    lines: IO[str], on_progress: Callable[[int], None] | None
+) -> tuple[_Heard, dict[str, Any] | None]:
+    """Read until the child ends: where it was last, and what it said at the end."""
+    heard = _Heard()
+    for line in lines:
+        if not line.endswith("\n"):
+            break  # killed while it wrote
+        said = json.loads(line)
+        if "seq" in said:
+            heard.seq = said["seq"]
+            if on_progress is not None:
+                on_progress(heard.seq)
+        elif "head" in said:
+            heard.head = said["head"]
+        else:
+            return heard, said
+    return heard, None
+
+
+def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyReport:
+    """What there is to say when the file ended the child by a signal."""
+    is_small = (folder / DATA_NAME).lstat().st_size <= WALKED_BYTES_MAX
+    problems = structure_problems(folder) if is_small else []
+    document = Verifier(_nothing).report().to_document()
+    document["seconds"] = seconds
+    document["folded"] = False
+    document["seq"] = heard.seq
+    document["findings"] = [
+        Finding(
+            kind=Kind.STORE_UNREADABLE,
+            frame=None if heard.seq == heard.head else heard.seq + 1,
+            record=None,
+            message=sentence(
+                f"the store's file killed the process that read it ({signal_name(number)})",
+                expected=f"a whole file, and could read all to record {heard.seq}",
+                found=problems[0] if problems else None,
+                hint="it was cut short or overwritten: restore a backup",
+            ),
+        ).to_document()
+    ]
+    return VerifyReport.from_document(document)
+
+
+def _nothing(hash: bytes) -> bytes:
+    raise AssertionError(f"nothing is read: {hash.hex()}")
+
+
+def _unreadable(problem: Damage) -> VerifyReport:
+    verifier = Verifier(_nothing)
+    verifier.add(Kind.STORE_UNREADABLE, str(problem))
+    return verifier.report()
+
+
+def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
+    """What the child does."""
+
+    def say(what: dict[str, object]) -> None:
+        out.write(json.dumps(what) + "\n")
+        out.flush()
+
+    try:
+        # Without a first look: this process is the one that may die of it.
+        with (
+            LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store,
+            contextlib.ExitStack() as stack,
+        ):
+            say({"head": _head_seq(store)})
+            report = verify_store(
+                store,
+                archives=[stack.enter_context(open_bundle(each)) for each in archives],
+                on_progress=lambda seq: say({"seq": seq}),
+            )
+    except Damage as problem:
+        report = _unreadable(problem)
+    except AosError as problem:
+        kind = next(name for name, cls in _ERRORS.items() if isinstance(problem, cls))
+        say({"error": kind, "message": str(problem)})
+        return
+    say({"report": report.to_document()})
+
+
+def _head_seq(store: LmdbStore) -> int | None:
+    try:
+        head = store.head()
+    except Damage:
+        return None  # a finding of the report
+    return None if head is None else head.seq
+
+
+if __name__ == "__main__":
+    _child(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]], sys.stdout)

@@ -1,0 +1,172 @@
+"""The documents of ``aos inspect journal``, in either direction and as it grows (A-38, A-39)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aos.audit.lens.lens import Lens
+from aos.audit.lens.lookup import find_cell, find_workflow
+from aos.audit.lens.manifests import IS_MANIFEST
+from aos.audit.lens.ports import Journal, first_kept
+from aos.audit.lens.references import references
+from aos.audit.views.record_view import Document, document, summary
+from aos.audit.views.view import LIMIT, View, check_limit
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Event, Manifest, Record, Step
+from aos.errors import BadUsage, sentence
+from aos.manifest.effective import Effective
+from aos.values.cbor import encode
+from aos.values.digests import hash_text
+
+KIND: Final = encode("kind")
+KINDS: Final = (
+    "genesis", "start", "manifest", "event", "step", "fault", "receipt", "kernel_receipt", "stream",
+    "attempt", "control", "snapshot", "fork",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which records are asked for; None selects all."""
+
+    kinds: Collection[str] | None = None
+    workflow: str | None = None
+    key: bytes | None = None
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds or ():
+            if kind not in KINDS:
+                raise BadUsage(
+                    sentence(f"no record is a {kind!r}", expected="one of " + ", ".join(KINDS))
+                )
+
+    def may_have(self, data: bytes) -> bool:
+        """False for bytes of a record that is not selected; quick, and not sure of the others."""
+        if self.workflow is not None and self.workflow.encode() not in data:
+            return False
+        return self.kinds is None or any(KIND + encode(kind) in data for kind in self.kinds)
+
+    def has(self, record: Record) -> bool:
+        if self.kinds is not None and record.KIND not in self.kinds:
+            return False
+        if self.workflow is None:
+            return True
+        return any(
+            cell[0] == self.workflow and self.key in (None, cell[1]) for cell in cells_of(record)
+        )
+
+
+def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
+    """Every cell that a record names: the one it is about, and those that it reached."""
+    cell = getattr(record, "cell", None)
+    if cell is not None:
+        yield cell
+    events = record.events if isinstance(record, Step) else ()
+    for event in (record,) if isinstance(record, Event) else events:
+        yield from event.to
+        yield from event.overloaded
+
+
+class Reader:
+    """Reads records as documents, each with its ``summary``.
+
+    A manifest record that is met is in force for what comes after, so that one view can follow a
+    journal that grows.
+    """
+
+    def __init__(self, journal: Journal, lens: Lens) -> None:
+        self._journal = journal
+        self._lens = lens
+
+    def forward(
+        self, first: int = 1, last: int | None = None, *, selection: Selection | None = None
+    ) -> Iterator[Document]:
+        """Records from ``first`` to ``last`` (the head at the first item), oldest first."""
+        selection = selection or Selection()
+        for frame in self._journal.frames(first, last):
+            for seq, data in enumerate(frame.records, frame.header.first):
+                if seq < first or (last is not None and seq > last):
+                    continue
+                yield from self._one(data, selection)
+
+    def newest(self, most: int, *, last: int, selection: Selection | None = None) -> list[Document]:
+        """The last ``most`` records to ``last`` that are selected, oldest first."""
+        selection = selection or Selection()
+        found: list[Document] = []
+        seq, first = last, first_kept(self._journal)
+        while seq >= first and len(found) < most:
+            frame = self._journal.frame_at(seq)
+            assert frame is not None, "the journal reaches so far"
+            for data in reversed(frame.records[: seq - frame.header.first + 1]):
+                found += self._one(data, selection)
+                if len(found) == most:
+                    break
+            seq = frame.header.first - 1
+        return found[::-1]
+
+    def _one(self, data: bytes, selection: Selection) -> Iterator[Document]:
+        if not selection.may_have(data) and IS_MANIFEST not in data:
+            return
+        record = from_bytes(data)
+        if selection.has(record):
+            found = document(record, self._lens)
+            yield {**found, "summary": summary(found)}
+        if isinstance(record, Manifest):
+            manifest = Effective.from_document(self._journal.blob(record.document.hash))
+            self._lens.manifests.add(record.seq, manifest)
+
+
+def record(view: View, seq: int) -> Document:
+    """One record, whole, and the values that lie outside it (A-31 to A-37d)."""
+    found = view.records.at(seq)
+    return document(found, view.whole) | {
+        "values": [
+            {"where": where, "value": hash_text(ref.hash), "size": ref.size}
+            for where, ref in references(found)
+        ]
+    }
+
+
+def journal(
+    view: View,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    kinds: tuple[str, ...] | None = None,
+    workflow: str | None = None,
+    key: str | None = None,
+    limit: int = LIMIT,
+) -> Document:
+    """Records from ``first`` on; without ``first`` the newest ones (A-38)."""
+    check_limit(limit)
+    end = view.state.next_seq - 1 if last is None else min(last, view.state.next_seq - 1)
+    selected = selection(view, kinds=kinds, workflow=workflow, key=key)
+    reader = Reader(view.journal, view.lens)
+    if first is None:
+        return {"records": reader.newest(limit, last=end, selection=selected), "next": None}
+    found: list[Document] = []
+    for each in reader.forward(first, end, selection=selected):
+        if len(found) == limit:
+            return {"records": found, "next": each["seq"]}
+        found.append(each)
+    return {"records": found, "next": None}
+
+
+def selection(
+    view: View,
+    *,
+    kinds: tuple[str, ...] | None = None,
+    workflow: str | None = None,
+    key: str | None = None,
+) -> Selection:
+    """Which records are asked for, in the caller's words."""
+    if workflow is None:
+        if key is not None:
+            raise BadUsage("a key says nothing without the workflow whose it is")
+        return Selection(kinds=kinds)
+    if key is None:
+        return Selection(kinds=kinds, workflow=find_workflow(view.state, workflow))
+    name, key_bytes = find_cell(view.state, workflow, key)
+    return Selection(kinds=kinds, workflow=name, key=key_bytes)

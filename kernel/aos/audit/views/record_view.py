@@ -1,0 +1,406 @@
+"""A record -> a JSON-able document, and one line of text (spec/audit.md, A-30 to A-39)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.audit.lens.lens import Lens, ran_under, shown
+from aos.audit.lens.words import compact, count, short
+from aos.core.journal.faults import Fault
+from aos.core.journal.fork import fork_world
+from aos.core.journal.identity import world_id
+from aos.core.journal.inputs import STRICT
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    Emitted,
+    Event,
+    Faulted,
+    Fork,
+    Genesis,
+    Intent,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Snapshot,
+    Start,
+    Step,
+    Stream,
+)
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.keys import key_text
+from aos.values.digests import Hash, hash_text
+from aos.values.schema import untyped_to_json
+
+Document: TypeAlias = dict[str, Any]
+
+
+def document(record: Record, lens: Lens) -> Document:
+    """Everything that a record says. The keys of each kind are in spec/audit.md, A-31 to A-37d."""
+    found: Document = {"seq": record.seq, "kind": record.KIND}
+    write: Callable[[Any, Lens], Document] = _DOCUMENTS[type(record)]
+    return found | write(record, lens)
+
+
+def cell_document(cell: CellId, lens: Lens, *, seq: int) -> Document:
+    return {"workflow": cell[0], "key": lens.key(cell, seq=seq)}
+
+
+def fault_document(fault: Fault) -> Document:
+    return {
+        "kind": fault.kind.value,
+        "message": fault.message,
+        "detail": None if fault.detail is None else shown(None, fault.detail),
+        "environmental": fault.environmental,
+    }
+
+
+def _genesis(record: Genesis, _lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "world": hash_text(world_id(record.nonce, record.world_key)),
+        "world_key": key_text(record.world_key),
+        "operators": [
+            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+        ],
+        "semantics": record.semantics,
+    }
+
+
+def _start(record: Start, _lens: Lens) -> Document:
+    return {"at_ns": record.stamp.ns, "host": dict(record.host)}
+
+
+def _manifest(record: Manifest, _lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "hash": hash_text(record.document.hash),
+        "size": record.document.size,
+        "principal": record.principal,
+        "serial": record.serial,
+        "mode": record.mode or STRICT,
+        "leaves": list(record.leaves),
+        "migrated": [
+            {"workflow": each.workflow, "root": hash_text(each.root), "cells": each.count}
+            for each in record.migrated
+        ],
+    }
+
+
+def _event(record: Event, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "schema": record.schema,
+        "value": lens.event(record.schema, record.value, seq=record.seq),
+        "submission_id": record.submission_id,
+        **_targets(record, lens, record.seq),
+    }
+
+
+def _targets(event: Event | Emitted, lens: Lens, seq: int) -> Document:
+    return {
+        "to": [cell_document(cell, lens, seq=seq) for cell in event.to],
+        "overloaded": [cell_document(cell, lens, seq=seq) for cell in event.overloaded],
+    }
+
+
+def _run(record: Step | Faulted, lens: Lens) -> Document:
+    return {
+        "cell": cell_document(record.cell, lens, seq=ran_under(record)),
+        "under": record.under,
+        "entry": list(record.entry),
+        "root": record.root,
+        "depth": record.depth,
+        "fuel": record.fuel,
+        "pages": record.pages,
+        "output": None if record.output is None else hash_text(record.output),
+    }
+
+
+def _step(record: Step, lens: Lens) -> Document:
+    seq = record.seq
+    return _run(record, lens) | {
+        "status": record.status,
+        "state": None if record.state is None else lens.state(record, record.state),
+        "events": [_emitted(event, lens, seq) for event in record.events],
+        "intents": [_intent(intent, lens, seq) for intent in record.intents],
+        "abandoned": [hash_text(each) for each in record.abandoned],
+        "annotations": None if record.ann is None else lens.annotations(record, record.ann),
+    }
+
+
+def _emitted(event: Emitted, lens: Lens, seq: int) -> Document:
+    value = lens.event(event.schema, event.value, seq=seq)
+    return {"schema": event.schema, "value": value, **_targets(event, lens, seq)}
+
+
+def _intent(intent: Intent, lens: Lens, seq: int) -> Document:
+    return {
+        "intent": hash_text(intent.intent),
+        "effect": intent.effect,
+        "params": lens.params(intent.effect, intent.params, seq=seq),
+        "requested_key": untyped_to_json(intent.key),
+        "issuer_ref": intent.issuer_ref,
+    }
+
+
+def _faulted(record: Faulted, lens: Lens) -> Document:
+    return _run(record, lens) | {"fault": fault_document(record.fault)}
+
+
+def _receipt(record: Receipt, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "attempt": record.attempt,
+        "status": record.status,
+        "payload": lens.payload(record),
+        "payload_schema": record.payload_schema,
+        "started_ns": record.started_ns,
+        "finished_ns": record.finished_ns,
+        "cost_cents": record.cost_cents,
+        "executor": record.executor,
+        "key_id": key_text(record.key_id),
+        "outcome": record.outcome,
+        "problem": record.problem,
+        "abandoned": [hash_text(each) for each in record.abandoned],
+        "batch": _batch(record),
+    }
+
+
+def _batch(record: Receipt) -> Document | None:
+    if record.batch is None:
+        return None
+    return {"index": record.batch.index, "size": record.batch.size}
+
+
+def _kernel_receipt(record: KernelReceipt, lens: Lens) -> Document:
+    return {
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "status": record.status,
+        "payload": lens.payload(record),
+        "payload_schema": record.payload_schema,
+        "root": record.root,
+        "depth": record.depth,
+        "by": _optional_hash(record.by),
+        "outcome": record.outcome,
+        "problem": record.problem,
+        "abandoned": [hash_text(each) for each in record.abandoned],
+    }
+
+
+def _stream(record: Stream, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "effect": record.effect,
+        "attempt": record.attempt,
+        "frame_seq": record.frame_seq,
+        "frame_kind": record.frame_kind,
+        "payload": lens.payload(record),
+        "payload_ref": _optional_hash(record.payload_ref),
+        "executor": record.executor,
+        "key_id": key_text(record.key_id),
+    }
+
+
+def _attempt(record: Attempt, lens: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "intent": hash_text(record.intent),
+        "cell": cell_document(record.cell, lens, seq=record.seq),
+        "attempt": record.attempt,
+        "phase": record.phase,
+        "problem": record.problem,
+    }
+
+
+def _fork(record: Fork, _: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "world": hash_text(fork_world(record)),
+        "world_key": key_text(record.world_key),
+        "operators": [
+            {"name": each.name, "public_key": key_text(each.key)} for each in record.operators
+        ],
+        "parent": hash_text(record.parent),
+        "at": record.at,
+        "frame": hash_text(record.frame),
+        "cut": _optional_hash(record.cut),
+        "open_work": record.open_work,
+        "erased": [hash_text(each) for each in record.erased],
+    }
+
+
+def _snapshot(record: Snapshot, _: Lens) -> Document:
+    return {
+        "at_ns": record.stamp.ns,
+        "at": record.at,
+        "frame": hash_text(record.frame),
+        "document": hash_text(record.document.hash),
+        "size": record.document.size,
+    }
+
+
+def _control(record: Control, lens: Lens) -> Document:
+    cell = record.cell
+    return {
+        "at_ns": record.stamp.ns,
+        "action": record.action,
+        "cell": None if cell is None else cell_document(cell, lens, seq=record.seq),
+        "intent": _optional_hash(record.intent),
+        "value": _optional_hash(record.value),
+        "principal": record.principal,
+        "serial": record.serial,
+    }
+
+
+def _optional_hash(hash: Hash | None) -> str | None:
+    return None if hash is None else hash_text(hash)
+
+
+_DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
+    Genesis: _genesis,
+    Start: _start,
+    Manifest: _manifest,
+    Event: _event,
+    Step: _step,
+    Faulted: _faulted,
+    Receipt: _receipt,
+    KernelReceipt: _kernel_receipt,
+    Stream: _stream,
+    Attempt: _attempt,
+    Snapshot: _snapshot,
+    Fork: _fork,
+    Control: _control,
+}
+
+
+def summary(found: Document) -> str:
+    """One line of text about a record's document, without its sequence and kind."""
+    return _SUMMARIES[found["kind"]](found)
+
+
+def cell_text(found: Document) -> str:
+    """``acme/order@1 ord-1``: a cell of a document."""
+    return name_cell(found["workflow"], found["key"])
+
+
+def name_cell(workflow: str, key: object) -> str:
+    return workflow if key is None else f"{workflow} {short(key, 40)}"
+
+
+def _event_text(found: Document) -> str:
+    text = f"{found['schema']} {short(found['value'])} → {_reached(found)}"
+    return text + (f" (submission {found['submission_id']})" if found["submission_id"] else "")
+
+
+def _reached(event: Document) -> str:
+    reached = [cell_text(cell) for cell in event["to"]]
+    reached += [f"{cell_text(cell)} (overloaded)" for cell in event["overloaded"]]
+    return _some(reached) or "nobody (no subscription takes it)"
+
+
+def _some(names: Iterable[str], most: int = 3) -> str:
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _step_text(found: Document) -> str:
+    parts = [f"{cell_text(found['cell'])} ← {found['entry'][0]} · {found['status']}"]
+    if found["under"] is not None:
+        parts.append(f"under the manifest of {found['under']}")
+    if found["events"]:
+        parts.append("emits " + _some(each["schema"] for each in found["events"]))
+    if found["intents"]:
+        parts.append("asks " + _some(each["effect"] for each in found["intents"]))
+    if found["state"] is None:
+        parts.append("deleted")
+    if found["abandoned"]:
+        parts.append(f"{count(len(found['abandoned']), 'intent')} abandoned")
+    return " · ".join(parts)
+
+
+def _fault_text(found: Document) -> str:
+    fault = found["fault"]
+    where = f"{cell_text(found['cell'])} ← {found['entry'][0]}"
+    return f"{where} · failed: {fault['kind']}: {fault['message']}"
+
+
+def _receipt_text(found: Document) -> str:
+    text = (
+        f"{found['effect']} {found['status']} for {cell_text(found['cell'])} · {found['outcome']}"
+        f" · {found['intent'][:15]}…"
+    )
+    return text + (f" · {found['problem']}" if found["problem"] else "")
+
+
+def _kernel_receipt_text(found: Document) -> str:
+    return f"{_receipt_text(found)} · {kernel_cause(found)}"
+
+
+def kernel_cause(found: Document) -> str:
+    """Why the core itself settled an intent, of the receipt's document."""
+    if found["by"]:
+        return f"by {_intent_text(found['by'])}"
+    if found["effect"] in KERNEL_EFFECTS:
+        return "answered by the core"
+    return f"by record {found['root']}"
+
+
+def _intent_text(hash: str) -> str:
+    return f"{hash[:15]}…"
+
+
+def _stream_text(found: Document) -> str:
+    frame = f"{found['frame_kind']} {found['frame_seq']} {short(found['payload'])}"
+    of = f"{found['effect']} for {cell_text(found['cell'])}"
+    return f"{of} · {frame} · {_intent_text(found['intent'])}"
+
+
+def _attempt_text(found: Document) -> str:
+    text = f"attempt {found['attempt']} {found['phase']} for {cell_text(found['cell'])}"
+    text += f" · {_intent_text(found['intent'])}"
+    return text + (f" · {found['problem']}" if found["problem"] else "")
+
+
+def control_text(found: Document) -> str:
+    """``retry acme/order@1 ord-1 by operator``: a command of an operator."""
+    about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
+    if found["cell"] is None:
+        about = _intent_text(about)
+    return f"{found['action']} {about} by {found['principal']}"
+
+
+def _fork_text(found: Document) -> str:
+    text = f"world {found['world'][:15]}…, forked of {found['parent'][:15]}… after record "
+    return f"{text}{found['at']} · open effects: {found['open_work']}"
+
+
+_SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
+    "fork": _fork_text,
+    "genesis": lambda found: (
+        f"world {found['world'][:15]}…, operators "
+        + _some(each["name"] for each in found["operators"])
+    ),
+    "start": lambda found: compact(found["host"]),
+    "manifest": lambda found: f"{found['hash'][:15]}… by {found['principal']}",
+    "event": _event_text,
+    "step": _step_text,
+    "fault": _fault_text,
+    "receipt": _receipt_text,
+    "kernel_receipt": _kernel_receipt_text,
+    "stream": _stream_text,
+    "attempt": _attempt_text,
+    "snapshot": lambda found: f"after record {found['at']}: {found['document'][:15]}…",
+    "control": control_text,
+}

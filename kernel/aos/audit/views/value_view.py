@@ -1,0 +1,98 @@
+"""The document of ``aos inspect value``: one value that lies outside its records (A-68)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from aos.audit.lens.ports import first_kept
+from aos.audit.lens.references import references
+from aos.audit.views.record_view import Document, cell_document
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import CellId, Control
+from aos.errors import BadUsage, sentence
+from aos.values.digests import Hash, hash_text
+
+RECORDS_SHOWN: Final = 100
+
+_HASH: Final = re.compile(r"(?:blake3:)?([0-9a-f]{64})")
+
+
+def read_value_hash(word: str) -> Hash:
+    """The content hash of a value, with or without ``blake3:``. It is never shortened: what is
+    erased is named whole.
+
+    Raises:
+        BadUsage: It is none.
+    """
+    match = _HASH.fullmatch(word)
+    if match is None:
+        raise BadUsage(
+            sentence(
+                "not the hash of a value",
+                where=repr(word),
+                expected="blake3: and 64 lower-case hex digits",
+                hint="aos inspect record SEQ names the values of a record",
+            )
+        )
+    return Hash(bytes.fromhex(match[1]))
+
+
+def value(view: View, word: str) -> Document:
+    """Where a value is held, how large it is, and by which record it was erased (A-68).
+
+    Raises:
+        BadUsage: The world has never held it outside of a record.
+    """
+    named = read_value_hash(word)
+    held, erased_by, size = _records_with(view, named)
+    row = view.journal.erased(named)
+    is_there = view.journal.has_blob(named)
+    if not held and not erased_by and not is_there:
+        raise BadUsage(
+            sentence(
+                "the world holds no such value",
+                where=hash_text(named),
+                hint="only values of more than 1,024 bytes lie outside their records",
+            )
+        )
+    return {
+        "value": hash_text(named),
+        "size": size if size is not None else row.size if row else None,
+        "is_there": is_there,
+        "erased_by": erased_by,
+        "records": held[:RECORDS_SHOWN],
+        "total": len(held),
+    }
+
+
+def _records_with(view: View, named: Hash) -> tuple[list[Document], list[int], int | None]:
+    """The places that refer to a value, the records that erase it, and its size."""
+    held: list[Document] = []
+    erased_by: list[int] = []
+    size = None
+    for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
+        for data in frame.records:
+            # Looking for the bytes costs a fraction of decoding.
+            record = from_bytes(data) if data.find(named) >= 0 else None
+            if record is None:
+                continue
+            if isinstance(record, Control) and record.value == named:
+                erased_by.append(record.seq)
+            cell: CellId | None = getattr(record, "cell", None)
+            for where, ref in references(record):
+                if ref.hash != named:
+                    continue
+                size = ref.size
+                held.append(
+                    {
+                        "record": record.seq,
+                        "kind": record.KIND,
+                        "where": where,
+                        "cell": None
+                        if cell is None
+                        else cell_document(cell, view.lens, seq=record.seq),
+                    }
+                )
+    return held, erased_by, size

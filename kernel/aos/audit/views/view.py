@@ -1,0 +1,77 @@
+"""What is asked of one state of a world, and how lists of it are cut into pages (A-60)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar
+
+from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.manifests import Manifests
+from aos.audit.lens.ports import Journal
+from aos.audit.lens.records_at import Records
+from aos.audit.views.record_view import Document
+from aos.core.state.state import State
+from aos.errors import BadUsage, sentence
+
+LIMIT: Final = 100
+LIMIT_MAX: Final = 10_000
+
+T = TypeVar("T")
+
+
+class View:
+    """One state and the journal that it was folded from, which may have grown since.
+
+    ``now_ns`` is the time against which waiting is measured, the journal's clock unless given;
+    ``is_past`` says that the state is one of a record before the end;
+    ``lens`` shows values in lists, ``whole`` shows them at full length.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        journal: Journal,
+        *,
+        now_ns: int | None = None,
+        is_past: bool = False,
+    ) -> None:
+        self.is_past = is_past
+        self.state = state
+        self.journal = journal
+        self.now_ns = state.clock_ns if now_ns is None else now_ns
+        self.manifests = Manifests.of(state, journal)
+        self.lens = Lens(self.manifests, journal.blob)
+        self.whole = Lens(self.manifests, journal.blob, most=ALL_BYTES)
+        self.records = Records(journal)
+
+
+def page(
+    name: str, found: Sequence[T], limit: int, offset: int, row: Callable[[T], Document]
+) -> Document:
+    """``{name: rows, "total", "offset", "next_offset"}``; only the rows of the page are made.
+
+    Raises:
+        BadUsage: ``limit`` or ``offset`` is out of range.
+    """
+    check_limit(limit)
+    if offset < 0:
+        raise BadUsage(sentence("offset", expected="0 or more", found=str(offset)))
+    end = offset + limit
+    return {
+        name: [row(each) for each in found[offset:end]],
+        "total": len(found),
+        "offset": offset,
+        "next_offset": end if end < len(found) else None,
+    }
+
+
+def check_limit(limit: int) -> None:
+    """Raises ``BadUsage`` for a limit that is out of range."""
+    if not 1 <= limit <= LIMIT_MAX:
+        raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", found=str(limit)))
+
+
+def check_word(what: str, word: str | None, known: Collection[str]) -> None:
+    """Raises ``BadUsage`` for a word that is not one of ``known``."""
+    if word is not None and word not in known:
+        raise BadUsage(sentence(f"no {what} is {word!r}", expected="one of " + ", ".join(known)))

@@ -1,0 +1,199 @@
+"""The documents of ``aos inspect world`` and ``manifest`` (spec/audit.md, A-61, A-62)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from aos.audit.views.cell_view import CELL_STATUSES
+from aos.audit.views.record_view import Document
+from aos.audit.views.version_view import versions
+from aos.audit.views.view import View
+from aos.core.journal.records import Genesis
+from aos.core.state.state import State
+from aos.errors import BadUsage, sentence
+from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.keys import key_text
+from aos.values.cbor import decode_record
+from aos.values.digests import hash_text
+
+
+def world(view: View) -> Document:
+    """The world at a glance (A-61)."""
+    state, tip = view.state, view.state.tip
+    first = view.records.at(1)
+    assert isinstance(first, Genesis), "a journal begins with its genesis"
+    return {
+        "world": hash_text(state.world),
+        "world_key": key_text(state.world_key),
+        "operators": [
+            {"name": each.name, "public_key": key_text(each.key)} for each in state.operators
+        ],
+        "semantics": state.semantics,
+        "created_ns": first.stamp.ns,
+        "journal": {
+            "records": state.next_seq - 1,
+            "frames": tip.log.size,
+            "frame": hash_text(tip.frame),
+            "log_root": hash_text(tip.log.root()),
+            "clock_ns": state.clock_ns,
+        },
+        "manifest": _manifest_in_force(view),
+        "versions": versions(view.state),
+        "cells": _cell_counts(view),
+        "intents": _intent_counts(view),
+        "mail": _mail_counts(view),
+        "submissions": len(state.submissions),
+        "at": state.next_seq - 1 if view.is_past else None,
+        "snapshot": _snapshot(state),
+        "ancestors": [{"world": hash_text(each.world), "at": each.at} for each in state.ancestors],
+    }
+
+
+def _snapshot(state: State) -> Document | None:
+    mark = state.snapshot
+    if mark is None:
+        return None
+    return {"at": mark.at, "record": mark.seq, "document": hash_text(mark.document)}
+
+
+def _manifest_in_force(view: View) -> Document | None:
+    state = view.state
+    if state.manifest is None:
+        return None
+    return {
+        "hash": hash_text(state.manifest.hash),
+        "manifest_hash": hash_text(state.manifest.manifest_hash),
+        "record": state.manifest_seq,
+        "serial": state.serial - 1,
+    }
+
+
+def _cell_counts(view: View) -> Document:
+    cells = view.state.cells
+    by_workflow = {
+        name: cells.statuses(name) for name, shelf in cells.shelves.items() if shelf.count
+    }
+    total = sum(by_workflow.values(), Counter[str]())
+    return {
+        "total": len(cells),
+        **{status: total[status] for status in CELL_STATUSES},
+        "ready": len(view.state.ring),
+        "by_workflow": {
+            name: {status: counts[status] for status in CELL_STATUSES}
+            for name, counts in sorted(by_workflow.items())
+        },
+    }
+
+
+def _intent_counts(view: View) -> Document:
+    open_ones = view.state.intents.values()
+    by_effect = Counter(each.effect.name for each in open_ones)
+    return {
+        "open": len(open_ones),
+        "abandoned": len(view.state.abandoned),
+        "by_effect": dict(sorted(by_effect.items())),
+        "oldest_open_ns": next((each.opened_ns for each in open_ones), None),
+    }
+
+
+def _mail_counts(view: View) -> Document:
+    # Cells at rest have none.
+    cells = view.state.cells.active.values()
+    return {
+        "queued": sum(len(cell.mailbox) for cell in cells if cell.fault is None),
+        "behind_faults": sum(len(cell.mailbox) for cell in cells if cell.fault is not None),
+        "uncounted": sum(cell.mail_uncounted for cell in cells),
+    }
+
+
+def manifest(view: View, name: str | None = None) -> Document:
+    """The manifest in force, or the definition called ``name`` in it (A-62)."""
+    manifest = view.state.manifest
+    if manifest is None:
+        raise BadUsage("this world has no manifest yet (apply one: aos apply PATH)")
+    parts: Any = decode_record(manifest.document)
+    if name is not None:
+        return _definition(parts["definitions"], name)
+    in_force = _manifest_in_force(view)
+    assert in_force is not None
+    return {
+        **in_force,
+        "versions": versions(view.state),
+        "workflows": [_workflow(manifest.workflows[name]) for name in sorted(manifest.workflows)],
+        "effects": [_effect(manifest.effects[name]) for name in sorted(manifest.effects)],
+        "modules": [
+            {"name": each.name, "hash": hash_text(each.hash), "abi": each.abi}
+            for _, each in sorted(manifest.modules.items())
+        ],
+        "schemas": sorted(manifest.schemas),
+        "routes": [
+            {"event": each.event, "workflow": each.workflow, "key_field": each.key_field}
+            for each in manifest.subscriptions
+        ],
+        "executors": _executors(manifest),
+        "limits": manifest.limits.to_document(),
+    }
+
+
+def _definition(definitions: list[Any], name: str) -> Document:
+    for node in definitions:
+        if node["name"] == name:
+            found: Document = node
+            return found
+    names = [node["name"] for node in definitions if name in node["name"]]
+    raise BadUsage(
+        sentence(
+            f"nothing in the manifest in force is called {name!r}",
+            expected="one of " + ", ".join(names) if names else None,
+            hint="aos inspect manifest lists everything",
+        )
+    )
+
+
+def _workflow(workflow: Workflow) -> Document:
+    return {
+        "name": workflow.name,
+        "hash": hash_text(workflow.hash),
+        "module": workflow.module.name,
+        "module_hash": hash_text(workflow.module.hash),
+        "entrypoint": workflow.entrypoint,
+        "state": workflow.state.name,
+        "event": workflow.event.name,
+        "arms": dict(sorted(workflow.arms.items())),
+        "key_schema": workflow.key.name if workflow.key else None,
+        "annotations": workflow.annotations.name if workflow.annotations else None,
+        "context": workflow.context,
+        "lifecycle": workflow.lifecycle,
+        "upgrade": workflow.upgrade,
+        "effects_emitted": sorted(workflow.effects_emitted),
+        "limits": workflow.limits.to_document(),
+    }
+
+
+def _effect(effect: Effect) -> Document:
+    return {
+        "name": effect.name,
+        "hash": hash_text(effect.hash),
+        "params": effect.params.name,
+        "receipt": effect.receipt.name,
+        "executor": effect.executor,
+        "attempts": effect.attempts,
+        "timeout_ms": effect.timeout_ms,
+        "idempotency_scope": effect.idempotency_scope,
+    }
+
+
+def _executors(manifest: Effective) -> list[Document] | None:
+    if manifest.executors is None:
+        return None
+    return [
+        {
+            "name": each.name,
+            "public_key": key_text(each.public_key),
+            "effects": sorted(each.effects),
+            "retired_keys": sorted(map(key_text, each.retired_keys)),
+            "revoked_keys": sorted(map(key_text, each.revoked_keys)),
+        }
+        for _, each in sorted(manifest.executors.items())
+    ]

@@ -1,0 +1,1 @@
+"""(State, Input) -> the record that answers it, or the rule that it breaks."""

@@ -1,0 +1,328 @@
+"""(State, Input, Stamp) -> the record that admits it, or why it is not one (spec/kernel.md).
+
+Rule 1: nothing here changes the state. ``Kernel`` folds the record; a refusal leaves everything as
+it was.
+
+Rule 2: the checks run in the order of the specification and the first broken rule is the answer.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.migration import Failed
+from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
+from aos.core.decide.routing import pinned_problem, place, route
+from aos.core.journal.faults import clipped
+from aos.core.journal.identity import submission_hash
+from aos.core.journal.inputs import (
+    MIGRATE,
+    MODES,
+    STRICT,
+    EventInput,
+    ManifestInput,
+    SnapshotInput,
+    StartInput,
+)
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import (
+    Event,
+    Manifest,
+    Migrated,
+    Ref,
+    Snapshot,
+    Stamp,
+    Start,
+    slot,
+)
+from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
+from aos.core.state.state import State
+from aos.core.state.submissions import Submission
+from aos.errors import Damage
+from aos.manifest.effective import Effective, Executor
+from aos.manifest.names import NODE
+from aos.values.digests import Hash, content_hash
+from aos.values.errors import ValueProblem, quoted
+from aos.values.show import describe
+
+SUBMISSION_ID_BYTES_MAX: Final = 256
+TIME_MAX: Final = 2**63 - 1
+_NAMES_SAID: Final = 8
+_NAME_CHARACTERS: Final = 200
+
+Blobs = dict[Hash, bytes]
+Migrator = Callable[[Change, Blobs], tuple[Migrated, ...] | Failed]
+"""Runs the migrations of a change, and adds the blobs that go with the record."""
+
+
+def admit_start(state: State, given: StartInput, stamp: Stamp) -> Start:
+    return Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
+
+
+def admit_snapshot(
+    state: State, given: SnapshotInput, stamp: Stamp
+) -> Snapshot | Duplicate | Refusal:
+    """Take note of a snapshot that is newer than the last (SN-3)."""
+    last = state.snapshot
+    if last is not None and (last.at, last.document) == (given.at, given.document):
+        return Duplicate(seq=last.seq)
+    before = 0 if last is None else last.at
+    if not before < given.at < state.next_seq:
+        return refusal(
+            Rule.SNAPSHOT_IS_OLD,
+            f"a snapshot after record {given.at}: expected one after record {before}, "
+            f"of which the last is, and before record {state.next_seq}",
+        )
+    return Snapshot(
+        seq=state.next_seq,
+        stamp=stamp,
+        at=given.at,
+        frame=given.frame,
+        document=Ref(given.document, given.size),
+    )
+
+
+def admit_manifest(
+    state: State,
+    given: ManifestInput,
+    stamp: Stamp,
+    blobs: Blobs,
+    *,
+    read: BlobReader,
+    migrator: Migrator,
+) -> Manifest | Refusal:
+    """Put a manifest in force: signed by an operator, once, when nothing stands in its way.
+
+    Raises:
+        Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
+        What ``migrator`` raises. Nothing has changed.
+    """
+    key = next((each.key for each in state.operators if each.name == given.principal), None)
+    if key is None:
+        return refusal(
+            Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN,
+            f"{quoted(given.principal)} is not an operator of this world: expected "
+            + " or ".join(each.name for each in state.operators),
+        )
+    if given.serial != state.serial:
+        return refusal(
+            Rule.MANIFEST_SERIAL_IS_WRONG,
+            f"manifest serial: expected {state.serial}, found {describe(given.serial)} "
+            "(another manifest was applied meanwhile: look at it and apply again)",
+        )
+    document = content_hash(given.document)
+    message = ManifestInput.message(
+        state.world, state.serial, document, mode=given.mode, leaves=given.leaves
+    )
+    if not is_signed(message, given.signature, key):
+        return refusal(
+            Rule.MANIFEST_SIGNATURE_IS_WRONG,
+            f"the signature is not {given.principal}'s over this manifest with serial "
+            f"{state.serial}",
+        )
+    if given.mode not in MODES:
+        return refusal(
+            Rule.MANIFEST_MODE_IS_UNKNOWN,
+            f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}",
+        )
+    if state.manifest is not None and state.manifest.hash == document:
+        return refusal(
+            Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
+        )
+    try:
+        effective = Effective.from_document(given.document)
+    except Damage as error:
+        return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
+    problem = _misnamed(effective.executors or {}, state.world_key) or _revoked(effective, state)
+    if problem is not None:
+        return refusal(Rule.MANIFEST_IS_INVALID, f"executors: {problem}")
+    problem = _wrongly_left(effective, given.leaves)
+    if problem is not None:
+        return refusal(Rule.MANIFEST_IS_INVALID, f"leaves: {problem}")
+    if given.checked is not None and given.checked < state.cells.at:
+        return refusal(
+            Rule.MANIFEST_CHECK_IS_OLD,
+            f"stored states were checked up to record {given.checked}, and what changed since is "
+            f"known from record {state.cells.at} on (check them again)",
+        )
+    change = Change(
+        in_force=state.manifest, effective=effective, mode=given.mode, leaves=given.leaves
+    )
+    standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
+    if standing:
+        return in_the_way(standing)
+    migrated = migrator(change, blobs) if given.mode == MIGRATE else ()
+    if isinstance(migrated, Failed):
+        return in_the_way(migrated.blockers)
+    blobs[document] = given.document
+    return Manifest(
+        seq=state.next_seq,
+        stamp=stamp,
+        document=Ref(document, len(given.document)),
+        principal=given.principal,
+        serial=state.serial,
+        signature=given.signature,
+        mode=None if given.mode == STRICT else given.mode,
+        leaves=given.leaves,
+        migrated=migrated,
+    )
+
+
+def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
+    """One list for each meaning, and nothing is left that is still there."""
+    if list(leaves) != sorted(set(leaves)):
+        return "expected names of workflows, each once, in order"
+    for name in leaves:
+        if name in effective.workflows:
+            return f"{name} is still in the manifest"
+    return None
+
+
+def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
+    """The refusal of a manifest that cannot come into force now."""
+    first = standing[0]
+    many = "1 thing stands" if len(standing) == 1 else f"{len(standing)} things stand"
+    what = f"{many} in the way, first {first.cell[0]}: {first.kind}, "
+    if first.kind in IN_FLIGHT:
+        return Refusal(
+            rule=Rule.WORLD_IS_NOT_QUIESCENT,
+            message=f"the world is not quiescent: {what}{first.detail} "
+            "(let it run until they are done)",
+            blockers=standing,
+        )
+    return Refusal(
+        rule=Rule.MANIFEST_DOES_NOT_FIT,
+        message=clipped(f"the manifest does not fit what this world holds: {what}{first.detail}"),
+        blockers=standing,
+    )
+
+
+def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
+    """What is wrong where the world's own key and the name ``node`` do not stand together."""
+    for each in executors.values():
+        if is_misnamed(each, world_key):
+            return (
+                f"{NODE} must have this world's own key and nobody else may, expected ed25519:"
+                f"{world_key.hex()}, found {each.name} with ed25519:{each.public_key.hex()}"
+            )
+    return None
+
+
+def _revoked(effective: Effective, state: State) -> str | None:
+    """What is wrong where a manifest takes a key back that an earlier one revoked (K-106)."""
+    back = back_from_revocation(effective.executors, state.revoked)
+    if back is None:
+        return None
+    name, key = back
+    return (
+        f"{name} has ed25519:{key.hex()}, which an earlier manifest revoked: expected another key"
+    )
+
+
+def admit_event(
+    state: State, given: EventInput, stamp: Stamp, blobs: Blobs
+) -> Event | Duplicate | Refusal:
+    """Validate, deduplicate and route one event. One that no route takes is admitted, too."""
+    effective = state.manifest
+    if effective is None:
+        return refusal(
+            Rule.WORLD_HAS_NO_MANIFEST, "this world has no manifest yet (apply one: aos apply PATH)"
+        )
+    schema = effective.schemas.get(given.schema)
+    if schema is None or given.schema.startswith("sys/"):
+        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
+    try:
+        data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)
+    except ValueProblem as error:
+        return refusal(Rule.EVENT_IS_INVALID, f"{given.schema}: {error}")
+    known_id = _submitted(state, given, stamp, data)
+    if known_id is not None:
+        return known_id
+    if len(state.intents) >= effective.limits.open_intents:
+        return refusal(
+            Rule.WORLD_IS_BUSY,
+            f"{len(state.intents)} intents are open, the world's limit (send it again later)",
+        )
+    reached = len(effective.routes(given.schema))
+    most = state.limits.deliveries
+    if reached > most:
+        return refusal(
+            Rule.EVENT_REACHES_TOO_MANY,
+            f"{given.schema} has {reached} subscriptions: expected at most {most}",
+        )
+    try:
+        targets = route(effective, schema, data)
+    except ValueProblem as error:
+        return refusal(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
+    problem = pinned_problem(state, targets, given.schema, data)
+    if problem is not None:
+        return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{given.schema}: {problem}")
+    to, overloaded = place(state, targets, Counter())
+    return Event(
+        seq=state.next_seq,
+        stamp=stamp,
+        schema=given.schema,
+        value=slot(data, blobs),
+        submission_id=given.submission_id,
+        to=to,
+        overloaded=overloaded,
+    )
+
+
+def _unknown_schema(effective: Effective, name: str) -> str:
+    """The events that a subscription takes are what a sender may have meant."""
+    routed = sorted({route.event for route in effective.subscriptions})
+    text = f"event schema {quoted(name)} is not in the manifest in force"
+    near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
+    if near:
+        return f"{text} (did you mean {near[0]}?)"
+    more = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
+    return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{more}" if routed else text
+
+
+def _submitted(
+    state: State, given: EventInput, stamp: Stamp, data: bytes
+) -> Duplicate | Refusal | None:
+    """What an earlier event under the same submission id makes of this one."""
+    if given.submission_id is None:
+        return None
+    size = _utf8_size(given.submission_id)
+    if size is None or not 0 < size <= SUBMISSION_ID_BYTES_MAX:
+        found = "text that is not Unicode" if size is None else str(size)
+        return refusal(
+            Rule.SUBMISSION_ID_IS_INVALID,
+            f"submission_id: expected 1 to {SUBMISSION_ID_BYTES_MAX} bytes of UTF-8, found {found}",
+        )
+    earlier = state.submissions.get(given.submission_id)
+    if earlier is None or _is_forgotten(state, earlier, stamp):
+        return None
+    if earlier.payload == submission_hash(given.schema, content_hash(data)):
+        return Duplicate(seq=earlier.seq)
+    return refusal(
+        Rule.SUBMISSION_ID_IS_TAKEN,
+        f"submission_id {quoted(given.submission_id)} is record {earlier.seq}, which is another "
+        "event (an id names one event: choose a new one)",
+    )
+
+
+def _utf8_size(text: str) -> int | None:
+    """None for text with a lone surrogate, which has no bytes."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return None
+
+
+def _is_forgotten(state: State, earlier: Submission, stamp: Stamp) -> bool:
+    """Whether its time is up by the journal clock as this input sets it."""
+    now = max(state.clock_ns, stamp.ns)
+    return earlier.at_ns < now - state.effective.limits.dedup_ns
+
+
+def refusal(rule: Rule, message: str) -> Refusal:
+    """A refusal whose message fits an answer."""
+    return Refusal(rule=rule, message=clipped(message))

@@ -1,0 +1,114 @@
+"""What the core says to an input: admitted, already there, or the rule that it breaks."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from aos.core.journal.records import CellId
+
+
+class Rule(enum.Enum):
+    """The rules that refuse an input. The spelling is part of the public contract."""
+
+    WORLD_HAS_NO_MANIFEST = "world_has_no_manifest"
+    EVENT_SCHEMA_IS_UNKNOWN = "event_schema_is_unknown"
+    EVENT_IS_INVALID = "event_is_invalid"
+    EVENT_KEY_IS_INVALID = "event_key_is_invalid"
+    EVENT_REACHES_TOO_MANY = "event_reaches_too_many"
+    EVENT_DOES_NOT_FIT_INSTANCE = "event_does_not_fit_instance"
+    SUBMISSION_ID_IS_TAKEN = "submission_id_is_taken"
+    SUBMISSION_ID_IS_INVALID = "submission_id_is_invalid"
+    WORLD_IS_BUSY = "world_is_busy"
+
+    RECEIPT_INTENT_IS_UNKNOWN = "receipt_intent_is_unknown"
+    RECEIPT_INTENT_IS_SETTLED = "receipt_intent_is_settled"
+    RECEIPT_EFFECT_DIFFERS = "receipt_effect_differs"
+    RECEIPT_ATTEMPT_IS_OLD = "receipt_attempt_is_old"
+    RECEIPT_STATUS_IS_UNKNOWN = "receipt_status_is_unknown"
+    RECEIPT_IS_TOO_LARGE = "receipt_is_too_large"
+    RECEIPT_TIMES_ARE_INVALID = "receipt_times_are_invalid"
+    RECEIPT_EXECUTOR_MAY_NOT_SIGN = "receipt_executor_may_not_sign"
+    RECEIPT_SIGNATURE_IS_WRONG = "receipt_signature_is_wrong"
+    TIMER_IS_NOT_DUE = "timer_is_not_due"
+
+    STREAM_FRAME_IS_OLD = "stream_frame_is_old"
+    STREAM_FRAME_IS_INVALID = "stream_frame_is_invalid"
+    STREAM_FRAME_IS_TOO_LARGE = "stream_frame_is_too_large"
+    STREAM_IS_TOO_FAST = "stream_is_too_fast"
+    STREAM_IS_TOO_LONG = "stream_is_too_long"
+    STREAM_HAS_NO_TAKER = "stream_has_no_taker"
+
+    ATTEMPT_IS_OLD = "attempt_is_old"
+    ATTEMPT_IS_INVALID = "attempt_is_invalid"
+
+    SNAPSHOT_IS_OLD = "snapshot_is_old"
+
+    CONTROL_PRINCIPAL_IS_UNKNOWN = "control_principal_is_unknown"
+    CONTROL_SERIAL_IS_WRONG = "control_serial_is_wrong"
+    CONTROL_SIGNATURE_IS_WRONG = "control_signature_is_wrong"
+    CONTROL_IS_INVALID = "control_is_invalid"
+    CELL_HAS_NOT_FAILED = "cell_has_not_failed"
+    CELL_HAS_NOTHING_TO_SKIP = "cell_has_nothing_to_skip"
+    CELL_DOES_NOT_FIT = "cell_does_not_fit"
+    CELL_IS_NOT_PINNED = "cell_is_not_pinned"
+    INTENT_IS_NOT_OPEN = "intent_is_not_open"
+    VALUE_IS_IN_USE = "value_is_in_use"
+    VALUE_IS_UNKNOWN = "value_is_unknown"
+
+    MANIFEST_PRINCIPAL_IS_UNKNOWN = "manifest_principal_is_unknown"
+    MANIFEST_SIGNATURE_IS_WRONG = "manifest_signature_is_wrong"
+    MANIFEST_SERIAL_IS_WRONG = "manifest_serial_is_wrong"
+    MANIFEST_IS_INVALID = "manifest_is_invalid"
+    MANIFEST_IS_IN_FORCE = "manifest_is_in_force"
+    MANIFEST_MODE_IS_UNKNOWN = "manifest_mode_is_unknown"
+    MANIFEST_DOES_NOT_FIT = "manifest_does_not_fit"
+    MANIFEST_CHECK_IS_OLD = "manifest_check_is_old"
+    WORLD_IS_NOT_QUIESCENT = "world_is_not_quiescent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """Why a manifest cannot be applied now: one of the kinds of K-70 and K-71. ``cell`` has no key
+    where a whole workflow stands in the way."""
+
+    kind: str
+    cell: CellId
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """The input is record ``seq``. It counts once its frame is durable.
+
+    ``to`` are the cells that an event reached, ``outcome`` what became of a receipt.
+    """
+
+    seq: int
+    to: tuple[CellId, ...] = ()
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The same input is record ``seq`` already. Nothing has changed."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The input breaks ``rule``. Nothing has changed. ``message`` is one sentence for people."""
+
+    rule: Rule
+    message: str
+    blockers: tuple[Blocker, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The rule and the message on one line, for people. Code decides by ``rule``."""
+        return f"{self.rule.value}: {self.message}"
+
+
+Answer: TypeAlias = Admitted | Duplicate | Refusal

@@ -1,0 +1,238 @@
+"""(State, an operator's command, Stamp) -> Control, or why it is none (K-100 to K-105).
+
+Nothing here changes the state, and the first broken rule is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from aos.core.decide.admit import refusal
+from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.fits import cell_problems, open_problems
+from aos.core.journal.inputs import ACTIONS, CANCEL, ERASE, SKIP, UNPIN, ControlInput
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot_hash
+from aos.core.journal.signing import is_signed
+from aos.core.snapshot.load import parts
+from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail, StreamMail
+from aos.core.state.state import State
+from aos.core.state.version import is_pinned, workflow_of
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.values.digests import HASH_BYTES, Hash, hash_text
+from aos.values.errors import quoted
+from aos.values.show import describe
+
+
+def admit_control(
+    state: State, given: ControlInput, stamp: Stamp, read: BlobReader
+) -> Control | Refusal:
+    """Take an operator's command: signed, once, and possible.
+
+    Raises:
+        Damage: A blob that the decision needs is missing or altered. Nothing has changed.
+    """
+    problem = _authority(state, given) or _shape(given)
+    if problem is None and given.action == ERASE:
+        problem = _erasable(state, given.value, read)
+    elif problem is None and given.action == CANCEL:
+        problem = _cancelable(state, given.intent)
+    elif problem is None and given.action == UNPIN:
+        problem = _movable(state, given, read)
+    elif problem is None:
+        problem = _retriable(state, given, read)
+    if problem is not None:
+        return problem
+    return Control(
+        seq=state.next_seq,
+        stamp=stamp,
+        action=given.action,
+        cell=given.cell,
+        intent=given.intent,
+        value=given.value,
+        principal=given.principal,
+        serial=given.serial,
+        signature=given.signature,
+    )
+
+
+def _authority(state: State, given: ControlInput) -> Refusal | None:
+    key = next((each.key for each in state.operators if each.name == given.principal), None)
+    if key is None:
+        return refusal(
+            Rule.CONTROL_PRINCIPAL_IS_UNKNOWN,
+            f"{quoted(given.principal)} is not an operator of this world: expected "
+            + " or ".join(each.name for each in state.operators),
+        )
+    if type(given.serial) is not int or given.serial != state.controls:
+        return refusal(
+            Rule.CONTROL_SERIAL_IS_WRONG,
+            f"control serial: expected {state.controls}, found {describe(given.serial)} "
+            "(another command came in meanwhile: look and try again)",
+        )
+    if not is_signed(given.message(state.world), given.signature, key):
+        return refusal(
+            Rule.CONTROL_SIGNATURE_IS_WRONG,
+            f"the signature is not {given.principal}'s over this command with serial "
+            f"{state.controls}",
+        )
+    if state.manifest is None:
+        return refusal(
+            Rule.WORLD_HAS_NO_MANIFEST, "this world has no manifest yet (apply one: aos apply PATH)"
+        )
+    return None
+
+
+def _shape(given: ControlInput) -> Refusal | None:
+    """Exactly what the action is about is named."""
+    if given.action not in ACTIONS:
+        return refusal(
+            Rule.CONTROL_IS_INVALID,
+            f"action: expected {' or '.join(ACTIONS)}, found {quoted(given.action)}",
+        )
+    about = {CANCEL: "intent", ERASE: "value"}.get(given.action, "cell")
+    for name in ("cell", "intent", "value"):
+        if (getattr(given, name) is not None) != (name == about):
+            return refusal(
+                Rule.CONTROL_IS_INVALID, f"{given.action}: expected {about} and nothing else"
+            )
+    hashes = [each for each in (given.intent, given.value) if each is not None]
+    if any(len(each) != HASH_BYTES for each in hashes):
+        return refusal(Rule.CONTROL_IS_INVALID, f"{about}: expected a hash of {HASH_BYTES} bytes")
+    return None
+
+
+def _cancelable(state: State, named: Hash | None) -> Refusal | None:
+    intent = None if named is None else state.intents.get(named)
+    if intent is not None and intent.effect.name not in KERNEL_EFFECTS:
+        return None
+    text = "" if named is None else hash_text(named)
+    return refusal(Rule.INTENT_IS_NOT_OPEN, f"intent {text} is not open (it may be settled)")
+
+
+# Retry: a cell that a fault has failed goes on under the manifest in force now.
+
+
+def _retriable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
+    assert given.cell is not None
+    cell = state.cells.get(given.cell)
+    if cell is None or cell.fault is None:
+        found = "there is no such cell" if cell is None else f"its status is {cell.status}"
+        return refusal(Rule.CELL_HAS_NOT_FAILED, f"no fault has failed {given.cell[0]}: {found}")
+    is_skip = given.action == SKIP
+    if is_skip and not cell.fault.by_entry:
+        return refusal(
+            Rule.CELL_HAS_NOTHING_TO_SKIP,
+            f"{given.cell[0]} failed on no entry of its mailbox but by {cell.fault.kind.value}: "
+            "expected retry",
+        )
+    problem = next(_misfits(state, given.cell, cell, read, skips=is_skip), None)
+    if problem is None:
+        return None
+    return refusal(
+        Rule.CELL_DOES_NOT_FIT,
+        f"{given.cell[0]} cannot go on under the manifest in force: {problem} "
+        "(apply a manifest that takes it, or skip)",
+    )
+
+
+def _misfits(
+    state: State, id: CellId, cell: Cell, read: BlobReader, *, skips: bool
+) -> Iterator[str]:
+    """What of the cell was made for another manifest and does not fit this one."""
+    if is_pinned(state, cell):
+        return
+    workflow = state.effective.workflows.get(id[0])
+    if workflow is None:
+        yield "it has no such workflow"
+        return
+    # Everything was checked by the manifest that was in force when it came in.
+    if cell.fault_seq is not None and cell.fault_seq > state.manifest_seq:
+        return
+    yield from cell_problems(state.effective, workflow, cell, read, skips=skips)
+
+
+# Unpin: an instance takes the manifest in force before it is done.
+
+
+def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
+    assert given.cell is not None
+    cell, name = state.cells.get(given.cell), given.cell[0]
+    if cell is None or not is_pinned(state, cell):
+        found = "there is no such cell" if cell is None else "it runs under the manifest in force"
+        return refusal(Rule.CELL_IS_NOT_PINNED, f"{name} is not pinned: {found}")
+    workflow = state.effective.workflows.get(name)
+    if workflow is None:
+        problem: str | None = "that has no such workflow"
+    else:
+        intents = [state.intents[each] for each in cell.inflight]
+        problem = next(
+            chain(
+                cell_problems(state.effective, workflow, cell, read, skips=False),
+                open_problems(workflow, intents),
+            ),
+            None,
+        )
+    if problem is None:
+        return None
+    return refusal(
+        Rule.CELL_DOES_NOT_FIT, f"{name} cannot go on under the manifest in force: {problem}"
+    )
+
+
+# Erase: only what nothing needs any more.
+
+
+def _erasable(state: State, value: Hash | None, read: BlobReader) -> Refusal | None:
+    assert value is not None
+    use = next(_uses(state, value, read), None)
+    if use is None:
+        return None
+    return refusal(
+        Rule.VALUE_IS_IN_USE,
+        f"value {hash_text(value)} is {use} (it can be erased once nothing needs it)",
+    )
+
+
+def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
+    if value in state.pinned:
+        yield "a manifest of this world or a module of one"
+    mark = state.snapshot
+    if mark is not None and any(part == value for part in parts(mark.document, read)):
+        yield "a part of the newest snapshot"
+    yield from needed(state, value)
+
+
+def needed(state: State, value: Hash) -> Iterator[str]:
+    """What of the world as it is now needs a value."""
+    for cell in state.cells.naming(value):
+        is_state = cell.state is not None and slot_hash(cell.state) == value
+        yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"
+    for cell in state.cells.active.values():
+        for mail in cell.mailbox:
+            if any(_is(each, value) for each in (*_slots(mail), *_hashed(state, cell, mail))):
+                yield f"mail of a cell of {cell.id[0]}"
+    for intent in (*state.intents.values(), *state.abandoned.values()):
+        if _is(intent.params, value):
+            yield f"the params of an intent of {intent.cell[0]}"
+
+
+def _slots(mail: Mail) -> tuple[Slot, ...]:
+    if isinstance(mail, EventMail):
+        return (mail.value,)
+    if isinstance(mail, ReceiptMail):
+        return (mail.receipt.payload, mail.intent.params)
+    return (mail.frame.payload,)
+
+
+def _hashed(state: State, cell: Cell, mail: Mail) -> tuple[Slot, ...]:
+    """The params that a stream frame is told with: their hash, to a module of the AgentOS SDK."""
+    if not isinstance(mail, StreamMail):
+        return ()
+    workflow = workflow_of(state, cell)
+    return () if workflow is None or not workflow.is_agentos else (mail.intent.params,)
+
+
+def _is(held: Slot | None, value: Hash) -> bool:
+    return isinstance(held, Ref) and held.hash == value

@@ -1,0 +1,1 @@
+"""The ABIs that a module may be written for, where they differ."""

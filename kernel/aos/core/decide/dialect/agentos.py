@@ -1,0 +1,218 @@
+"""What a module with ``abi: "agentos"`` is shown, and how what it says is read (spec/agentos.md).
+
+Rule 1: the journal holds our forms. Everything here is computed from them, again at every replay.
+
+Rule 2: a field has each of the names that a version of that SDK ever read it by; others pass over
+what they do not know.
+
+Rule 3: a hash that the SDK decodes is SHA-256. One of a blob that it was given under another name
+gets its given name, and a document that says so (``aos.values.sha256``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from aos.core.state.cell import OpenIntent
+from aos.manifest.builtins import (
+    BLOB_PUT,
+    ENVELOPE,
+    HTTP,
+    INTROSPECT_CELLS,
+    INTROSPECT_STATE,
+    KERNEL_EFFECTS,
+    REJECTED,
+    STREAM,
+)
+from aos.manifest.effective import Effect, Effective
+from aos.values.cbor import Value, encode
+from aos.values.digests import Hash, parse_hash
+from aos.values.errors import ValueProblem, quoted
+from aos.values.foreign import from_foreign
+from aos.values.hash_rewrite import HashRewrite
+from aos.values.schema import Schema
+from aos.values.sha256 import Name, given_name, given_text, sha256_text
+
+SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
+"""Tag 55799, which begins every canonical encoding there: of keys, and of what it hashes."""
+
+_Fields: TypeAlias = dict[str | int, Value]
+
+_NOT_THEIRS: Final[Mapping[str, tuple[str, ...]]] = {
+    HTTP: ("body",),
+    INTROSPECT_CELLS: ("after", "limit", "consistency"),
+}
+"""Options of ours that params there do not have."""
+
+
+# Keys
+
+
+def shown_key(key: bytes) -> bytes:
+    """A cell's key as the module sees it; empty for an unkeyed workflow."""
+    return SELF_DESCRIBED + key if key else b""
+
+
+def own_key(key: bytes) -> bytes:
+    """A key that the module names -> ours. It may leave the tag out."""
+    return key.removeprefix(SELF_DESCRIBED)
+
+
+# What it is called with
+
+
+def context(ours: Any) -> Value:
+    """``ours`` is a ``sys/WorkflowContext@1``."""
+    key = ours["key"]
+    return {
+        **ours,
+        "workflow_op_hash": ours["workflow_hash"],
+        "manifest_hash": given_text(ours["manifest_hash"]),
+        "key": None if key is None else shown_key(key),
+    }
+
+
+class Shown:
+    """What one step is shown. ``names`` are the documents that go with its record."""
+
+    def __init__(self, manifest: Effective) -> None:
+        self._schemas = manifest.schemas
+        self._rewrite = _rewrite_of(manifest)
+        self.names: dict[Hash, bytes] = {}
+
+    def event(self, name: str, data: bytes) -> bytes:
+        """A domain event of the schema ``name``, before it is wrapped."""
+        schema = self._schemas[name]
+        if not self._rewrite.has_hashes(schema):
+            return data
+        return encode(self._rewrite.rewritten(schema, schema.from_record(data), self._named))
+
+    def continuation(self, schema: str, ours: Any, intent: OpenIntent, params: bytes) -> Value:
+        """``ours`` is a continuation of ``schema``; ``params`` are the intent's."""
+        effect = intent.effect
+        shown: _Fields = {
+            **ours,
+            "effect_op": effect.name,
+            "effect_kind": effect.name,
+            "adapter_id": effect.executor,
+        }
+        if schema not in (ENVELOPE, STREAM, REJECTED):
+            shown["receipt"] = self._payload(effect, effect.receipt, ours["receipt"])
+            return shown
+        key = ours["origin_instance_key"]
+        shown |= {
+            "origin_workflow_op_hash": ours["origin_workflow_hash"],
+            "origin_instance_key": None if key is None else shown_key(key),
+            "effect_op_hash": ours["effect_hash"],
+            "params_hash": params_hash(effect, params),
+        }
+        if schema == ENVELOPE:
+            shown["receipt_payload"] = self._envelope_payload(effect, ours)
+        elif schema == STREAM and ours["payload_ref"] is not None:
+            shown["payload_ref"] = self._named(ours["payload_ref"])
+        elif schema == REJECTED:
+            shown["payload_hash"] = given_text(ours["payload_hash"])
+        return shown
+
+    def _envelope_payload(self, effect: Effect, ours: Mapping[str, Any]) -> bytes:
+        data: bytes = ours["receipt_payload"]
+        if ours["payload_schema"] != effect.receipt.name:
+            return data  # an error, which holds no hash
+        return encode(self._payload(effect, effect.receipt, effect.receipt.from_record(data)))
+
+    def _payload(self, effect: Effect, schema: Schema, value: Value) -> Value:
+        # What the core tells about itself names no blob that anybody was given.
+        change = given_text if effect.name in KERNEL_EFFECTS else self._named
+        shown = self._rewrite.rewritten(schema, value, change)
+        if effect.name == HTTP:
+            return _with(shown, adapter_id=effect.executor)
+        if effect.name == INTROSPECT_CELLS:
+            cells: Any = _with(shown)["cells"]
+            return _with(shown, cells=[_with(each, key=shown_key(each["key"])) for each in cells])
+        return shown
+
+    def _named(self, text: str) -> str:
+        """The given name of a blob of this world; a hash of another algorithm stays."""
+        try:
+            name: Name = given_name(parse_hash(text))
+        except ValueProblem:
+            return text
+        self.names[name.hash] = name.to_bytes()
+        return given_text(text)
+
+
+def _with(record: Any, **fields: Value) -> _Fields:
+    return {**record, **fields}
+
+
+@lru_cache(maxsize=8)
+def _rewrite_of(manifest: Effective) -> HashRewrite:
+    return HashRewrite(manifest.schemas)
+
+
+def params_hash(effect: Effect, params: bytes) -> str:
+    """SHA-256 over the params of an intent as its SDK spells them."""
+    if effect.name in _NOT_THEIRS or effect.name == INTROSPECT_STATE:
+        params = encode(_as_asked(effect.name, effect.params.from_record(params)))
+    return sha256_text(SELF_DESCRIBED + params)
+
+
+def _as_asked(effect: str, ours: Any) -> Value:
+    dropped = [name for name in _NOT_THEIRS.get(effect, ()) if ours[name] is None]
+    asked: _Fields = {name: value for name, value in ours.items() if name not in dropped}
+    if effect == HTTP:
+        asked["headers"] = {name: _header(value) for name, value in ours["headers"].items()}
+    elif effect == INTROSPECT_STATE and ours["key"] is not None:
+        asked["key"] = shown_key(ours["key"])
+    return asked
+
+
+def _header(value: Any) -> Value:
+    literal: Value = value["$value"] if value["$tag"] == "literal" else value
+    return literal
+
+
+# What it says
+
+
+def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
+    """What the module emitted -> the canonical bytes of its normal form.
+
+    Raises:
+        ValueProblem: It does not fit ``schema``.
+    """
+    return from_foreign(schema, manifest.schemas, data, max_bytes=most)[0]
+
+
+def completed(effect: Effect, params: bytes, most: int) -> bytes:
+    """Params in normal form -> what is asked for: the name that a blob will have is part of it,
+    and keys are ours.
+
+    Raises:
+        ValueProblem: The name is another blob's, or with it they are longer than ``most`` bytes.
+    """
+    if effect.name == BLOB_PUT:
+        named = effect.params.encode(_named_put(effect.params.from_record(params)))
+        if len(named) > most:
+            raise ValueProblem(
+                f"too large: expected at most {most} bytes with blob_ref, found {len(named)}"
+            )
+        return named
+    if effect.name in (INTROSPECT_STATE, INTROSPECT_CELLS):
+        value: Any = effect.params.from_record(params)
+        field = "key" if effect.name == INTROSPECT_STATE else "after"
+        if value[field] is not None:
+            return effect.params.encode({**value, field: own_key(value[field])})
+    return params
+
+
+def _named_put(value: Any) -> Value:
+    name = sha256_text(value["bytes"])
+    found = value["blob_ref"]
+    if found not in (None, name):
+        raise ValueProblem(
+            f"expected {name}, the SHA-256 of bytes, found {quoted(found)}", path="$.blob_ref"
+        )
+    return {**value, "blob_ref": name, "refs": value["refs"] or []}

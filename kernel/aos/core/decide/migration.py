@@ -1,0 +1,265 @@
+"""(State, a new manifest) -> every stored state as its new module makes it (spec/kernel.md, K-76).
+
+    input  = {version: 1, state: bytes, from: {schema, hash}, to: {schema, hash}, key?: bytes}
+    output = {state: bytes} or {fault: {kind, message, detail?}}
+
+All or nothing: one cell that cannot be taken over refuses the manifest. What came out is kept as
+the workflow's index, node by node as it is made; the manifest's record names its root, and nothing
+else makes it count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aos.core.decide.answers import Blocker
+from aos.core.decide.envelope import Misfit, read_output
+from aos.core.decide.fits import state_problem
+from aos.core.decide.quiescence import FAILED_MIGRATION, Change, migrates
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.ports import BlobReader, Call, Runner
+from aos.core.journal.records import CellId, Migrated, slot_bytes
+from aos.core.state.cell import Cell
+from aos.core.state.cell_index import CellIndex
+from aos.core.state.entry import Entry, entry_of, pack_keys
+from aos.core.state.state import State
+from aos.core.state.version import runs_under, workflow_under
+from aos.manifest.effective import Effective, Workflow
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import Hash, content_hash
+from aos.values.errors import ValueProblem
+
+Keep = Callable[[Mapping[Hash, bytes]], None]
+"""Makes blobs durable beside the journal, before it returns."""
+
+
+class Puts:
+    """The blobs of a migration. With ``keep`` only so many are in memory; ``left`` are those that
+    go with the manifest's own record."""
+
+    def __init__(self, read: BlobReader, keep: Keep | None, *, kept_bytes: int) -> None:
+        self.left: dict[Hash, bytes] = {}
+        self._size = 0
+        self._read = read
+        self._keep = keep
+        self._kept_bytes = kept_bytes
+        self._nodes: dict[Hash, bytes] = {}
+        self._nodes_before: dict[Hash, bytes] = {}
+
+    def put(self, data: bytes) -> Hash:
+        hash = content_hash(data)
+        if hash not in self.left:
+            self.left[hash] = data
+            self._size += len(data)
+            if self._keep is not None and self._size >= self._kept_bytes:
+                self._keep(self.left)
+                self.left, self._size = {}, 0
+        return hash
+
+    def put_node(self, data: bytes) -> Hash:
+        """A node of an index, which the next slice may read."""
+        hash = self.put(data)
+        self._nodes[hash] = data
+        return hash
+
+    def turn(self) -> None:
+        """A slice is in its index: who reads nodes further on reads those of the last two."""
+        self._nodes_before, self._nodes = self._nodes, {}
+
+    def read(self, hash: Hash, /) -> bytes:
+        for held in (self._nodes, self._nodes_before, self.left):
+            if hash in held:
+                return held[hash]
+        return self._read(hash)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The first cells that the new modules cannot take over."""
+
+    blockers: tuple[Blocker, ...]
+
+
+def migrate(
+    state: State, change: Change, runner: Runner, read: BlobReader, puts: Puts
+) -> tuple[Migrated, ...] | Failed:
+    """Run the migrations of ``change`` over all cells. The state does not change.
+
+    Every cell of a workflow that migrates is looked at, at rest or not.
+
+    Raises:
+        Damage: A stored state cannot be read.
+        What ``keep`` raises.
+    """
+    found: list[Migrated] = []
+    failed: list[Blocker] = []
+    for name, shelf in sorted(state.cells.shelves.items()):
+        if not shelf.count or not change.migrates(name):
+            continue
+        run = _Run(state, change, change.effective.workflows[name], runner, read, puts)
+        index = run.index(failed)
+        if index.root is not None:
+            found.append(Migrated(workflow=name, root=index.root, count=index.count))
+    return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(found)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The migration of one workflow."""
+
+    state: State
+    change: Change
+    workflow: Workflow
+    runner: Runner
+    read: BlobReader
+    puts: Puts
+    _from: dict[int, Value] = field(default_factory=dict)
+    _to: Value = None
+
+    def __post_init__(self) -> None:
+        self._to = _schema(self.change.effective, self.workflow)
+
+    def index(self, failed: list[Blocker]) -> CellIndex:
+        """The entries of all cells with a state as they are afterwards."""
+        index = CellIndex(None, 0, self.puts.read)
+        changes: dict[Hash, bytes | None] = {}
+        limits = self.state.limits
+        for cell in self.state.cells.of(self.workflow.name):
+            if cell.state is None:
+                continue
+            after = self._after(cell)
+            if isinstance(after, Fault):
+                detail = f"{after.kind.value}: {after.message}"
+                failed.append(Blocker(kind=FAILED_MIGRATION, cell=cell.id, detail=detail))
+                if len(failed) >= limits.blockers:
+                    break
+            elif not failed:
+                changes[content_hash(cell.id[1])] = self._stored(after)
+                if len(changes) >= limits.slice_cells:
+                    index = index.updated(changes, self.puts.put_node)
+                    self.puts.turn()
+                    changes = {}
+        return index.updated(changes, self.puts.put_node)
+
+    def _stored(self, cell: Cell) -> bytes:
+        if isinstance(cell.state, bytes):
+            self.puts.put(cell.state)
+        keys = pack_keys(cell.keys)
+        if keys is not None:
+            self.puts.put(keys)
+        return entry_of(cell).data
+
+    def _after(self, cell: Cell) -> Cell | Fault:
+        under = runs_under(self.state, cell)
+        # Nothing of it is of an earlier manifest any more.
+        plain = replace(cell, version=0, is_kept=False)
+        if not migrates(self.state, self.change, cell):
+            return plain
+        assert cell.state is not None
+        held = slot_bytes(cell.state, self.read)
+        if cell.fault is not None and self._is_of_another_time(under, cell):
+            return plain
+        after = self._migrated(under, cell.id, held)
+        if isinstance(after, Fault):
+            return after
+        return replace(
+            plain,
+            state=after,
+            workflow_hash=self.workflow.hash,
+            module_hash=self.workflow.module.hash,
+        )
+
+    def _is_of_another_time(self, under: int, cell: Cell) -> bool:
+        """A failed cell may have the state of a manifest that is long gone (K-102)."""
+        old = workflow_under(self.state, cell.id, under)
+        return old is None or state_problem(old, cell.state, self.read) is not None
+
+    def _migrated(self, under: int, id: CellId, held: bytes) -> bytes | Fault:
+        workflow, limits = self.workflow, self.workflow.limits
+        assert workflow.migrate is not None
+        ran = self.runner.run(
+            Call(
+                module=workflow.module.hash,
+                entrypoint=workflow.migrate.entrypoint,
+                input=self._input(under, id, held),
+                fuel=limits.fuel,
+                memory_bytes=limits.memory_bytes,
+                output_bytes=limits.output_bytes,
+            )
+        )
+        if ran.fault is not None:
+            return ran.fault
+        assert ran.output is not None
+        try:
+            return self._checked(ran.output)
+        except Misfit as misfit:
+            return misfit.fault
+
+    def _input(self, under: int, id: CellId, held: bytes) -> bytes:
+        if under not in self._from:
+            old = workflow_under(self.state, id, under)
+            assert old is not None
+            manifest = (
+                self.state.effective
+                if under == self.state.manifest_seq
+                else self.state.eras.at(under)
+            )
+            self._from[under] = _schema(manifest, old)
+        fields: dict[str | int, Value] = {
+            "version": 1,
+            "state": held,
+            "from": self._from[under],
+            "to": self._to,
+        }
+        if id[1]:
+            fields["key"] = id[1]
+        return encode(fields)
+
+    def _checked(self, data: bytes) -> bytes:
+        output = read_output(data, max_bytes=self.workflow.limits.output_bytes)
+        if output.events or output.effects or output.ann is not None or output.status is not None:
+            raise Misfit(
+                FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing beside it"
+            )
+        if output.state is None:
+            raise Misfit(FaultKind.STATE_INVALID, "a migration returns a state, found null")
+        most = self.workflow.limits.state_bytes
+        if len(output.state) > most:
+            raise Misfit(
+                FaultKind.STATE_INVALID,
+                f"state: expected at most {most} bytes, found {len(output.state)}",
+            )
+        if self.workflow.is_agentos:
+            return output.state
+        try:
+            self.workflow.state.from_record(output.state)
+        except ValueProblem as problem:
+            raise Misfit(
+                FaultKind.STATE_INVALID, f"{self.workflow.state.name}: {problem}"
+            ) from problem
+        return output.state
+
+
+def _schema(effective: Effective, workflow: Workflow) -> Value:
+    """The state schema of a workflow as a migration is told of it."""
+    document: Any = decode_record(effective.document)
+    hashes = {each["name"]: each["hash"] for each in document["manifest"]["schemas"]}
+    return {"schema": workflow.state.name, "hash": hashes[workflow.state.name]}
+
+
+def migrated_blobs(
+    migrated: Migrated, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+) -> Iterator[tuple[Hash, str]]:
+    """Every blob that the outcome of a migration needs, and what it is.
+
+    Raises:
+        Damage: A node cannot be read.
+    """
+    index = CellIndex(migrated.root, migrated.count, read)
+    for node, entries in index.leaves(seen):
+        yield node, "a node of an index"
+        for data in entries:
+            for hash in Entry(data).references():
+                yield hash, f"the state of a cell of {migrated.workflow}"

@@ -1,0 +1,265 @@
+"""(State, the first receipt that the core owes) -> KernelReceipt (spec/kernel.md, K-80 to K-86).
+
+The core answers its own effects (cancel, introspect) and ends intents that an operator canceled or
+that may not run again. Each answer is a record of its own, made before the ring goes on; nobody
+signs it, and replay computes it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aos.core.decide.settle import outcome
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
+from aos.core.state.cell import Cell, OpenIntent
+from aos.core.state.state import Debt, Owed, State
+from aos.manifest import builtins
+from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
+from aos.values.cbor import Value, encode
+from aos.values.digests import Hash, content_hash, hash_text, parse_hash
+from aos.values.errors import quoted
+
+CANCELED: Final = "canceled"
+ALREADY_SETTLED: Final = "already_settled"
+UNKNOWN_OUTCOME: Final = "unknown_outcome"
+
+CELLS_LISTED_MAX: Final = 1000
+_CELL_BYTES: Final = 160
+"""What one listed cell needs beside its key."""
+
+_Params = Mapping[str | int, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """What becomes a ``sys/EffectError@1``."""
+
+    code: str
+    message: str
+
+    def payload(self) -> bytes:
+        return encode({"code": self.code, "message": self.message, "retryable": False})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Answering:
+    """One receipt while it is decided."""
+
+    state: State
+    owed: Owed
+    read: BlobReader
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+
+
+def decide_owed(state: State, read: BlobReader) -> tuple[KernelReceipt, dict[Hash, bytes]]:
+    """Decide the receipt that is owed first, and the blobs that its record names.
+
+    Raises:
+        Damage: A blob that the answer needs is missing or altered. Nothing has changed.
+    """
+    owed = state.owed[0]
+    run = _Answering(state=state, owed=owed, read=read)
+    intent = state.intents[owed.intent]
+    if owed.why is Debt.CANCEL:
+        error = _Error(CANCELED, owed.problem or "it was canceled")
+        return _receipt(run, intent, CANCELED, error.payload()), run.blobs
+    if owed.why is Debt.LOSS:
+        text = owed.problem or "the process that ran it ended before it told"
+        error = _Error(UNKNOWN_OUTCOME, f"it may have run, and may not run again: {text}")
+        return _receipt(run, intent, "error", error.payload()), run.blobs
+    params = intent.effect.params.from_record(slot_bytes(intent.params, read))
+    assert isinstance(params, dict)
+    if intent.effect.name in (TIMER_CANCEL, EFFECT_CANCEL):
+        return _cancel(run, intent, params), run.blobs
+    answer = _INTROSPECT[intent.effect.name](run, params)
+    if isinstance(answer, _Error):
+        return _receipt(run, intent, "error", answer.payload()), run.blobs
+    payload = intent.effect.receipt.encode(answer)
+    most = state.effective.limits.event_bytes
+    if len(payload) > most:
+        error = _Error("too_large", f"the answer has {len(payload)} bytes: expected at most {most}")
+        return _receipt(run, intent, "error", error.payload()), run.blobs
+    return _receipt(run, intent, "ok", payload), run.blobs
+
+
+def _receipt(
+    run: _Answering, intent: OpenIntent, status: str, payload: bytes, *, by: Hash | None = None
+) -> KernelReceipt:
+    came, schema, problem = outcome(run.state, intent, status, payload)
+    inflight = run.state.cells[intent.cell].inflight
+    others = tuple(each for each in inflight if each != intent.intent)
+    return KernelReceipt(
+        seq=run.state.next_seq,
+        intent=intent.intent,
+        cell=intent.cell,
+        effect=intent.effect.name,
+        status=status,
+        payload=slot(payload, run.blobs),
+        payload_schema=schema,
+        root=run.owed.root.seq,
+        depth=run.owed.depth,
+        by=by,
+        outcome=came,
+        problem=problem,
+        abandoned=others if came == "faulted" else (),
+    )
+
+
+# Cancel: first a receipt for each intent that it ends, then its own.
+
+
+def _cancel(run: _Answering, intent: OpenIntent, params: _Params) -> KernelReceipt:
+    found = _targets(run.state, intent, params)
+    if isinstance(found, _Error):
+        return _receipt(run, intent, "error", found.payload())
+    if found is not None:
+        error = _Error(CANCELED, f"{intent.cell[0]} canceled it")
+        return _receipt(run, found, CANCELED, error.payload(), by=intent.intent)
+    if run.owed.canceled:
+        return _receipt(run, intent, "ok", encode({"cancelled": True}))
+    gone = _Error(
+        ALREADY_SETTLED, f"nothing is open under {_named(params)}: it is settled, or never was"
+    )
+    return _receipt(run, intent, "error", gone.payload())
+
+
+def _targets(state: State, intent: OpenIntent, params: _Params) -> OpenIntent | _Error | None:
+    """The first intent of this cell that is still to be ended; None when none is left."""
+    named, ref = params["intent"], params["issuer_ref"]
+    if (named is None) == (ref is None):
+        return _Error("params_invalid", "expected either intent or issuer_ref")
+    only_timers = intent.effect.name == TIMER_CANCEL
+    if ref is None:
+        assert isinstance(named, str)
+        if not named.startswith("blake3:"):
+            return _Error("params_invalid", f"{quoted(named)} is no intent of this world")
+        found = state.intents.get(parse_hash(named))
+        if found is None or found.cell != intent.cell:
+            return None
+        if found.effect.name in KERNEL_EFFECTS:
+            return _Error("not_cancelable", f"{found.effect.name} is answered by the kernel itself")
+        if only_timers and found.effect.name != TIMER:
+            return _Error("not_a_timer", f"the intent is of {found.effect.name}")
+        return found
+    for each in state.cells[intent.cell].inflight:
+        found = state.intents[each]
+        if found.issuer_ref != ref or found.effect.name in KERNEL_EFFECTS:
+            continue
+        if not only_timers or found.effect.name == TIMER:
+            return found
+    return None
+
+
+def _named(params: _Params) -> str:
+    named, ref = params["intent"], params["issuer_ref"]
+    return f"intent {named!s}" if ref is None else f"issuer_ref {quoted(str(ref))}"
+
+
+# Introspect: what the world is at this record.
+
+
+def _meta(state: State) -> _Params:
+    return {
+        "journal_height": state.next_seq,
+        "snapshot_hash": _snapshot_hash(state),
+        "manifest_hash": hash_text(state.effective.manifest_hash),
+    }
+
+
+def _snapshot_hash(state: State) -> str | None:
+    return None if state.snapshot is None else hash_text(state.snapshot.document)
+
+
+def _consistency(params: _Params) -> _Error | None:
+    asked = params["consistency"]
+    if asked is None or asked == "head":
+        return None
+    return _Error(
+        "consistency_unsupported", f'consistency: expected "head", found {quoted(str(asked))}'
+    )
+
+
+def _manifest(run: _Answering, params: _Params) -> Value | _Error:
+    document = run.state.effective.document
+    return _consistency(params) or {"manifest": document, "meta": dict(_meta(run.state))}
+
+
+def _workflow_state(run: _Answering, params: _Params) -> Value | _Error:
+    cell = _known_cell(run.state, params)
+    if isinstance(cell, _Error):
+        return cell
+    held = None if cell is None or cell.state is None else slot_bytes(cell.state, run.read)
+    return {"state": held, "meta": dict(_meta(run.state))}
+
+
+def _known_cell(state: State, params: _Params) -> Cell | _Error | None:
+    problem = _consistency(params) or _workflow(state, params)
+    if problem is not None:
+        return problem
+    workflow, key = params["workflow"], params["key"]
+    assert isinstance(workflow, str)
+    assert key is None or isinstance(key, bytes)
+    return state.cells.get((workflow, key or b""))
+
+
+def _workflow(state: State, params: _Params) -> _Error | None:
+    name = params["workflow"]
+    if name in state.effective.workflows:
+        return None
+    return _Error("workflow_unknown", f"{quoted(str(name))} is no workflow of this world")
+
+
+def _journal_head(run: _Answering, _: _Params) -> Value | _Error:
+    return {"meta": dict(_meta(run.state))}
+
+
+def _list_cells(run: _Answering, params: _Params) -> Value | _Error:
+    """Cells with a state, ordered by the hash of their key; ``after`` is the key to go on from."""
+    problem = _consistency(params) or _workflow(run.state, params)
+    if problem is not None:
+        return problem
+    after, limit = params["after"], params["limit"]
+    assert after is None or isinstance(after, bytes)
+    assert limit is None or isinstance(limit, int)
+    most = CELLS_LISTED_MAX if limit is None else min(max(limit, 1), CELLS_LISTED_MAX)
+    above = None if after is None else content_hash(after)
+    listing = run.state.cells.of(str(params["workflow"]), above)
+    first: list[Cell] = []
+    for cell in listing:
+        if cell.state is not None:
+            first.append(cell)
+            if len(first) > most:
+                break
+    room = run.state.effective.limits.event_bytes - 1024
+    listed: list[Value] = []
+    last: bytes | None = None
+    for cell in first[:most]:
+        key = cell.id[1]
+        room -= _CELL_BYTES + len(key)
+        if room < 0:
+            break
+        assert cell.state is not None
+        listed.append(_info(key, cell, cell.state))
+        last = key
+    is_cut = len(listed) < len(first)
+    return {"cells": listed, "next": last if is_cut else None, "meta": dict(_meta(run.state))}
+
+
+def _info(key: bytes, cell: Cell, held: Slot) -> Value:
+    return {
+        "key": key,
+        "state_hash": hash_text(slot_hash(held)),
+        "size": len(held) if isinstance(held, bytes) else held.size,
+        "last_active_ns": cell.last_active_ns,
+    }
+
+
+_INTROSPECT: Final[Mapping[str, Callable[[_Answering, _Params], Value | _Error]]] = {
+    builtins.INTROSPECT_MANIFEST: _manifest,
+    builtins.INTROSPECT_STATE: _workflow_state,
+    builtins.INTROSPECT_HEAD: _journal_head,
+    builtins.INTROSPECT_CELLS: _list_cells,
+}

@@ -1,0 +1,316 @@
+"""(State, a new manifest) -> what stands in its way (spec/kernel.md, K-70 to K-75).
+
+First everything that only looks at what is open; the stored states are read where that found
+nothing, and only those of workflows whose schemas hold other values than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Final
+
+from aos.core.decide.answers import Blocker
+from aos.core.decide.fits import key_problem, state_problem, work_problems
+from aos.core.journal.inputs import MIGRATE, PIN
+from aos.core.journal.ports import BlobReader
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import (
+    home,
+    is_in_flight,
+    is_terminal,
+    manifest_under,
+    runs_under,
+    stays,
+    workflow_under,
+)
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.shapes import Shapes
+from aos.values.digests import Hash
+
+NOT_TERMINAL: Final = "instance_is_not_terminal"
+INTENT_OPEN: Final = "intent_is_open"
+MAIL_QUEUED: Final = "mail_is_queued"
+REMOVED: Final = "workflow_has_cells"
+NEEDED: Final = "effect_is_needed"
+MISFIT: Final = "cell_does_not_fit"
+FAILED_MIGRATION: Final = "migration_failed"
+
+IN_FLIGHT: Final = frozenset({NOT_TERMINAL, INTENT_OPEN, MAIL_QUEUED})
+"""What goes away by itself when the world runs on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A manifest that is to come into force after the one in force, and how."""
+
+    in_force: Effective | None
+    effective: Effective
+    mode: str
+    leaves: tuple[str, ...] = ()
+
+    def moves(self, workflow: str) -> bool:
+        """Whether its instances go on under the new manifest although they are in flight."""
+        found = self.effective.workflows.get(workflow)
+        return found is not None and (found.upgrade == "in_place" or self.migrates(workflow))
+
+    def migrates(self, workflow: str) -> bool:
+        """Whether stored states of this workflow are given to its new module (K-76)."""
+        if self.mode != MIGRATE or self.in_force is None:
+            return False
+        old = self.in_force.workflows.get(workflow)
+        return old is not None and _takes_over(old, self.effective.workflows.get(workflow))
+
+
+def _takes_over(old: Workflow, new: Workflow | None) -> bool:
+    """What did not change has nothing to take over, whatever it declares."""
+    return (
+        new is not None
+        and new.migrate is not None
+        and new.migrate.source == old.state.name
+        and (new.hash, new.module.hash) != (old.hash, old.module.hash)
+    )
+
+
+def migrates(state: State, change: Change, cell: Cell) -> bool:
+    """Whether the new module is given the state of this cell: the manifest that it runs under may
+    be an earlier one."""
+    if cell.state is None or not change.migrates(cell.id[0]):
+        return False
+    old = workflow_under(state, cell.id, runs_under(state, cell))
+    return old is not None and _takes_over(old, change.effective.workflows[cell.id[0]])
+
+
+def blockers(
+    state: State,
+    change: Change,
+    read: BlobReader,
+    *,
+    since: int | None = None,
+    is_recorded: bool = False,
+) -> tuple[Blocker, ...]:
+    """The first things that stand in the way; none where the manifest can come into force.
+
+    Args:
+        since: Stored states up to this record are known to fit.
+        is_recorded: It came into force here before: what it found in store is not looked at again.
+
+    Raises:
+        Damage: A stored state or a manifest cannot be read.
+    """
+    if state.manifest is None:
+        return ()
+    at_once = chain(
+        () if change.mode == PIN else _in_flight(state, change),
+        () if is_recorded else _removed(state, change),
+        _unserved(state, change, read),
+    )
+    found = tuple(islice(at_once, state.limits.blockers))
+    if found or is_recorded:
+        return found
+    return tuple(islice(misfits(state, change, read, since=since), state.limits.blockers))
+
+
+def _in_flight(state: State, change: Change) -> Iterator[Blocker]:
+    """Instances that are not terminal, open intents, cells with queued mail."""
+    for cell in _unfinished(state):
+        if not change.moves(cell.id[0]):
+            yield Blocker(kind=NOT_TERMINAL, cell=cell.id, detail=f"status {cell.status}")
+    for intent in state.intents.values():
+        if not change.moves(intent.cell[0]):
+            detail = f"{intent.effect.name} of record {intent.seq}"
+            yield Blocker(kind=INTENT_OPEN, cell=intent.cell, detail=detail)
+    for id in state.ring:
+        if not change.moves(id[0]):
+            detail = f"mail to run: {len(state.cells[id].mailbox)}"
+            yield Blocker(kind=MAIL_QUEUED, cell=id, detail=detail)
+
+
+def _unfinished(state: State) -> Iterator[Cell]:
+    """Instances that are not terminal. At rest only those of an ``explicit`` workflow can be so."""
+    for cell in state.cells.active.values():
+        if not is_terminal(state, cell):
+            yield cell
+    for name in _explicit(state):
+        for cell in state.cells.of(name):
+            if cell.is_at_rest and cell.declared is None and not is_terminal(state, cell):
+                yield cell
+
+
+def _explicit(state: State) -> list[str]:
+    """The workflows of which an instance at rest may be in flight."""
+    return [
+        name
+        for name, shelf in sorted(state.cells.shelves.items())
+        if shelf.undeclared and any(each.lifecycle == "explicit" for each in versions(state, name))
+    ]
+
+
+def versions(state: State, workflow: str) -> Iterator[Workflow]:
+    """A workflow in each manifest that something may still run under and that has it."""
+    for era in state.eras.all:
+        found = manifest_under(state, era.seq).workflows.get(workflow)
+        if found is not None:
+            yield found
+
+
+def _removed(state: State, change: Change) -> Iterator[Blocker]:
+    for name, shelf in sorted(state.cells.shelves.items()):
+        gone = name not in change.effective.workflows and name in state.effective.workflows
+        if shelf.count and gone and name not in change.leaves:
+            cells = f"{shelf.count} cells" if shelf.count > 1 else "1 cell"
+            yield Blocker(kind=REMOVED, cell=(name, b""), detail=f"it is removed, and has {cells}")
+
+
+def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocker]:
+    """Effects that are open, or that instances in flight may ask for, and that nobody could serve
+    as they are."""
+    known: dict[Hash, Effective] = {}
+
+    def shapes(hash: Hash) -> Shapes:
+        if hash not in known:
+            known[hash] = (
+                state.effective
+                if hash == state.effective.hash
+                else Effective.from_document(read(hash))
+            )
+        return Shapes(known[hash], change.effective)
+
+    for intent in state.intents.values():
+        if change.mode == PIN or change.moves(intent.cell[0]):
+            problem = _effect_problem(intent.effect, change.effective, shapes(intent.manifest))
+            if problem is not None:
+                detail = f"{intent.effect.name} of record {intent.seq} is open: {problem}"
+                yield Blocker(kind=NEEDED, cell=intent.cell, detail=detail)
+    if change.mode != PIN:
+        return
+    for name, seq in sorted(_pinned(state, change)):
+        old = manifest_under(state, seq)
+        between = Shapes(old, change.effective)
+        for effect in sorted(old.workflows[name].effects_emitted):
+            problem = _effect_problem(old.effects[effect], change.effective, between)
+            if problem is not None:
+                detail = f"{effect}: its instances in flight may ask for it, and {problem}"
+                yield Blocker(kind=NEEDED, cell=(name, b""), detail=detail)
+
+
+def _pinned(state: State, change: Change) -> set[tuple[str, int]]:
+    """The workflows, each under the record of a manifest, of which instances would be pinned."""
+    found = {
+        (cell.id[0], home(state, cell))
+        for cell in state.cells.active.values()
+        if is_in_flight(state, cell)
+    }
+    for name in _explicit(state):
+        found |= {
+            (name, era.seq)
+            for era in state.eras.all
+            if name in manifest_under(state, era.seq).workflows
+        }
+    return {
+        (name, seq)
+        for name, seq in found
+        if not change.moves(name) and name in manifest_under(state, seq).workflows
+    }
+
+
+def _effect_problem(old: Effect, new: Effective, shapes: Shapes) -> str | None:
+    if old.name in KERNEL_EFFECTS:
+        return None
+    found = new.effects.get(old.name)
+    if found is None:
+        return "the manifest does not have it"
+    if not shapes.same_effect(old, found):
+        return "the manifest gives it other params, another receipt or another executor"
+    return None
+
+
+# Stored states
+
+
+def misfits(
+    state: State, change: Change, read: BlobReader, *, since: int | None = None
+) -> Iterator[Blocker]:
+    """Cells that would go on under the new manifest and do not fit it (K-71).
+
+    One that a fault has failed is left out: it is looked at when it is retried (K-102).
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+    for name, shelf in sorted(state.cells.shelves.items()):
+        workflow = change.effective.workflows.get(name)
+        if workflow is None or not shelf.count:
+            continue
+        checks = _checks(state, change, workflow, read)
+        if not (checks.reads or change.moves(name)):
+            continue
+        for cell in _looked_at(state, name, since, reads=checks.reads):
+            if cell.fault is None and (checks.all or not stays(state, cell)):
+                for problem in checks.problems(cell):
+                    yield Blocker(kind=MISFIT, cell=cell.id, detail=problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checks:
+    """What is looked at of the cells of one workflow: of ``all``, or only of those that nothing
+    pins; and whether their states are read for it."""
+
+    all: bool
+    reads: bool
+    problems: Callable[[Cell], Iterator[str]]
+
+
+def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) -> _Checks:
+    moves = change.moves(workflow.name)
+    everybody = change.mode != PIN or moves
+    key_differs, state_differs = _differs(state, change, workflow, everybody=everybody)
+
+    def problems(cell: Cell) -> Iterator[str]:
+        found = (
+            key_problem(workflow, cell.id[1]) if key_differs else None,
+            state_problem(workflow, cell.state, read)
+            if state_differs and not migrates(state, change, cell)
+            else None,
+        )
+        yield from filter(None, found)
+        if moves:
+            intents = [state.intents[each] for each in cell.inflight]
+            yield from work_problems(change.effective, workflow, cell.mailbox, intents, read)
+
+    return _Checks(everybody, key_differs or state_differs, problems)
+
+
+def _differs(
+    state: State, change: Change, workflow: Workflow, *, everybody: bool
+) -> tuple[bool, bool]:
+    """Whether keys and states of this workflow may not be what the new manifest takes."""
+    key_differs = state_differs = False
+    eras = state.eras.all if everybody else state.eras.all[-1:]
+    for era in eras:
+        old = manifest_under(state, era.seq)
+        before = old.workflows.get(workflow.name)
+        if before is None:
+            return True, True
+        shapes = Shapes(old, change.effective)
+        key_differs |= not shapes.same(before.key, workflow.key)
+        state_differs |= not shapes.same(before.state, workflow.state)
+        # What an opaque state holds, nobody has looked at.
+        state_differs |= before.is_agentos != workflow.is_agentos
+    return key_differs, state_differs
+
+
+def _looked_at(state: State, workflow: str, since: int | None, *, reads: bool) -> Iterator[Cell]:
+    active = [cell for cell in state.cells.active.values() if cell.id[0] == workflow]
+    if not reads:
+        yield from active
+    elif since is None:
+        yield from state.cells.of(workflow)
+    else:
+        yield from state.cells.changed(workflow, since)
+        for cell in active:
+            if cell.changed <= since:
+                yield cell

@@ -1,0 +1,441 @@
+"""(State, the ring's head) -> Step or Faulted (spec/kernel.md, K-30 to K-50).
+
+A step is atomic: whatever rule its output breaks, the whole output is dropped, the instance is
+failed with a record that says which, and every other cell goes on. Nothing here changes the state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from aos.core.decide.dialect import agentos
+from aos.core.decide.envelope import (
+    DomainEvent,
+    EffectRequest,
+    Misfit,
+    Output,
+    input_envelope,
+    read_output,
+    wrapped,
+)
+from aos.core.decide.fits import key_problem, state_problem
+from aos.core.decide.routing import pinned_problem, place, route
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.identity import event_hash, idempotency_key, intent_hash, step_entropy
+from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.journal.records import (
+    CellId,
+    Emitted,
+    Faulted,
+    Intent,
+    Step,
+    slot,
+    slot_bytes,
+    slot_hash,
+)
+from aos.core.state.cell import Cell, EventMail, Mail, StreamMail
+from aos.core.state.continuation import continuation, stream_frame, unwrapped, unwrapped_frame
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under, runs_under
+from aos.manifest.builtins import STREAM
+from aos.manifest.effective import Effective, Workflow
+from aos.manifest.secret_use import problem as secret_problem
+from aos.values.cbor import Value, encode
+from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.errors import ValueProblem, quoted
+from aos.values.schema import Schema
+
+
+@dataclass(slots=True, kw_only=True)
+class Decided:
+    """What one run of the ring's head comes to, the blobs that its record names, and what the
+    engine said of a fault (for people, never journaled)."""
+
+    record: Step | Faulted
+    blobs: dict[Hash, bytes]
+    engine_text: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One step while it is decided.
+
+    ``workflow`` is of the manifest that record ``under`` put in force. All that it has to do with
+    others (routes, schemas of events, effects, secrets, bounds of the world) is of the one that is
+    in force: ``effective``.
+    """
+
+    state: State
+    effective: Effective
+    under: int
+    workflow: Workflow
+    cell: Cell
+    mail: Mail
+    seq: int
+    read: BlobReader
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+
+
+def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
+    """Run the first entry of the ring's head on a fresh instance and decide its record.
+
+    Raises:
+        Damage: A blob that the step needs is missing or altered. Nothing has changed.
+    """
+    id = state.ring[0]
+    cell = state.cells[id]
+    effective = state.effective
+    under = runs_under(state, cell)
+    run = _Run(
+        state=state,
+        effective=effective,
+        under=under,
+        workflow=manifest_under(state, under).workflows[id[0]],
+        cell=cell,
+        mail=cell.mailbox[0],
+        seq=state.next_seq,
+        read=read,
+    )
+    most = effective.limits.cascade_steps
+    if run.mail.root.steps >= most:
+        message = f"record {run.mail.root.seq} has caused {most} steps already"
+        return _faulted(run, Fault(kind=FaultKind.CASCADE_TOO_LONG, message=message), None)
+    ran = runner.run(_call(run))
+    if ran.fault is not None:
+        return _faulted(run, ran.fault, ran)
+    assert ran.output is not None
+    try:
+        output = read_output(
+            ran.output,
+            max_bytes=run.workflow.limits.output_bytes,
+            is_agentos=run.workflow.is_agentos,
+        )
+        record = _take(run, output, ran)
+    except Misfit as misfit:
+        return _faulted(run, misfit.fault, ran)
+    return Decided(record=record, blobs=run.blobs)
+
+
+def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
+    record = Faulted(
+        seq=run.seq,
+        cell=run.cell.id,
+        entry=run.mail.entry,
+        root=run.mail.root.seq,
+        depth=run.mail.depth,
+        fault=fault,
+        fuel=ran.fuel if ran else 0,
+        pages=ran.pages if ran else 0,
+        output=None if ran is None or ran.output is None else content_hash(ran.output),
+        under=_pinned_under(run),
+    )
+    return Decided(record=record, blobs={}, engine_text=ran.engine_text if ran else None)
+
+
+def _pinned_under(run: _Run) -> int | None:
+    """What the record says of the manifest: nothing where it is the one in force."""
+    return None if run.under == run.state.manifest_seq else run.under
+
+
+def _fits(run: _Run, state: bytes | None) -> int | None:
+    """The record of the manifest in force where a pinned instance could go on under it (K-74)."""
+    seq, workflow = run.state.manifest_seq, run.effective.workflows.get(run.cell.id[0])
+    if run.under == seq or workflow is None:
+        return None
+    problem = key_problem(workflow, run.cell.id[1]) or state_problem(workflow, state, run.read)
+    return seq if problem is None else None
+
+
+def _call(run: _Run) -> Call:
+    workflow, state, (_, key) = run.workflow, run.state, run.cell.id
+    schema = workflow.event
+    value = _delivered(run)
+    ctx = None
+    if workflow.context:
+        context: dict[str | int, Value] = {
+            "now_ns": run.mail.root.stamp.ns,
+            "logical_now_ns": state.clock_ns,
+            "journal_height": run.seq,
+            "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
+            "event_hash": hash_text(event_hash(schema.name, value)),
+            "manifest_hash": hash_text(manifest_under(state, run.under).manifest_hash),
+            "workflow": workflow.name,
+            "workflow_hash": hash_text(workflow.hash),
+            "key": key or None,
+            "cell_mode": workflow.key is not None,
+        }
+        ctx = encode(agentos.context(context) if workflow.is_agentos else context)
+    held = run.cell.state
+    limits = workflow.limits
+    return Call(
+        module=workflow.module.hash,
+        entrypoint=workflow.entrypoint,
+        input=input_envelope(
+            state=None if held is None else slot_bytes(held, run.read),
+            schema=schema.name,
+            value=value,
+            key=agentos.shown_key(key) if workflow.is_agentos else key,
+            ctx=ctx,
+        ),
+        fuel=limits.fuel,
+        memory_bytes=limits.memory_bytes,
+        output_bytes=limits.output_bytes,
+    )
+
+
+def _delivered(run: _Run) -> bytes:
+    if run.workflow.is_agentos:
+        return _shown(run)
+    mail = run.mail
+    if isinstance(mail, EventMail):
+        return wrapped(run.workflow, mail.schema, slot_bytes(mail.value, run.read))
+    if isinstance(mail, StreamMail):
+        value = stream_frame(run.workflow, mail.intent, mail.frame, run.read)
+    else:
+        value = continuation(run.workflow, mail.intent, mail.receipt, run.read)
+    return run.workflow.event.encode(value)
+
+
+def _shown(run: _Run) -> bytes:
+    """What is delivered to a module with ``abi: "agentos"``; the names that it is told go with the
+    step."""
+    mail, shown = run.mail, agentos.Shown(manifest_under(run.state, run.under))
+    if isinstance(mail, EventMail):
+        value = shown.event(mail.schema, slot_bytes(mail.value, run.read))
+        delivered = wrapped(run.workflow, mail.schema, value)
+    else:
+        if isinstance(mail, StreamMail):
+            schema, ours = STREAM, unwrapped_frame(mail.intent, mail.frame, run.read)
+        else:
+            schema, ours = unwrapped(run.workflow, mail.intent, mail.receipt, run.read)
+        params = slot_bytes(mail.intent.params, run.read)
+        theirs = shown.continuation(schema, ours, mail.intent, params)
+        delivered = encode(run.workflow.wrap(schema, theirs))
+    run.blobs.update(shown.names)
+    return delivered
+
+
+def _take(run: _Run, output: Output, ran: Ran) -> Step:
+    """Check the output in the order in which a reader would: state, ann, events, effects."""
+    assert ran.output is not None
+    held = None if output.state is None else slot(_state(run, output.state), run.blobs)
+    said = None if output.ann is None else _annotation(run, output.ann)
+    ann = None if said is None else slot(said, run.blobs)
+    limits = run.workflow.limits
+    if len(output.events) > limits.events:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "domain events", limits.events, len(output.events))
+    if len(output.effects) > limits.effects:
+        _too_many(FaultKind.TOO_MANY_EFFECTS, "effects", limits.effects, len(output.effects))
+    reached = sum(len(run.effective.routes(event.schema)) for event in output.events)
+    most = run.state.limits.deliveries
+    if reached > most:
+        _too_many(FaultKind.TOO_MANY_EVENTS, "deliveries", most, reached)
+    # The entry that runs leaves its mailbox before anything new comes in.
+    taken: Counter[CellId] = Counter({run.cell.id: -1})
+    events = tuple(_emitted(run, i, event, taken) for i, event in enumerate(output.events))
+    intents = _intents(run, output)
+    abandoned = tuple(run.cell.inflight) if output.state is None else ()
+    return Step(
+        seq=run.seq,
+        cell=run.cell.id,
+        entry=run.mail.entry,
+        root=run.mail.root.seq,
+        depth=run.mail.depth,
+        state=held,
+        status=_status(run, output, opens=bool(intents)),
+        events=events,
+        intents=intents,
+        abandoned=abandoned,
+        ann=ann,
+        fuel=ran.fuel,
+        pages=ran.pages,
+        output=content_hash(ran.output),
+        under=_pinned_under(run),
+        fits=_fits(run, output.state),
+    )
+
+
+def _state(run: _Run, data: bytes) -> bytes:
+    most = run.workflow.limits.state_bytes
+    if len(data) > most:
+        raise Misfit(
+            FaultKind.STATE_INVALID, f"state: expected at most {most} bytes, found {len(data)}"
+        )
+    if run.workflow.is_agentos:
+        return data
+    try:
+        run.workflow.state.from_record(data)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.STATE_INVALID, f"{run.workflow.state.name}: {error}") from error
+    return data
+
+
+def _read(run: _Run, manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
+    """What the module emitted, in the normal form of a schema of ``manifest``.
+
+    Raises:
+        ValueProblem: It does not fit.
+    """
+    if run.workflow.is_agentos:
+        return agentos.read_foreign(manifest, schema, data, most)
+    return schema.from_ingress(data, max_bytes=most)
+
+
+def _annotation(run: _Run, data: bytes) -> bytes | None:
+    schema = run.workflow.annotations
+    if schema is None and run.workflow.is_agentos:
+        return None  # nobody looks at one there
+    if schema is None:
+        raise Misfit(
+            FaultKind.ANNOTATION_INVALID, f"{run.workflow.name} declares no annotations schema"
+        )
+    try:
+        manifest = manifest_under(run.state, run.under)
+        return _read(run, manifest, schema, data, run.workflow.limits.output_bytes)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
+
+
+def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) -> Emitted:
+    where = f"$.domain_events[{index}]"
+    schema = run.effective.schemas.get(event.schema)
+    if schema is None or event.schema.startswith("sys/"):
+        raise Misfit(
+            FaultKind.EVENT_INVALID,
+            f"{where}: schema {quoted(event.schema)} is not in the manifest",
+        )
+    try:
+        most = run.effective.limits.event_bytes
+        data = _read(run, run.effective, schema, event.value, most)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
+    try:
+        targets = route(run.effective, schema, data)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
+    said = event.key
+    if said is not None and run.workflow.is_agentos:
+        said = agentos.own_key(said)
+    for workflow, key in targets:
+        # A receiver without keys is not routed by one.
+        if said is not None and key and said != key:
+            raise Misfit(
+                FaultKind.KEY_INVALID,
+                f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
+                f"{_hex(said)}",
+            )
+    problem = pinned_problem(run.state, targets, event.schema, data)
+    if problem is not None:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {problem}")
+    most = run.effective.limits.cascade_depth
+    if targets and run.mail.depth + 1 > most:
+        raise Misfit(
+            FaultKind.CASCADE_TOO_DEEP,
+            f"{where}: it would be {run.mail.depth + 1} events away from record "
+            f"{run.mail.root.seq}, expected at most {most}",
+        )
+    to, overloaded = place(run.state, targets, taken)
+    return Emitted(schema=event.schema, value=slot(data, run.blobs), to=to, overloaded=overloaded)
+
+
+def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:
+    if not output.effects:
+        return ()
+    if output.state is None:
+        raise Misfit(
+            FaultKind.DELETED_WITH_EFFECTS,
+            f"state null deletes the cell, and {len(output.effects)} effects stand beside it",
+        )
+    limits, count = run.effective.limits, len(output.effects)
+    if len(run.cell.inflight) + count > limits.instance_intents:
+        _too_many(
+            FaultKind.OPEN_WORK_EXCEEDED, "open intents an instance", limits.instance_intents,
+            len(run.cell.inflight) + count,
+        )  # fmt: skip
+    if len(run.state.intents) + count > limits.open_intents:
+        _too_many(
+            FaultKind.OPEN_WORK_EXCEEDED, "open intents in the world", limits.open_intents,
+            len(run.state.intents) + count,
+        )  # fmt: skip
+    asked: dict[str, Hash] = {}
+    return tuple(_intent(run, i, effect, asked) for i, effect in enumerate(output.effects))
+
+
+def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash]) -> Intent:
+    where = f"$.effects[{index}]"
+    if request.effect not in run.workflow.effects_emitted:
+        declared = ", ".join(sorted(run.workflow.effects_emitted)) or "none"
+        raise Misfit(
+            FaultKind.EFFECT_UNDECLARED,
+            f"{where}: {quoted(request.effect)} is not in effects_emitted of {run.workflow.name}: "
+            f"expected one of {declared}",
+        )
+    effect = run.effective.effects.get(request.effect)
+    if effect is None:
+        raise Misfit(
+            FaultKind.EFFECT_UNDECLARED,
+            f"{where}: {quoted(request.effect)} is not in the manifest in force",
+        )
+    try:
+        most = run.effective.limits.event_bytes
+        params = _read(run, run.effective, effect.params, request.params, most)
+        if run.workflow.is_agentos:
+            params = agentos.completed(effect, params, most)
+    except ValueProblem as error:
+        raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
+    if effect.takes_secrets:
+        value = effect.params.from_record(params)
+        problem = secret_problem(run.effective, run.workflow.name, effect.name, value)
+        if problem is not None:
+            raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {problem}")
+    held = slot(params, run.blobs)
+    params_hash = slot_hash(held)
+    if request.key is not None:
+        key = idempotency_key(
+            world=run.state.world, cell=run.cell.id, effect=effect.name, key=request.key,
+            scope=effect.idempotency_scope,
+        )  # fmt: skip
+        scope = run.cell.keys if effect.idempotency_scope == "cell" else run.state.world_keys
+        if asked.setdefault(key, scope.get(key, params_hash)) != params_hash:
+            raise Misfit(
+                FaultKind.IDEMPOTENCY_CONFLICT,
+                f"{where}: {effect.name} was asked for under the same idempotency key with other "
+                "params",
+            )
+    return Intent(
+        intent=intent_hash(
+            world=run.state.world,
+            cell=run.cell.id,
+            workflow_hash=run.workflow.hash,
+            seq=run.seq,
+            index=index,
+            effect=effect.name,
+            effect_hash=effect.hash,
+            params_hash=params_hash,
+            key=request.key,
+        ),
+        effect=effect.name,
+        effect_hash=effect.hash,
+        params=held,
+        key=request.key,
+        issuer_ref=request.issuer_ref,
+    )
+
+
+def _status(run: _Run, output: Output, *, opens: bool) -> str:
+    """The status after the step: what the module declared last, else what is in flight."""
+    if output.state is None:
+        return "running"
+    declared = run.cell.declared if output.status is None else output.status
+    if declared in ("completed", "failed"):
+        return str(declared)
+    return "waiting" if opens or run.cell.inflight else "running"
+
+
+def _hex(data: bytes) -> str:
+    return data.hex() if len(data) <= 32 else f"{data[:32].hex()}… of {len(data)} bytes"
+
+
+def _too_many(kind: FaultKind, what: str, most: int, found: int) -> None:
+    raise Misfit(kind, f"expected at most {most} {what}, found {found}")

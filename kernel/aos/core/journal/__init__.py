@@ -1,0 +1,1 @@
+"""What a journal is made of: records, their bytes, frames, identities, signatures."""

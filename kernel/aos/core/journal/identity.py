@@ -1,0 +1,60 @@
+"""Ids and digests: worlds, intents, idempotency keys, submissions, events, entropy.
+
+Each is a digest with a domain of its own (spec/kernel.md, K-10 and K-20 to K-24).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aos.core.journal.records import CellId, Stamp
+from aos.values.cbor import encode
+from aos.values.digests import Hash, derive, digest, hash_text
+
+ENTROPY_BYTES: Final = 64
+
+
+def intent_hash(
+    *,
+    world: Hash,
+    cell: CellId,
+    workflow_hash: Hash,
+    seq: int,
+    index: int,
+    effect: str,
+    effect_hash: Hash,
+    params_hash: Hash,
+    key: str | bytes | None,
+) -> Hash:
+    """Who asked (world, workflow, instance key), where (step, index), for what."""
+    workflow, instance = cell
+    return digest(
+        "aos/intent/1",
+        world, workflow, workflow_hash, instance, seq, index, effect, effect_hash, params_hash, key,
+    )  # fmt: skip
+
+
+def idempotency_key(*, world: Hash, cell: CellId, effect: str, key: str | bytes, scope: str) -> str:
+    """What an executor uses to do a thing once; without a requested key, ``hash_text(intent)``."""
+    workflow, instance = cell if scope == "cell" else (None, None)
+    return hash_text(digest("aos/idempotency/1", world, workflow, instance, effect, key))
+
+
+def submission_hash(schema: str, value: Hash) -> Hash:
+    """What two submissions under one id must share to be the same."""
+    return digest("aos/submission/1", schema, value)
+
+
+def event_hash(schema: str, value: bytes) -> Hash:
+    return digest("aos/event/1", schema, value)
+
+
+def step_entropy(stamp: Stamp, cell: CellId, seq: int) -> bytes:
+    """64 bytes that differ for every delivery and never change again. Public, never a secret."""
+    workflow, key = cell
+    material = encode([stamp.entropy, workflow, key, seq])
+    return derive("aos/entropy/1", material, ENTROPY_BYTES)
+
+
+def world_id(nonce: bytes, world_key: bytes) -> Hash:
+    return digest("aos/world/1", nonce, world_key)

@@ -1,0 +1,59 @@
+"""What the core asks of the outside: run a module, read a blob. Nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from aos.core.journal.faults import Fault
+from aos.values.digests import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One run of a module's entrypoint on a fresh instance. Limits are bytes and fuel units."""
+
+    module: Hash
+    entrypoint: str
+    input: bytes
+    fuel: int
+    memory_bytes: int
+    output_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a run ended: ``output``, or ``fault``, never both.
+
+    ``fuel`` is what was consumed, ``pages`` the peak of 64 KiB memory pages. ``engine_text`` is the
+    engine's own wording of a fault, for people; it is never journaled.
+    """
+
+    output: bytes | None
+    fault: Fault | None
+    fuel: int
+    pages: int
+    engine_text: str | None = None
+
+
+class Runner(Protocol):
+    """A deterministic function from a call to how it ended."""
+
+    def run(self, call: Call) -> Ran: ...
+
+
+class Verify(Protocol):
+    """Whether ``signature`` is the key's over ``message``: ``signing.is_signed``, or what remembers
+    its answers."""
+
+    def __call__(self, message: bytes, signature: bytes, public_key: bytes, /) -> bool: ...
+
+
+class BlobReader(Protocol):
+    def __call__(self, hash: Hash, /) -> bytes:
+        """Return the blob with this content hash.
+
+        Raises:
+            Damage: It is missing or altered.
+        """
+        ...

@@ -1,0 +1,80 @@
+"""Whether a signature is valid, and whether its key may sign (spec/kernel.md, K-14 and K-51).
+
+Admission refuses what breaks these rules; verify looks for it in a journal that others wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias
+
+from nacl.bindings import crypto_sign_open
+from nacl.exceptions import BadSignatureError
+
+from aos.manifest.effective import Executor
+from aos.manifest.names import NODE
+
+Executors: TypeAlias = Mapping[str, Executor] | None
+"""As a manifest lists them; None where it has no list, and the world's own key signs for all."""
+
+
+def may_sign(
+    opened_under: Executors,
+    revoked: AbstractSet[bytes],
+    *,
+    executor: str,
+    effect: str,
+    key_id: bytes,
+    world_key: bytes,
+) -> bool:
+    """Whether ``executor`` could sign for ``effect`` with this key when the intent was opened, and
+    no manifest since has revoked the key."""
+    if opened_under is None:
+        could = executor == NODE and key_id == world_key
+    else:
+        named = opened_under.get(executor)
+        # In a forked world the manifest names the parent's key for the node (K-114).
+        key = world_key if executor == NODE else named.public_key if named is not None else b""
+        could = named is not None and effect in named.effects and key_id == key
+    return could and key_id not in revoked
+
+
+def revoked_by(executors: Executors) -> frozenset[bytes]:
+    """The keys that a manifest revokes: for good (K-106)."""
+    return frozenset(key for each in (executors or {}).values() for key in each.revoked_keys)
+
+
+def back_from_revocation(
+    executors: Executors, revoked: AbstractSet[bytes]
+) -> tuple[str, bytes] | None:
+    """An executor that a manifest gives a key, in force or retired, which was revoked before."""
+    for each in (executors or {}).values():
+        for key in (each.public_key, *sorted(each.retired_keys)):
+            if key in revoked:
+                return each.name, key
+    return None
+
+
+def is_misnamed(executor: Executor, world_key: bytes) -> bool:
+    """Whether the world's own key and the name ``node`` do not stand together."""
+    return (executor.name == NODE) != (executor.public_key == world_key)
+
+
+SIGNATURE_BYTES: Final = 64
+
+PUBLIC_KEY_BYTES: Final = 32
+
+
+def is_signed(message: bytes, signature: bytes, public_key: bytes) -> bool:
+    """Whether ``signature`` is this key's over ``message``.
+
+    Keys of small order and keys or signatures that are not in canonical form sign nothing.
+    """
+    if len(signature) != SIGNATURE_BYTES or len(public_key) != PUBLIC_KEY_BYTES:
+        return False
+    try:
+        crypto_sign_open(signature + message, public_key)
+    except (BadSignatureError, ValueError):
+        return False
+    return True

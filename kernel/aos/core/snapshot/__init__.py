@@ -1,0 +1,1 @@
+"""A state as a document with blobs, written and read back (spec/state.md)."""

@@ -1,0 +1,366 @@
+"""The document of a snapshot -> State (spec/state.md, SN-1 to SN-23); ``take`` writes it.
+
+Open work is read at once. Cells at rest and the dedup window are read when somebody asks for them,
+so that a world of a million cells opens as quickly as one of a hundred.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.frame import Tip
+from aos.core.journal.merkle import Tree
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import KernelReceipt, Principal, Receipt, Ref, Slot, Stamp, Stream
+from aos.core.limits import LIMITS, Limits
+from aos.core.snapshot.shape import check_agrees, check_document, check_item
+from aos.core.snapshot.take import FORMAT, Taken
+from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
+from aos.core.state.cell_index import CellIndex
+from aos.core.state.cells import Cells
+from aos.core.state.entry import TERMINAL, Entry, read_keys
+from aos.core.state.eras import Era, Eras, era_of
+from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
+from aos.core.state.submissions import Chunk, Find, Submissions
+from aos.errors import Damage
+from aos.manifest.effective import Effective
+from aos.values.cbor import Value, decode_record
+from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
+
+T = TypeVar("T")
+
+_FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+"""What reading a document raises that was put together by somebody else."""
+
+
+def load(
+    document: Hash, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
+) -> State:
+    """The state that ``take`` wrote down; ``find`` is asked where a submission id is.
+
+    Raises:
+        Damage: The document or a page is missing, altered or none that is written.
+    """
+    return _whole(lambda: _Loader(document, read).state(find, limits))
+
+
+def layers(document: Hash, read: BlobReader) -> Taken:
+    """What ``rebase`` needs of a snapshot. Raises as ``load``."""
+    return _whole(lambda: _Loader(document, read).taken())
+
+
+def parts(
+    document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+) -> Iterator[Hash]:
+    """The blobs that make a snapshot up: its document, chunks, pages and nodes, and no value.
+
+    ``seen`` says of a node of an index whether it is known already; it is left out then with
+    everything below it.
+
+    Raises:
+        Damage: The document or a node above the leaves cannot be read.
+    """
+    try:
+        loader = _Loader(document, read)
+        yield document
+        for chunk in loader.chunks():
+            yield chunk.hash
+        for pages in loader.fields["work"].values():
+            yield from map(_hash, pages)
+        for index in loader.indexes().values():
+            yield from index.nodes(seen)
+    except _FORGED as problem:
+        raise _none_written(problem) from problem
+
+
+def references(
+    document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
+) -> Iterator[tuple[Hash, str]]:
+    """Every blob that a snapshot needs and what it is, the document itself first.
+
+    ``seen`` says of a node of an index whether everything below it is known already; it is left out
+    then. Values that states name are not followed. A blob may come more than once.
+
+    Raises:
+        Damage: The document, a page or a node cannot be read.
+    """
+    try:
+        yield from _references(document, read, seen)
+    except _FORGED as problem:
+        raise _none_written(problem) from problem
+
+
+def _references(
+    document: Hash, read: BlobReader, seen: Callable[[Hash], bool]
+) -> Iterator[tuple[Hash, str]]:
+    loader = _Loader(document, read)
+    yield document, "the document of a snapshot"
+    for hash in loader.fields["pinned"]:
+        yield Hash(hash), "a manifest or a module"
+    for chunk in loader.chunks():
+        yield chunk.hash, "a chunk of the dedup window"
+    for pages in loader.fields["work"].values():
+        for page in pages:
+            yield Hash(page), "a page of open work"
+    yield from _of_open_work(loader.state(None))
+    for workflow, index in loader.indexes().items():
+        for node, entries in index.leaves(seen):
+            yield node, "a node of an index"
+            for data in entries:
+                for hash in Entry(data).references():
+                    yield hash, f"the state of a cell of {workflow}"
+
+
+def _of_open_work(state: State) -> Iterator[tuple[Hash, str]]:
+    for intent in (*state.intents.values(), *state.abandoned.values()):
+        yield intent.manifest, "a manifest that open work came under"
+        yield from _ref(intent.params, f"the params of an intent of {intent.cell[0]}")
+    for cell in state.cells.active.values():
+        yield from _ref(cell.state, f"the state of a cell of {cell.id[0]}")
+        for mail in cell.mailbox:
+            what = f"mail of a cell of {cell.id[0]}"
+            if isinstance(mail, EventMail):
+                yield from _ref(mail.value, what)
+                continue
+            record = mail.receipt if isinstance(mail, ReceiptMail) else mail.frame
+            yield from _ref(record.payload, what)
+            yield from _ref(mail.intent.params, what)
+            yield mail.intent.manifest, "a manifest that open work came under"
+
+
+def _ref(slot: Slot | None, what: str) -> Iterator[tuple[Hash, str]]:
+    if isinstance(slot, Ref):
+        yield slot.hash, what
+
+
+def _whole(build: Callable[[], T]) -> T:
+    """Anything else than what ``take`` writes is damage: only a forger could have hashed it."""
+    try:
+        return build()
+    except _FORGED as problem:
+        raise _none_written(problem) from problem
+
+
+def _none_written(problem: Exception) -> Damage:
+    return Damage(f"the snapshot is none that is written: {problem!r:.200}")
+
+
+def _value(hash: Hash, read: BlobReader) -> Value:
+    try:
+        return decode_record(read(hash))
+    except ValueProblem as problem:
+        raise Damage(f"a part of the snapshot is not canonical CBOR: {problem}") from problem
+
+
+@dataclass(slots=True)
+class _Loader:
+    """One document while it is read."""
+
+    document: Hash
+    read: BlobReader
+    fields: dict[str, Any] = field(init=False)
+    _manifests: dict[Hash, Effective] = field(default_factory=dict)
+    _roots: dict[int, Root] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        match _value(self.document, self.read):
+            case {"format": 1, **rest}:
+                self.fields = {str(name): each for name, each in rest.items()}
+                check_document({"format": FORMAT, **self.fields})
+            case {"format": int(number)}:
+                raise Damage(
+                    f"the snapshot is of format {number}: expected {FORMAT} (a newer release "
+                    "wrote it)"
+                )
+            case _:
+                raise Damage("the snapshot's document is none that is written")
+
+    def taken(self) -> Taken:
+        return Taken(
+            document=self.document,
+            size=len(self.read(self.document)),
+            at=self.fields["seq"],
+            frame=_hash(self.fields["frame"]),
+            cells=self.indexes(),
+            chunks=self.chunks(),
+        )
+
+    def indexes(self) -> dict[str, CellIndex]:
+        return {
+            name: CellIndex(None if root is None else _hash(root), count, self.read)
+            for name, (root, count, *_) in self.fields["cells"].items()
+        }
+
+    def chunks(self) -> tuple[Chunk, ...]:
+        return tuple(Chunk(n, _hash(hash), count) for n, hash, count in self.fields["submissions"])
+
+    def state(self, find: Find | None, limits: Limits = LIMITS) -> State:
+        fields = self.fields
+        seq, (size, peaks) = fields["seq"], fields["log"]
+        log = Tree(size, tuple(map(_hash, peaks)))
+        for root, ns, entropy, steps in self._items("roots"):
+            self._roots[root] = Root(root, Stamp(ns, entropy), steps)
+        mark, manifest = fields["snapshot"], fields["manifest"]
+        state = State(
+            tip=Tip(world=_hash(fields["world"]), seq=seq, frame=_hash(fields["frame"]), log=log),
+            clock_ns=fields["clock_ns"],
+            next_seq=seq + 1,
+            world_key=fields["world_key"],
+            operators=tuple(Principal(name, key) for name, key in fields["operators"]),
+            semantics=fields["semantics"],
+            serial=fields["serial"],
+            controls=fields["controls"],
+            revoked=frozenset(fields["revoked"]),
+            pinned=set(map(_hash, fields["pinned"])),
+            manifest=None if manifest is None else self._manifest(_hash(manifest)),
+            manifest_seq=fields["manifest_seq"],
+            eras=self._eras(),
+            snapshot=None if mark is None else Mark(mark[0], mark[1], _hash(mark[2])),
+            ancestors=tuple(Ancestor(_hash(w), at) for w, at in fields.get("ancestors", ())),
+            limits=limits,
+            cells=Cells(self.read, at=seq, limits=limits),
+            submissions=Submissions(self.chunks(), read=self.read, find=find, limits=limits),
+        )
+        self._load_cells(state.cells)
+        self._load_work(state)
+        check_agrees(state)
+        return state
+
+    def _eras(self) -> Eras:
+        listed, manifest = self.fields.get("eras"), self.fields["manifest"]
+        if listed is not None:
+            eras = tuple(Era(seq, _hash(hash), frozenset(names)) for seq, hash, names in listed)
+            return Eras(eras, self.read)
+        if manifest is None:
+            return Eras()
+        effective = self._manifest(_hash(manifest))
+        return Eras((era_of(self.fields["manifest_seq"], effective),), self.read)
+
+    def _load_cells(self, cells: Cells) -> None:
+        for name, (_, _, count, *declared) in self.fields["cells"].items():
+            shelf = cells.shelf(name)
+            shelf.count = count
+            shelf.declared = Counter(dict(zip(TERMINAL, declared, strict=True)))
+        for name, index in self.indexes().items():
+            cells.shelf(name).base = index
+        for item in self._items("cells"):
+            cell = self._cell(item)
+            cells.shelf(cell.id[0])
+            cells.active[cell.id] = cell
+
+    def _load_work(self, state: State) -> None:
+        state.ring = deque([(name, key) for name, key in self._items("ring")])
+        state.owed = deque(
+            [
+                Owed(_hash(intent), Debt(why), self._roots[root], depth, problem, canceled)
+                for intent, why, root, depth, problem, canceled in self._items("owed")
+            ]
+        )
+        intents = map(self._intent, self._items("intents"))
+        state.intents = {intent.intent: intent for intent in intents}
+        abandoned = map(self._intent, self._items("abandoned"))
+        state.abandoned = OrderedDict((intent.intent, intent) for intent in abandoned)
+        state.attempts = {_hash(intent): last for intent, last in self._items("attempts")}
+        state.streams = {
+            _hash(intent): StreamState(*rest) for intent, *rest in self._items("streams")
+        }
+        state.world_keys = OrderedDict(
+            (key, _hash(params)) for key, params in self._items("world_keys")
+        )
+
+    def _items(self, name: str) -> Iterator[Any]:
+        for page in self.fields["work"][name]:
+            items = _value(_hash(page), self.read)
+            if not isinstance(items, list):
+                raise Damage(f"a page of {name} is no list")
+            for item in items:
+                check_item(name, item)
+                yield item
+
+    def _manifest(self, hash: Hash) -> Effective:
+        found = self._manifests.get(hash)
+        if found is None:
+            found = self._manifests[hash] = Effective.from_document(self.read(hash))
+        return found
+
+    def _intent(self, item: Any) -> OpenIntent:
+        (
+            intent, (workflow, key), workflow_hash, seq, index, opened_ns, manifest, effect, params,
+            params_hash, asked, idempotency_key, issuer_ref,
+        ) = item  # fmt: skip
+        effective = self._manifest(_hash(manifest))
+        return OpenIntent(
+            intent=_hash(intent),
+            cell=(workflow, key),
+            workflow_hash=_hash(workflow_hash),
+            seq=seq,
+            index=index,
+            opened_ns=opened_ns,
+            manifest=_hash(manifest),
+            effect=effective.effects[effect],
+            executors=effective.executors,
+            params=_slot(params),
+            params_hash=_hash(params_hash),
+            key=asked,
+            idempotency_key=idempotency_key,
+            issuer_ref=issuer_ref,
+        )
+
+    def _cell(self, item: Any) -> Cell:
+        (
+            (workflow, key), workflow_hash, module_hash, state, declared, fault, fault_seq,
+            last_seq, last_active_ns, uncounted, in_ring, inflight, keys, mailbox, *rest,
+        ) = item  # fmt: skip
+        more = rest[0] if rest else {}
+        return Cell(
+            version=more.get("version", 0),
+            is_kept=more.get("kept", False),
+            id=(workflow, key),
+            workflow_hash=_hash(workflow_hash),
+            module_hash=_hash(module_hash),
+            state=None if state is None else _slot(state),
+            declared=declared,
+            fault=None if fault is None else _fault(*fault),
+            fault_seq=fault_seq,
+            last_seq=last_seq,
+            last_active_ns=last_active_ns,
+            mail_uncounted=uncounted,
+            in_ring=in_ring,
+            inflight=dict.fromkeys(map(_hash, inflight)),
+            keys=OrderedDict() if keys is None else read_keys(keys),
+            mailbox=deque(map(self._mail, mailbox)),
+        )
+
+    def _mail(self, item: Any) -> Mail:
+        kind, (seq, index), root, depth, about, content = item
+        entry, cause = (seq, index), self._roots[root]
+        if kind == "event":
+            return EventMail(
+                entry=entry, root=cause, depth=depth, schema=about, value=_slot(content)
+            )
+        intent, record = self._intent(about), from_bytes(content)
+        if isinstance(record, Stream):
+            return StreamMail(entry=entry, root=cause, depth=depth, intent=intent, frame=record)
+        if isinstance(record, Receipt | KernelReceipt):
+            return ReceiptMail(entry=entry, root=cause, depth=depth, intent=intent, receipt=record)
+        raise Damage(f"mail of a cell is a record of kind {record.KIND}")
+
+
+def _hash(data: object) -> Hash:
+    if not isinstance(data, bytes) or len(data) != HASH_BYTES:
+        raise Damage(f"the snapshot holds {data!r:.40} where a hash belongs")
+    return Hash(data)
+
+
+def _slot(value: Any) -> Slot:
+    return value if isinstance(value, bytes) else Ref(_hash(value[0]), value[1])
+
+
+def _fault(kind: str, message: str, detail: bytes | None) -> Fault:
+    return Fault(kind=FaultKind(kind), message=message, detail=detail)

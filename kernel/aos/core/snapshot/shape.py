@@ -1,0 +1,214 @@
+"""What a snapshot's document and the items of its pages are made of (spec/state.md, SN-5 and SN-6).
+
+Whoever can hash can write anything: what is not of this shape, or does not agree with itself, is
+damage before anything is built of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.identity import ENTROPY_BYTES
+from aos.core.journal.records import KernelReceipt, Receipt, Stream
+from aos.core.state.entry import TERMINAL
+from aos.core.state.state import Debt, State
+from aos.errors import Damage
+from aos.values.cbor import Value
+from aos.values.digests import HASH_BYTES
+
+Shape: TypeAlias = Callable[[Any], bool]
+
+NAT_MAX: Final = 2**64 - 1
+
+
+def nat(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= NAT_MAX
+
+
+def text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def data(value: Any) -> bool:
+    return isinstance(value, bytes)
+
+
+def flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def hash(value: Any) -> bool:
+    return isinstance(value, bytes) and len(value) == HASH_BYTES
+
+
+def entropy(value: Any) -> bool:
+    return isinstance(value, bytes) and len(value) == ENTROPY_BYTES
+
+
+def one_of(*values: str) -> Shape:
+    return lambda value: isinstance(value, str) and value in values
+
+
+def maybe(shape: Shape) -> Shape:
+    return lambda value: value is None or shape(value)
+
+
+def either(*shapes: Shape) -> Shape:
+    return lambda value: any(shape(value) for shape in shapes)
+
+
+def listed(shape: Shape) -> Shape:
+    return lambda value: isinstance(value, list) and all(map(shape, value))
+
+
+def row(*shapes: Shape) -> Shape:
+    def is_row(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == len(shapes)
+            and all(shape(each) for shape, each in zip(shapes, value, strict=True))
+        )
+
+    return is_row
+
+
+def named(shape: Shape) -> Shape:
+    return lambda value: (
+        isinstance(value, dict) and all(map(text, value)) and all(map(shape, value.values()))
+    )
+
+
+def fields(needed: Mapping[str, Shape], options: Mapping[str, Shape]) -> Shape:
+    known = {**needed, **options}
+    return lambda value: (
+        isinstance(value, dict)
+        and needed.keys() <= value.keys() <= known.keys()
+        and all(known[name](each) for name, each in value.items())
+    )
+
+
+_REF: Final = row(hash, nat)
+_SLOT: Final = either(data, _REF)
+_CELL: Final = row(text, data)
+_ENTRY: Final = row(nat, nat)
+_INTENT: Final = row(
+    hash, _CELL, hash, nat, nat, nat, hash, text, _SLOT, hash, maybe(either(text, data)), text,
+    maybe(text),
+)  # fmt: skip
+_FAULT: Final = row(one_of(*[each.value for each in FaultKind]), text, maybe(data))
+_RECORDS: Final = one_of(Receipt.KIND, KernelReceipt.KIND, Stream.KIND)
+_MAIL: Final = either(
+    row(one_of("event"), _ENTRY, nat, nat, text, _SLOT),
+    row(_RECORDS, _ENTRY, nat, nat, _INTENT, data),
+)
+_ACTIVE: Final = (
+    _CELL, hash, hash, maybe(_REF), maybe(one_of(*TERMINAL)), maybe(_FAULT), maybe(nat), nat, nat,
+    nat, flag, listed(hash), maybe(data), listed(_MAIL),
+)  # fmt: skip
+_MORE: Final = fields({}, {"version": nat, "kept": lambda value: value is True})
+
+ITEMS: Final[Mapping[str, Shape]] = {
+    "roots": row(nat, nat, entropy, nat),
+    "ring": _CELL,
+    "owed": row(hash, one_of(*[each.value for each in Debt]), nat, nat, maybe(text), nat),
+    "intents": _INTENT,
+    "abandoned": _INTENT,
+    "attempts": row(hash, nat),
+    "streams": row(hash, nat, nat, nat, nat),
+    "cells": either(row(*_ACTIVE), row(*_ACTIVE, _MORE)),
+    "world_keys": row(text, hash),
+}
+"""What is open, page by page (SN-6)."""
+
+_DOCUMENT: Final[Mapping[str, Shape]] = {
+    "format": nat,
+    "world": hash,
+    "seq": nat,
+    "frame": hash,
+    "log": row(nat, listed(hash)),
+    "clock_ns": nat,
+    "world_key": data,
+    "operators": listed(row(text, data)),
+    "semantics": nat,
+    "serial": nat,
+    "controls": nat,
+    "revoked": listed(data),
+    "pinned": listed(hash),
+    "manifest": maybe(hash),
+    "manifest_seq": nat,
+    "snapshot": maybe(row(nat, nat, hash)),
+    "cells": named(row(maybe(hash), nat, nat, nat, nat)),
+    "submissions": listed(row(nat, hash, nat)),
+    "work": fields(dict.fromkeys(ITEMS, listed(hash)), {}),
+}
+_OPTIONS: Final[Mapping[str, Shape]] = {
+    "eras": listed(row(nat, hash, listed(text))),
+    "ancestors": listed(row(hash, nat)),
+}
+
+
+def check_document(value: Mapping[str, Value]) -> None:
+    """Raises: Damage: A field is missing, too many, or of another type."""
+    for name in _DOCUMENT.keys() - value.keys():
+        raise Damage(f"the snapshot has no {name}")
+    known = {**_DOCUMENT, **_OPTIONS}
+    for name, each in value.items():
+        if name not in known:
+            raise Damage(f"the snapshot has {name:.40}, which is no field of it")
+        if not known[name](each):
+            raise Damage(f"the snapshot's {name} is none that is written")
+    log: Any = value["log"]
+    size, peaks = log
+    if len(peaks) != size.bit_count():
+        raise Damage("the snapshot's log is none that is written")
+
+
+def check_item(name: str, item: Value) -> None:
+    """Raises: Damage: It is not what a page of ``name`` holds."""
+    if not ITEMS[name](item):
+        raise Damage(f"a page of {name} of the snapshot holds what is none of them")
+
+
+def check_agrees(state: State) -> None:
+    """What is open is said in more than one place.
+
+    Raises:
+        Damage: Two places say another thing.
+    """
+    active = state.cells.active
+    ready = {id for id, cell in active.items() if cell.in_ring}
+    waiting = [each for id, cell in active.items() for each in cell.inflight]
+    stored: dict[str, int] = dict.fromkeys(state.cells.shelves, 0)
+    for id, cell in active.items():
+        stored[id[0]] += cell.state is None
+    agreed = {
+        "ring": (
+            len(ready) == len(state.ring)
+            and ready == set(state.ring)
+            and all(active[id].mailbox and active[id].fault is None for id in ready)
+        ),
+        "intents": (
+            len(waiting) == len(state.intents)
+            and all(
+                each in state.intents and state.intents[each].cell == id
+                for id, cell in active.items()
+                for each in cell.inflight
+            )
+        ),
+        "owed": all(each.intent in state.intents for each in state.owed),
+        "streams": state.streams.keys() <= state.intents.keys(),
+        "attempts": state.attempts.keys() <= state.intents.keys() | state.abandoned.keys(),
+        "cells": (
+            not any(cell.is_at_rest for cell in active.values())
+            and all(
+                shelf.count == shelf.base.count + stored[name] and shelf.undeclared >= 0
+                for name, shelf in state.cells.shelves.items()
+            )
+        ),
+        "manifest": (state.manifest is None) == (state.manifest_seq == 0),
+    }
+    for name, is_so in agreed.items():
+        if not is_so:
+            raise Damage(f"the snapshot's {name} does not agree with the rest of it")

@@ -1,0 +1,373 @@
+"""The canonical Merkle map of the cells at rest: key hash -> entry (spec/state.md, CI-1 to CI-15).
+
+A subtree is the entries whose key hashes share some first nibbles. One with at most 64 entries is a
+leaf; one with more is an interior node with a child for each next nibble that occurs. So the shape
+follows from the entries alone, whatever was written and deleted before, and the root names exactly
+them. Nodes are blobs: an index that was changed shares with the one before every node that is not
+on the way to a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, NoReturn
+
+from aos.core.state.index_node import (
+    ENTRY_BYTES_MAX,
+    FANOUT,
+    INTERIOR_DEPTH_MAX,
+    LEAF_ENTRIES_MAX,
+    Held,
+    Interior,
+    Subtree,
+    entry_in,
+    interior_bytes,
+    leaf_bytes,
+    leaf_count,
+    read_interior,
+    read_leaf,
+)
+from aos.errors import Damage, sentence
+from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
+
+INTERIORS_KEPT_MAX: Final = 4096
+"""Interior nodes that an index and its successors keep decoded, some 3 KB each."""
+
+_HEX: Final = "0123456789abcdef"
+_TOP_SHIFT: Final = 8 * HASH_BYTES - 4
+
+
+class _Nodes:
+    """The nodes of an index and of all that were made from it, by hash."""
+
+    __slots__ = ("_interior", "read")
+
+    def __init__(self, read: Callable[[Hash], bytes]) -> None:
+        self.read = read
+        # By content, so that it is right for every version; what cannot be read is not kept.
+        self._interior = lru_cache(INTERIORS_KEPT_MAX)(lambda at: read_interior(read(at), at=at))
+
+    def interior(self, subtree: Subtree, depth: int) -> Interior:
+        return _checked(self._interior(subtree.hash), subtree, depth)
+
+    def leaf(self, subtree: Subtree, prefix: str) -> Held:
+        return read_leaf(self.read(subtree.hash), subtree.size, prefix, at=subtree.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class CellIndex:
+    """The entries under ``root``, ``count`` of them; no root means none.
+
+    ``read`` gives the bytes of a node by its hash, and has compared the two. Two indexes are equal
+    when they have the same entries. Every method raises Damage for a node that is not what would be
+    written, as far as it reads, and passes on what ``read`` raises.
+    """
+
+    root: Hash | None
+    count: int
+    read: Callable[[Hash], bytes] = field(compare=False, repr=False)
+    _nodes: _Nodes = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.count < 0 or (self.root is None) != (self.count == 0):
+            found = f"{'a' if self.root else 'no'} root and {self.count} entries"
+            expected = "a root when there are entries, and only then"
+            raise Damage(sentence("a cell index", expected=expected, found=found))
+        object.__setattr__(self, "_nodes", _Nodes(self.read))
+
+    def get(self, key_hash: Hash) -> bytes | None:
+        """The entry of ``key_hash``. A leaf is looked at only as far as this needs it."""
+        assert len(key_hash) == HASH_BYTES
+        subtree = self._top()
+        if subtree is None:
+            return None
+        bits = int.from_bytes(key_hash, "big")
+        depth = 0
+        while subtree.size > LEAF_ENTRIES_MAX:
+            children = self._nodes.interior(subtree, depth).children
+            child = children[bits >> _TOP_SHIFT - 4 * depth & 15]
+            if child is None:
+                return None
+            subtree = child
+            depth += 1
+        return entry_in(self.read(subtree.hash), subtree.size, key_hash, at=subtree.hash)
+
+    def items(self, after: Hash | None = None) -> Iterator[tuple[Hash, bytes]]:
+        """Key hashes, ascending from the first behind ``after``, with their entries.
+
+        One leaf at a time is in memory.
+        """
+        beyond = "" if after is None else after.hex()
+        for subtree, prefix in self._walk(beyond):
+            if subtree.size <= LEAF_ENTRIES_MAX:
+                keys, entries = self._nodes.leaf(subtree, prefix)
+                start = 0 if after is None else sum(key <= after for key in keys)
+                yield from zip(keys[start:], entries[start:], strict=True)
+
+    def nodes(self, skip: Callable[[Hash], bool] = lambda _: False) -> Iterator[Hash]:
+        """The hash of every node, once, a node before its children; no leaf is read for it.
+
+        ``skip`` is asked about each before it is given: a node for which it is true is left out
+        with all that is below it.
+        """
+        for subtree, _ in self._walk("", skip):
+            yield subtree.hash
+
+    def leaves(
+        self, skip: Callable[[Hash], bool] = lambda _: False
+    ) -> Iterator[tuple[Hash, Sequence[bytes]]]:
+        """As ``nodes``, each with the entries that it holds itself: none but a leaf does."""
+        for subtree, prefix in self._walk("", skip):
+            is_leaf = subtree.size <= LEAF_ENTRIES_MAX
+            yield subtree.hash, self._nodes.leaf(subtree, prefix)[1] if is_leaf else ()
+
+    def _walk(
+        self, beyond: str, skip: Callable[[Hash], bool] = lambda _: False
+    ) -> Iterator[tuple[Subtree, str]]:
+        """Every subtree, with the hex digits that its key hashes share, in the order of these.
+
+        Left out are those in which nothing can be greater than the hex digits ``beyond``.
+        """
+        top = self._top()
+        ahead = [(top, "")] if top else []
+        while ahead:
+            subtree, prefix = ahead.pop()
+            if prefix < beyond[: len(prefix)] or skip(subtree.hash):
+                continue
+            yield subtree, prefix
+            if subtree.size > LEAF_ENTRIES_MAX:
+                children = self._nodes.interior(subtree, len(prefix)).children
+                ahead += [
+                    (child, prefix + _HEX[nibble])
+                    for nibble, child in reversed(tuple(enumerate(children)))
+                    if child
+                ]
+
+    def prove(self, key_hash: Hash) -> tuple[bytes, ...]:
+        """The nodes from the root to where the entry of ``key_hash`` is or would be."""
+        digits = key_hash.hex()
+        proof: list[bytes] = []
+        subtree = self._top()
+        while subtree is not None:
+            data = self.read(subtree.hash)
+            proof.append(data)
+            if subtree.size <= LEAF_ENTRIES_MAX:
+                read_leaf(data, subtree.size, digits[: len(proof) - 1], at=subtree.hash)
+                break
+            depth = len(proof) - 1
+            node = _checked(read_interior(data, at=subtree.hash), subtree, depth)
+            subtree = node.children[_nibble(key_hash, depth)]
+        return tuple(proof)
+
+    def updated(
+        self, changes: Mapping[Hash, bytes | None], put: Callable[[bytes], Hash]
+    ) -> CellIndex:
+        """The index after ``changes``: an entry is set, None deletes, also what is not there.
+
+        ``put`` takes the bytes of each node that is new, children first, and returns their content
+        hash; ``read`` must know them when the new index is used. What raises leaves this index as
+        it was; nodes that ``put`` took by then belong to no index.
+
+        Raises:
+            OverflowError: An entry is longer than ``ENTRY_BYTES_MAX``. Nothing was put.
+        """
+        top = _Update(self._nodes, changes, put).written(self._top())
+        if top == self._top():
+            return self
+        index = CellIndex(top.hash, top.size, self.read) if top else CellIndex(None, 0, self.read)
+        object.__setattr__(index, "_nodes", self._nodes)
+        return index
+
+    def _top(self) -> Subtree | None:
+        return None if self.root is None else Subtree(self.root, self.count)
+
+
+class _Update:
+    """One batch of changes on its way down, and the new nodes on their way up.
+
+    Entries that make a leaf are ``Held`` until it is known that they are one by themselves: the
+    interior node above them may have become too small to be.
+    """
+
+    __slots__ = ("_keys", "_nodes", "_put", "_values")
+
+    def __init__(
+        self, nodes: _Nodes, changes: Mapping[Hash, bytes | None], put: Callable[[bytes], Hash]
+    ) -> None:
+        self._keys = sorted(changes)
+        self._values = [changes[key] for key in self._keys]
+        self._nodes = nodes
+        self._put = put
+        assert all(len(key) == HASH_BYTES for key in self._keys)
+        if any(value is not None and len(value) > ENTRY_BYTES_MAX for value in self._values):
+            raise OverflowError(f"an entry of a cell index has at most {ENTRY_BYTES_MAX} bytes")
+
+    def written(self, top: Subtree | None) -> Subtree | None:
+        changed = self._changed(top, 0, 0, len(self._keys)) if self._keys else top
+        return self._kept(changed)
+
+    def _changed(
+        self, subtree: Subtree | None, depth: int, start: int, end: int
+    ) -> Subtree | Held | None:
+        """``subtree`` after the changes from ``start`` to ``end``, which all belong into it.
+
+        It is the same subtree when they change nothing.
+        """
+        if subtree is None or subtree.size <= LEAF_ENTRIES_MAX:
+            return self._changed_leaf(subtree, depth, start, end)
+        before = self._nodes.interior(subtree, depth).children
+        after: list[Subtree | Held | None] = list(before)
+        at = start
+        while at < end:
+            nibble, after_it = _group(self._keys, depth, at, end)
+            after[nibble] = self._changed(before[nibble], depth + 1, at, after_it)
+            at = after_it
+        if all(map(_is_same, before, after)):
+            return subtree
+        if sum(map(_size, after)) > LEAF_ENTRIES_MAX:
+            return self._interior(after)
+        return self._gathered(after, self._keys[start].hex()[:depth])
+
+    def _changed_leaf(
+        self, leaf: Subtree | None, depth: int, start: int, end: int
+    ) -> Subtree | Held | None:
+        prefix = self._keys[start].hex()[:depth]
+        before = self._nodes.leaf(leaf, prefix) if leaf else Held([], [])
+        entries = dict(zip(before.keys, before.entries, strict=True))
+        for at in range(start, end):
+            value = self._values[at]
+            if value is None:
+                entries.pop(self._keys[at], None)
+            else:
+                entries[self._keys[at]] = value
+        keys = sorted(entries)
+        after = Held(keys, [entries[key] for key in keys])
+        return self._split(after, depth, leaf, before)
+
+    def _split(
+        self, held: Held, depth: int, leaf: Subtree | None, before: Held
+    ) -> Subtree | Held | None:
+        """Entries that are a subtree: as they are, or split by their next nibble.
+
+        Those of ``before`` are ``leaf``, here or further down: a leaf does not say how deep it is.
+        """
+        keys, entries = held
+        if len(keys) <= LEAF_ENTRIES_MAX:
+            return leaf if held == before else held if keys else None
+        children: list[Subtree | Held | None] = [None] * FANOUT
+        at = 0
+        while at < len(keys):
+            nibble, end = _group(keys, depth, at, len(keys))
+            part = Held(keys[at:end], entries[at:end])
+            children[nibble] = self._split(part, depth + 1, leaf, before)
+            at = end
+        return self._interior(children)
+
+    def _gathered(
+        self, children: Sequence[Subtree | Held | None], prefix: str
+    ) -> Subtree | Held | None:
+        """What is no longer an interior node, out of its children, which can only be leaves."""
+        present = [(nibble, child) for nibble, child in enumerate(children) if child]
+        if len(present) <= 1:
+            # It comes up as it is, and is not written again.
+            return present[0][1] if present else None
+        gathered = Held([], [])
+        for nibble, child in present:
+            held = self._held(child, prefix + _HEX[nibble])
+            gathered.keys.extend(held.keys)
+            gathered.entries.extend(held.entries)
+        return gathered
+
+    def _held(self, leaf: Subtree | Held, prefix: str) -> Held:
+        return leaf if isinstance(leaf, Held) else self._nodes.leaf(leaf, prefix)
+
+    def _interior(self, children: Sequence[Subtree | Held | None]) -> Subtree:
+        kept = tuple(map(self._kept, children))
+        node = Interior(sum(map(_size, kept)), kept)
+        return Subtree(self._put(interior_bytes(node)), node.size)
+
+    def _kept(self, part: Subtree | Held | None) -> Subtree | None:
+        """``part``, written if it is not yet."""
+        if isinstance(part, Held):
+            return Subtree(self._put(leaf_bytes(part)), len(part.keys))
+        return part
+
+
+def proved(root: Hash | None, key_hash: Hash, proof: Sequence[bytes]) -> bytes | None:
+    """The entry that ``proof`` shows under ``root``; None when it shows that there is none.
+
+    Raises:
+        Damage: It shows neither.
+    """
+    assert len(key_hash) == HASH_BYTES
+    if root is None:
+        if proof:
+            _refuse_proof("no nodes, for an index without entries", str(len(proof)))
+        return None
+    subtree: Subtree | None = None
+    for depth, data in enumerate(proof):
+        if depth and subtree is None:
+            _refuse_proof(f"its end after {depth} nodes, for there is no child", str(len(proof)))
+        named = subtree.hash if subtree else root
+        if content_hash(data) != named:
+            _refuse_proof(f"{hash_text(named)} as node {depth}", hash_text(content_hash(data)))
+        size = subtree.size if subtree else _size_in(data, at=root)
+        if size <= LEAF_ENTRIES_MAX:
+            if depth + 1 != len(proof):
+                _refuse_proof(f"its end after {depth + 1} nodes, at a leaf", str(len(proof)))
+            read_leaf(data, size, key_hash.hex()[:depth], at=named)
+            return entry_in(data, size, key_hash, at=named)
+        node = _checked(read_interior(data, at=named), Subtree(named, size), depth)
+        subtree = node.children[_nibble(key_hash, depth)]
+    if subtree or not proof:
+        _refuse_proof("the nodes down to the key hash", f"{len(proof)}, and no more")
+    return None
+
+
+def _size_in(data: bytes, *, at: Hash) -> int:
+    return leaf_count(data) or read_interior(data, at=at).size
+
+
+def _nibble(key_hash: Hash, depth: int) -> int:
+    byte = key_hash[depth >> 1]
+    return byte & 15 if depth & 1 else byte >> 4
+
+
+def _group(keys: Sequence[Hash], depth: int, start: int, end: int) -> tuple[int, int]:
+    """The nibble of the key hash at ``start``, and where those end that have the same there."""
+    nibble = _nibble(keys[start], depth)
+    low, high = start + 1, end
+    while low < high:
+        middle = (low + high) // 2
+        if _nibble(keys[middle], depth) == nibble:
+            low = middle + 1
+        else:
+            high = middle
+    return nibble, low
+
+
+def _size(part: Subtree | Held | None) -> int:
+    if part is None:
+        return 0
+    return len(part.keys) if isinstance(part, Held) else part.size
+
+
+def _is_same(before: Subtree | None, after: Subtree | Held | None) -> bool:
+    return before is after or before == after
+
+
+def _checked(node: Interior, subtree: Subtree, depth: int) -> Interior:
+    """An interior node, once it is as large as its parent says and not lower than one can be."""
+    if node.size != subtree.size or depth > INTERIOR_DEPTH_MAX:
+        expected = f"{subtree.size} entries, at most {INTERIOR_DEPTH_MAX} nibbles down"
+        found = f"{node.size}, {depth} nibbles down"
+        where = f"index node {hash_text(subtree.hash)}"
+        raise Damage(sentence("damaged", where=where, expected=expected, found=found))
+    return node
+
+
+def _refuse_proof(expected: str, found: str) -> NoReturn:
+    what = "the proof of an entry is not one"
+    raise Damage(sentence(what, expected=expected, found=found, hint="get it again"))

@@ -1,0 +1,187 @@
+"""A cell at rest as its workflow's index holds it (spec/state.md, SN-12).
+
+entry = [key, state hash, state size, last_active_ns, last_seq, workflow hash, module hash, more]
+more  = {"keys"?: hash of the keys that it asked with, "kept"?: true, "status"?: declared status,
+         "version"?: record of a manifest}
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import Ref, slot_hash
+from aos.core.state.cell import Cell
+from aos.errors import Damage
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.codec import read_bytes, read_nat
+from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.values.errors import ValueProblem
+
+TERMINAL: Final = ("completed", "failed")
+
+_EIGHT: Final = 0x88
+_NO_OPTIONS: Final = b"\xa0"
+
+_Parts: TypeAlias = tuple[bytes, bytes, int, int, int, bytes, bytes, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The bytes of an entry."""
+
+    data: bytes
+
+    def to_cell(self, workflow: str, read: BlobReader, *, keys: bytes | None = None) -> Cell:
+        """The cell, clean. ``keys`` are the bytes of its keys where ``read`` may not have them yet.
+
+        Raises:
+            Damage: These are not the bytes of an entry, or its keys cannot be read.
+        """
+        key, state, size, last_active_ns, last_seq, workflow_hash, module_hash, more = self._parts()
+        cell = Cell(
+            id=(workflow, key),
+            workflow_hash=Hash(workflow_hash),
+            module_hash=Hash(module_hash),
+            state=Ref(Hash(state), size),
+            declared=more.get("status"),
+            last_seq=last_seq,
+            last_active_ns=last_active_ns,
+            version=more.get("version", 0),
+            is_kept="kept" in more,
+        )
+        named = more.get("keys")
+        if named is not None:
+            cell.keys = read_keys(read(Hash(named)) if keys is None else keys)
+        return cell
+
+    def references(self) -> tuple[Hash, ...]:
+        """The blobs that it names: its state, and its keys if it has any. Raises: Damage."""
+        _, state, *_, more = self._parts()
+        keys = more.get("keys")
+        return (Hash(state),) if keys is None else (Hash(state), Hash(keys))
+
+    def _parts(self) -> _Parts:
+        try:
+            return _quickly(self.data)
+        except (IndexError, ValueError):
+            pass  # whatever it is, the careful way knows
+        try:
+            value = decode_record(self.data)
+        except ValueProblem as problem:
+            raise Damage(f"a cell's entry is not canonical CBOR: {problem}") from problem
+        match value:
+            case [
+                bytes(key), bytes(state), int(size), int(active), int(seq), bytes(of),
+                bytes(module), dict(more),
+            ] if (
+                all(len(each) == HASH_BYTES for each in (state, of, module))
+                and min(size, active, seq) >= 0
+                and _are_options(more)
+            ):  # fmt: skip
+                return (
+                    key,
+                    state,
+                    size,
+                    active,
+                    seq,
+                    of,
+                    module,
+                    {str(k): v for k, v in more.items()},
+                )
+        raise Damage("a cell's entry is not one that is written")
+
+
+def _quickly(data: bytes) -> _Parts:
+    """The parts of an entry without options, as nearly all are; ValueError or IndexError for any
+    other bytes, which may be an entry all the same."""
+    if data[0] != _EIGHT:
+        raise ValueError("not an entry without options")
+    key, at = read_bytes(data, 1)
+    state, at = _quick_hash(data, at)
+    size, at = read_nat(data, at)
+    active, at = read_nat(data, at)
+    seq, at = read_nat(data, at)
+    of, at = _quick_hash(data, at)
+    module, at = _quick_hash(data, at)
+    if data[at:] != _NO_OPTIONS:
+        raise ValueError("not an entry without options")
+    return key, state, size, active, seq, of, module, {}
+
+
+def _quick_hash(data: bytes, at: int) -> tuple[bytes, int]:
+    end = at + 2 + HASH_BYTES
+    if data[at : at + 2] != b"\x58\x20" or end > len(data):
+        raise ValueError("not an entry without options")
+    return data[at + 2 : end], end
+
+
+def _are_options(more: Mapping[str | int, Value]) -> bool:
+    status, keys = more.get("status", "completed"), more.get("keys", bytes(HASH_BYTES))
+    version = more.get("version", 1)
+    return (
+        set(more) <= {"status", "keys", "version", "kept"}
+        and status in TERMINAL
+        and type(version) is int
+        and version > 0
+        and more.get("kept", True) is True
+        and isinstance(keys, bytes)
+        and len(keys) == HASH_BYTES
+    )
+
+
+def entry_of(cell: Cell) -> Entry:
+    """The entry of a cell that has a state."""
+    assert cell.state is not None, "a cell without a state has no entry"
+    more: dict[str | int, Value] = {}
+    if cell.declared is not None:
+        more["status"] = cell.declared
+    keys = pack_keys(cell.keys)
+    if keys is not None:
+        more["keys"] = content_hash(keys)
+    if cell.version:
+        more["version"] = cell.version
+    if cell.is_kept:
+        more["kept"] = True
+    size = cell.state.size if isinstance(cell.state, Ref) else len(cell.state)
+    return Entry(
+        encode(
+            [
+                cell.id[1], slot_hash(cell.state), size, cell.last_active_ns, cell.last_seq,
+                cell.workflow_hash, cell.module_hash, more,
+            ]
+        )
+    )  # fmt: skip
+
+
+def entry_references(cell: Cell) -> tuple[Hash, ...]:
+    """What the entry of a cell names, or would name: its state, and its keys if it has any."""
+    state = () if cell.state is None else (slot_hash(cell.state),)
+    keys = pack_keys(cell.keys)
+    return state if keys is None else (*state, content_hash(keys))
+
+
+def pack_keys(keys: OrderedDict[str, Hash]) -> bytes | None:
+    """Idempotency keys and the hashes of their params, the newest last; None for none."""
+    if not keys:
+        return None
+    return encode([[name, params] for name, params in keys.items()])
+
+
+def read_keys(data: bytes) -> OrderedDict[str, Hash]:
+    """Inverse of ``pack_keys``. Raises: Damage."""
+    try:
+        listed = decode_record(data)
+    except ValueProblem as problem:
+        raise Damage(f"a cell's keys are not canonical CBOR: {problem}") from problem
+    found: OrderedDict[str, Hash] = OrderedDict()
+    for each in listed if isinstance(listed, list) else [None]:
+        match each:
+            case [str(name), bytes(params)] if len(params) == HASH_BYTES and name not in found:
+                found[name] = Hash(params)
+            case _:
+                raise Damage("a cell's keys are not [key, hash of params] each")
+    return found

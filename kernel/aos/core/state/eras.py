@@ -1,0 +1,85 @@
+"""The manifests that instances of a world may still run under (spec/kernel.md, K-72).
+
+A strict apply finds nothing in flight, so that every instance goes on under the new manifest. One
+that pins leaves instances under those before it. So from the last strict apply on each manifest is
+an *era*, the one in force the last of them; with a strict apply they are forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from aos.core.journal.ports import BlobReader
+from aos.errors import Damage
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+
+KEPT_MAX: Final = 16
+"""Manifests that are kept decoded; the others are read again when an instance needs them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """A manifest, the record that put it in force, and the workflows whose instances took it at
+    their next step although they were in flight (K-75)."""
+
+    seq: int
+    manifest: Hash
+    in_place: frozenset[str]
+
+
+class Eras:
+    """The eras of a world, the oldest first; none before its first manifest."""
+
+    __slots__ = ("_known", "_read", "all")
+
+    def __init__(self, eras: tuple[Era, ...] = (), read: BlobReader | None = None) -> None:
+        self.all = eras
+        self._read = read
+        self._known: OrderedDict[Hash, Effective] = OrderedDict()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Eras) and self.all == other.all
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the manifest in force is the only one that anything can run under."""
+        return len(self.all) < 2
+
+    def begin(self, era: Era, effective: Effective, read: BlobReader, *, pins: bool) -> None:
+        """Another manifest is in force. Unless it ``pins``, those before are forgotten."""
+        self.all = (*self.all, era) if pins else (era,)
+        self._read = read
+        self._keep(era.manifest, effective)
+
+    def at(self, seq: int) -> Effective:
+        """The manifest of an era.
+
+        Raises:
+            Damage: It cannot be read.
+        """
+        hash = next(era.manifest for era in self.all if era.seq == seq)
+        found = self._known.get(hash)
+        if found is None:
+            if self._read is None:
+                raise Damage(f"the manifest of record {seq} cannot be read: nobody reads it")
+            found = Effective.from_document(self._read(hash))
+            self._keep(hash, found)
+        return found
+
+    def _keep(self, hash: Hash, effective: Effective) -> None:
+        self._known[hash] = effective
+        while len(self._known) > KEPT_MAX:
+            self._known.popitem(last=False)
+
+
+def era_of(seq: int, effective: Effective) -> Era:
+    """The era that begins with ``effective``, which record ``seq`` puts in force."""
+    in_place = frozenset(
+        name for name, each in effective.workflows.items() if each.upgrade == "in_place"
+    )
+    return Era(seq, effective.hash, in_place)

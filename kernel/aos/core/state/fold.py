@@ -1,0 +1,644 @@
+"""(State, Record) -> State: the only way a world changes (spec/kernel.md, K-2).
+
+The same fold runs after every live decision, on restart and in replay, and never runs a module. It
+checks that the record can follow this state. That it had to come out so, ``Kernel`` decided or
+``replay`` compares.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import replace
+from typing import Final
+
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.fork import fork_world
+from aos.core.journal.frame import Frame, follow
+from aos.core.journal.identity import idempotency_key, submission_hash, world_id
+from aos.core.journal.inputs import (
+    BEGUN,
+    CANCEL_OPEN,
+    LOST,
+    MIGRATE,
+    OPEN_WORK,
+    PIN,
+    SEMANTICS,
+    SKIP,
+)
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
+    Attempt,
+    CellId,
+    Control,
+    Emitted,
+    Event,
+    Faulted,
+    Fork,
+    Genesis,
+    Intent,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Snapshot,
+    Stamp,
+    Start,
+    Step,
+    Stream,
+    slot_hash,
+)
+from aos.core.journal.signing import revoked_by
+from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
+from aos.core.state.continuation import takes
+from aos.core.state.entry import TERMINAL
+from aos.core.state.eras import era_of
+from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
+from aos.core.state.submissions import Submission
+from aos.core.state.version import (
+    home,
+    is_in_flight,
+    is_pinned,
+    mark,
+    runs_under,
+    stays,
+    workflow_of,
+    workflow_under,
+)
+from aos.errors import Damage
+from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.effective import Effective, Workflow
+from aos.values.digests import Hash, hash_text
+
+SECOND_NS: Final = 10**9
+FORKED: Final = "the world was forked"
+
+
+def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
+    """Check that ``frame`` follows the state's tip, fold its records and return them.
+
+    Raises:
+        Damage: The frame or a record in it is not one that can follow. The state is then of no use.
+    """
+    tip = follow(state.tip, frame)
+    records = [from_bytes(data) for data in frame.records]
+    for record in records:
+        fold(state, record, read)
+    if state.world != tip.world:
+        raise Damage(
+            f"frame {frame.header.first}: a fork stands in it that is not its first record"
+        )
+    state.tip = tip
+    return records
+
+
+def fold(state: State, record: Record, read: BlobReader) -> None:
+    """Take ``record`` into ``state``.
+
+    Raises:
+        Damage: The record cannot follow this state, as only a damaged journal holds it. The state
+            is then half changed and of no use.
+    """
+    if record.seq != state.next_seq:
+        raise Damage(f"record {state.next_seq} calls itself record {record.seq}")
+    if (record.seq == 1) != isinstance(record, Genesis):
+        raise Damage(f"record {record.seq} is of kind {record.KIND}: record 1 alone is a genesis")
+    if state.manifest is None and not isinstance(
+        record, Genesis | Start | Manifest | Snapshot | Fork
+    ):
+        raise Damage(
+            f"record {record.seq} is of kind {record.KIND}, and no manifest came before it"
+        )
+    match record:
+        case Step():
+            _fold_step(state, record)
+        case Receipt():
+            _fold_receipt(state, record)
+        case Event():
+            _fold_event(state, record)
+        case KernelReceipt():
+            _fold_kernel_receipt(state, record)
+        case Stream():
+            _fold_stream(state, record)
+        case Snapshot():
+            _fold_snapshot(state, record)
+        case Attempt():
+            _fold_attempt(state, record)
+        case Control():
+            _fold_control(state, record)
+        case Faulted():
+            _fold_fault(state, record)
+        case Manifest():
+            _fold_manifest(state, record, read)
+        case Start():
+            _advance_clock(state, record.stamp)
+        case Fork():
+            _fold_fork(state, record)
+        case Genesis():
+            _fold_genesis(state, record)
+    state.next_seq = record.seq + 1
+
+
+def _advance_clock(state: State, stamp: Stamp) -> None:
+    state.clock_ns = max(state.clock_ns, stamp.ns)
+
+
+def _fold_genesis(state: State, record: Genesis) -> None:
+    if world_id(record.nonce, record.world_key) != state.world:
+        raise Damage("record 1: the genesis is another world's")
+    if record.semantics != SEMANTICS:
+        raise Damage(
+            f"record 1: semantics: expected {SEMANTICS}, found {record.semantics} "
+            "(use the release that wrote this journal)"
+        )
+    _advance_clock(state, record.stamp)
+    state.world_key = record.world_key
+    state.operators = record.operators
+    state.semantics = record.semantics
+
+
+def _fold_fork(state: State, record: Fork) -> None:
+    """K-110 to K-113: from here on this is another world, with everything that the first had."""
+    if (record.parent, record.at) != (state.world, record.seq - 1):
+        raise Damage(
+            f"record {record.seq} is a fork of world {record.parent.hex()[:16]} after record "
+            f"{record.at}: expected world {state.world.hex()[:16]} and record {record.seq - 1}"
+        )
+    if record.open_work not in OPEN_WORK:
+        raise Damage(f"record {record.seq} is a fork that does {record.open_work!r:.40} open work")
+    _advance_clock(state, record.stamp)
+    state.tip = replace(state.tip, world=fork_world(record))
+    state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
+    state.world_key = record.world_key
+    state.operators = record.operators
+    if record.open_work == CANCEL_OPEN:
+        owed = {each.intent for each in state.owed}
+        root = Root(record.seq, record.stamp)
+        for intent in state.intents.values():
+            if intent.intent not in owed and intent.effect.name not in KERNEL_EFFECTS:
+                state.owed.append(Owed(intent.intent, Debt.CANCEL, root, 0, FORKED))
+
+
+def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
+    if record.serial != state.serial:
+        raise Damage(
+            f"record {record.seq}: manifest serial: expected {state.serial}, found {record.serial}"
+        )
+    if record.mode not in (None, PIN, MIGRATE) or (record.migrated and record.mode != MIGRATE):
+        raise Damage(f"record {record.seq} is no manifest of mode {record.mode!r:.40}")
+    _advance_clock(state, record.stamp)
+    state.manifest = Effective.from_document(read(record.document.hash))
+    state.manifest_seq = record.seq
+    era = era_of(record.seq, state.manifest)
+    state.eras.begin(era, state.manifest, read, pins=record.mode == PIN)
+    for each in record.migrated:
+        state.cells.replace(each.workflow, each.root, each.count, seq=record.seq, read=read)
+    state.serial += 1
+    state.revoked |= revoked_by(state.manifest.executors)
+    state.pinned.add(record.document.hash)
+    state.pinned.update(module.hash for module in state.manifest.modules.values())
+
+
+def _fold_event(state: State, record: Event) -> None:
+    _advance_clock(state, record.stamp)
+    if record.submission_id is not None:
+        _remember(state, record.submission_id, record)
+    root = Root(record.seq, record.stamp)
+    mail = EventMail(
+        entry=(record.seq, 0), root=root, depth=0, schema=record.schema, value=record.value
+    )
+    _spread(state, mail, record.to, record.overloaded, record.seq)
+
+
+def _remember(state: State, submission_id: str, record: Event) -> None:
+    payload = submission_hash(record.schema, slot_hash(record.value))
+    limits = state.effective.limits
+    state.submissions.remember(
+        submission_id,
+        Submission(record.seq, payload, state.clock_ns),
+        oldest_ns=state.clock_ns - limits.dedup_ns,
+        most=limits.dedup_rows,
+    )
+
+
+def _fold_step(state: State, record: Step) -> None:
+    cell, mail = _take_head(state, record)
+    under = _under(state, cell, record)
+    workflow = workflow_under(state, cell.id, under)
+    if workflow is None:
+        raise _no_workflow(cell.id, record.seq)
+    cell.mailbox.popleft()
+    cell.runs = True
+    state.cells.wake(cell, record.seq)
+    cell.version = mark(state, under)
+    cell.is_kept = False
+    cell.workflow_hash = workflow.hash
+    cell.module_hash = workflow.module.hash
+    cell.state = record.state
+    cell.last_seq = record.seq
+    cell.last_active_ns = state.clock_ns
+    state.cells.declare(cell, record.status if record.status in TERMINAL else None)
+    for index, intent in enumerate(record.intents):
+        _open(state, cell, record, index, intent)
+        if intent.effect in KERNEL_EFFECTS:
+            state.owed.append(Owed(intent.intent, Debt.ANSWER, mail.root, mail.depth))
+    for index, event in enumerate(record.events):
+        _emit(state, event, mail, record.seq, index)
+    if record.state is None:
+        _abandon(state, cell, record.abandoned, record.seq)
+        cell.keys.clear()
+    elif record.abandoned:
+        raise Damage(f"record {record.seq} abandons intents and keeps their cell")
+    cell.runs = False
+    if cell.mailbox:
+        _make_ready(state, cell)
+    if record.under is not None:
+        _release(state, cell, fits=record.fits == state.manifest_seq)
+    state.cells.rest(cell)
+
+
+def _under(state: State, cell: Cell, record: Step | Faulted) -> int:
+    """The record of the manifest that the ring's head ran under."""
+    under = state.manifest_seq if record.under is None else record.under
+    expected = runs_under(state, cell)
+    if under != expected or record.under == state.manifest_seq:
+        raise Damage(
+            f"record {record.seq} runs {cell.id[0]} under the manifest of record {under}, where "
+            f"that is record {expected}"
+        )
+    return under
+
+
+def _release(state: State, cell: Cell, *, fits: bool) -> None:
+    """An instance that was pinned is done, unless it is in flight still: what comes next runs under
+    the manifest in force where its state ``fits`` that (K-74)."""
+    if cell.fault is not None or is_in_flight(state, cell):
+        return
+    if fits:
+        cell.version = mark(state, state.manifest_seq)
+    else:
+        cell.is_kept = True
+
+
+def _fold_fault(state: State, record: Faulted) -> None:
+    cell, _ = _take_head(state, record)
+    _under(state, cell, record)
+    state.cells.wake(cell, record.seq)
+    cell.last_seq = record.seq
+    cell.last_active_ns = state.clock_ns
+    _fail(state, cell, record.fault, record.seq)
+
+
+def _fold_receipt(state: State, record: Receipt) -> None:
+    _advance_clock(state, record.stamp)
+    if record.outcome == "abandoned":
+        if record.abandoned:
+            raise _abandons_alone(record)
+        late = state.abandoned.pop(record.intent, None)
+        if late is None or late.cell != record.cell:
+            raise Damage(f"record {record.seq} settles an intent that was not abandoned")
+        state.attempts.pop(record.intent, None)
+        return
+    _settle(state, record, Root(record.seq, record.stamp), depth=0)
+
+
+def _fold_kernel_receipt(state: State, record: KernelReceipt) -> None:
+    owed = state.owed[0] if state.owed else None
+    if owed is None:
+        raise Damage(f"record {record.seq} settles an intent, where the core owes no receipt")
+    if (owed.root.seq, owed.depth) != (record.root, record.depth):
+        raise Damage(
+            f"record {record.seq} names record {record.root} as its cause, {record.depth} events "
+            f"away, where that is record {owed.root.seq}, {owed.depth} away"
+        )
+    if record.by is None and record.intent == owed.intent:
+        state.owed.popleft()
+    elif record.by == owed.intent and owed.why is Debt.ANSWER:
+        owed.canceled += 1
+    else:
+        raise Damage(f"record {record.seq} settles another intent than the one that is owed first")
+    _settle(state, record, owed.root, depth=owed.depth)
+
+
+def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth: int) -> None:
+    """End an open intent and do what the record says came of it."""
+    if record.abandoned and record.outcome != "faulted":
+        raise _abandons_alone(record)
+    intent = state.intents.pop(record.intent, None)
+    if intent is None or intent.cell != record.cell:
+        raise Damage(f"record {record.seq} settles an intent that is not open for {record.cell[0]}")
+    state.attempts.pop(record.intent, None)
+    _forget_work(state, record.intent)
+    cell = state.cells[record.cell]
+    state.cells.wake(cell, record.seq)
+    del cell.inflight[record.intent]
+    match record.outcome:
+        case "delivered" | "rejected":
+            mail = ReceiptMail(
+                entry=(record.seq, 0), root=root, depth=depth, intent=intent, receipt=record
+            )
+            _deliver(state, cell, mail)
+        case "faulted":
+            fault = Fault(kind=FaultKind.RECEIPT_INVALID, message=record.problem or "")
+            _fail(state, cell, fault, record.seq)
+            _abandon(state, cell, record.abandoned, record.seq)
+        case "overloaded":
+            _overload(state, cell, record.seq)
+        case _:
+            raise Damage(f"record {record.seq}: receipt outcome {record.outcome!r} is unknown")
+
+
+def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
+    return Damage(f"record {record.seq} abandons intents and does not fail their cell")
+
+
+def _forget_work(state: State, intent: Hash) -> None:
+    """What was streamed of an intent that is open no longer, and owed for it."""
+    state.streams.pop(intent, None)
+    if state.owed:
+        state.owed = deque([owed for owed in state.owed if owed.intent != intent])
+
+
+def _fold_stream(state: State, record: Stream) -> None:
+    _advance_clock(state, record.stamp)
+    intent = _open_for(state, record)
+    stream = state.streams.setdefault(record.intent, StreamState())
+    if record.frame_seq <= stream.last:
+        raise Damage(f"record {record.seq} is a stream frame that came before")
+    if state.clock_ns - stream.since_ns >= SECOND_NS:
+        stream.since_ns, stream.recent = state.clock_ns, 0
+    stream.last = record.frame_seq
+    stream.frames += 1
+    stream.recent += 1
+    root = Root(record.seq, record.stamp)
+    mail = StreamMail(entry=(record.seq, 0), root=root, depth=0, intent=intent, frame=record)
+    cell = state.cells[record.cell]
+    state.cells.wake(cell, record.seq)
+    _deliver(state, cell, mail)
+
+
+def _open_for(state: State, record: Stream | Attempt) -> OpenIntent:
+    intent = state.intents.get(record.intent)
+    if intent is None or intent.cell != record.cell:
+        raise Damage(
+            f"record {record.seq} is about an intent that is not open for {record.cell[0]}"
+        )
+    return intent
+
+
+def _fold_attempt(state: State, record: Attempt) -> None:
+    _advance_clock(state, record.stamp)
+    intent = _open_for(state, record)
+    last = state.attempt(intent)
+    if record.phase == BEGUN and record.attempt > last:
+        state.attempts[record.intent] = record.attempt
+    elif record.phase == LOST and record.attempt == last:
+        root = Root(record.seq, record.stamp)
+        state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
+    else:
+        raise Damage(
+            f"record {record.seq}: attempt {record.attempt} {record.phase} cannot follow attempt "
+            f"{last}"
+        )
+
+
+def _fold_snapshot(state: State, record: Snapshot) -> None:
+    """SN-3: that the document is the world as it was then, replay and verify find out."""
+    before = state.snapshot.at if state.snapshot is not None else 0
+    if not before < record.at < record.seq:
+        raise Damage(
+            f"record {record.seq} is a snapshot after record {record.at}: expected one after the "
+            f"last, which is of record {before}"
+        )
+    _advance_clock(state, record.stamp)
+    state.snapshot = Mark(record.seq, record.at, record.document.hash)
+
+
+def _fold_control(state: State, record: Control) -> None:
+    if record.serial != state.controls:
+        raise Damage(
+            f"record {record.seq}: control serial: expected {state.controls}, found {record.serial}"
+        )
+    _advance_clock(state, record.stamp)
+    state.controls += 1
+    match record:
+        case Control(action="retry" | "skip", cell=tuple(id)):
+            _go_on(state, id, record)
+        case Control(action="cancel", intent=bytes(intent)):
+            if intent not in state.intents:
+                raise Damage(f"record {record.seq} cancels an intent that is not open")
+            root = Root(record.seq, record.stamp)
+            state.owed.append(Owed(intent, Debt.CANCEL, root, 0, f"{record.principal} canceled it"))
+        case Control(action="unpin", cell=tuple(id)):
+            _unpin(state, id, record)
+        case Control(action="erase", value=bytes()):
+            pass
+        case _:
+            raise Damage(f"record {record.seq} is a command that is none: {record.action!r:.40}")
+
+
+def _go_on(state: State, id: CellId, record: Control) -> None:
+    """Take a fault back: the entry that failed runs first, unless it is skipped (K-101)."""
+    cell = state.cells.get(id)
+    if cell is None or cell.fault is None:
+        raise Damage(f"record {record.seq} retries {id[0]}, which no fault has failed")
+    if record.action == SKIP:
+        if not cell.fault.by_entry:
+            raise Damage(f"record {record.seq} skips an entry, and none has failed {id[0]}")
+        cell.mailbox.popleft()
+    state.cells.wake(cell, record.seq)
+    under = state.manifest_seq
+    if is_pinned(state, cell):
+        under = home(state, cell)
+    cell.version = mark(state, under)
+    cell.fault = None
+    cell.fault_seq = None
+    cell.mail_uncounted = 0
+    cell.last_active_ns = state.clock_ns
+    for mail in cell.mailbox:
+        mail.root.steps = 0
+    if cell.mailbox:
+        _make_ready(state, cell)
+    if under != state.manifest_seq:
+        # Whether its state fits the manifest in force, its next step tells.
+        _release(state, cell, fits=False)
+    state.cells.rest(cell)
+
+
+def _unpin(state: State, id: CellId, record: Control) -> None:
+    """Let an instance go on under the manifest in force (K-107)."""
+    cell = state.cells.get(id)
+    if cell is None or not is_pinned(state, cell):
+        raise Damage(f"record {record.seq} unpins {id[0]}, which nothing pins")
+    state.cells.wake(cell, record.seq)
+    cell.version = mark(state, state.manifest_seq)
+    cell.is_kept = False
+    state.cells.rest(cell)
+
+
+def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
+    """Take the ring's head, which must be the recorded cell with the recorded entry first, and
+    count the step for the input that caused it."""
+    if state.owed:
+        raise Damage(f"record {record.seq} runs {record.cell[0]} before the core made its receipts")
+    head = state.ring.popleft() if state.ring else None
+    if head != record.cell:
+        raise Damage(
+            f"record {record.seq} runs {record.cell[0]}, where the ring's head is "
+            f"{head[0] if head else 'nobody'}"
+        )
+    cell = state.cells[record.cell]
+    cell.in_ring = False
+    mail = cell.mailbox[0]
+    if mail.entry != record.entry:
+        raise Damage(
+            f"record {record.seq} takes mail {record.entry}, where {mail.entry} stands first"
+        )
+    if (mail.root.seq, mail.depth) != (record.root, record.depth):
+        raise Damage(
+            f"record {record.seq} names record {record.root} as its cause, {record.depth} events "
+            f"away, where that is record {mail.root.seq}, {mail.depth} away"
+        )
+    mail.root.steps += 1
+    return cell, mail
+
+
+def _workflow(state: State, id: CellId, seq: int) -> Workflow:
+    found = state.effective.workflows.get(id[0])
+    if found is None:
+        raise _no_workflow(id, seq)
+    return found
+
+
+def _no_workflow(id: CellId, seq: int) -> Damage:
+    return Damage(f"record {seq} is for {id[0]}, which the manifest in force does not have")
+
+
+def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> None:
+    effect = state.effective.effects.get(asked.effect)
+    if effect is None or asked.intent in state.intents:
+        raise Damage(f"record {record.seq} opens an intent that it cannot: {asked.effect}")
+    params_hash = slot_hash(asked.params)
+    if asked.key is None:
+        key = hash_text(asked.intent)
+    else:
+        key = idempotency_key(
+            world=state.world, cell=cell.id, effect=asked.effect, key=asked.key,
+            scope=effect.idempotency_scope,
+        )  # fmt: skip
+        limits = state.effective.limits
+        if effect.idempotency_scope == "cell":
+            _keep(cell.keys, key, params_hash, limits.instance_keys)
+        else:
+            _keep(state.world_keys, key, params_hash, limits.dedup_rows)
+    state.intents[asked.intent] = OpenIntent(
+        intent=asked.intent,
+        cell=cell.id,
+        workflow_hash=cell.workflow_hash,
+        seq=record.seq,
+        index=index,
+        opened_ns=state.clock_ns,
+        manifest=state.effective.hash,
+        effect=effect,
+        executors=state.effective.executors,
+        params=asked.params,
+        params_hash=params_hash,
+        key=asked.key,
+        idempotency_key=key,
+        issuer_ref=asked.issuer_ref,
+    )
+    cell.inflight[asked.intent] = None
+
+
+def _keep(keys: OrderedDict[str, Hash], key: str, params: Hash, most: int) -> None:
+    keys[key] = params
+    keys.move_to_end(key)
+    while len(keys) > most:
+        keys.popitem(last=False)
+
+
+def _emit(state: State, event: Emitted, cause: Mail, seq: int, index: int) -> None:
+    mail = EventMail(
+        entry=(seq, index),
+        root=cause.root,
+        depth=cause.depth + 1,
+        schema=event.schema,
+        value=event.value,
+    )
+    _spread(state, mail, event.to, event.overloaded, seq)
+
+
+def _spread(
+    state: State, mail: EventMail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
+) -> None:
+    for id in to:
+        cell = _cell(state, id, seq)
+        workflow = workflow_of(state, cell)
+        if workflow is None or not takes(workflow, mail.schema):
+            raise Damage(f"record {seq} delivers {mail.schema} to {id[0]}, which takes no such")
+        _deliver(state, cell, mail)
+    for id in overloaded:
+        _overload(state, _cell(state, id, seq), seq)
+
+
+def _cell(state: State, id: CellId, seq: int) -> Cell:
+    cell = state.cells.get(id)
+    if cell is None:
+        workflow = _workflow(state, id, seq)
+        cell = Cell(id=id, workflow_hash=workflow.hash, module_hash=workflow.module.hash)
+        cell.version = mark(state, state.manifest_seq)
+        state.cells.add(cell)
+    elif not state.eras.is_one and cell.fault is None and not stays(state, cell):
+        cell.version = mark(state, state.manifest_seq)
+    state.cells.wake(cell, seq)
+    return cell
+
+
+def _deliver(state: State, cell: Cell, mail: Mail) -> None:
+    if cell.fault is not None:
+        if len(cell.mailbox) < state.effective.limits.mailbox:
+            cell.mailbox.append(mail)
+        else:
+            cell.mail_uncounted += 1
+        return
+    cell.mailbox.append(mail)
+    _make_ready(state, cell)
+
+
+def _make_ready(state: State, cell: Cell) -> None:
+    """Give a cell with mail its place at the ring's tail, unless it has one or may not run."""
+    if not cell.in_ring and not cell.runs and cell.fault is None:
+        cell.in_ring = True
+        state.ring.append(cell.id)
+
+
+def _overload(state: State, cell: Cell, seq: int) -> None:
+    most = state.effective.limits.mailbox
+    fault = Fault(
+        kind=FaultKind.OVERLOADED, message=f"its mailbox was full: it held {most} entries"
+    )
+    cell.mail_uncounted += 1
+    _fail(state, cell, fault, seq)
+
+
+def _fail(state: State, cell: Cell, fault: Fault, seq: int) -> None:
+    """Fail an instance. One that has failed keeps its first fault: that is what stops it."""
+    if cell.fault is not None:
+        return
+    cell.fault = fault
+    cell.fault_seq = seq
+    if cell.in_ring:
+        cell.in_ring = False
+        state.ring.remove(cell.id)
+
+
+def _abandon(state: State, cell: Cell, intents: tuple[Hash, ...], seq: int) -> None:
+    if list(cell.inflight) != list(intents):
+        raise Damage(f"record {seq} abandons other intents than those in flight of {cell.id[0]}")
+    for intent in intents:
+        state.abandoned[intent] = state.intents.pop(intent)
+        _forget_work(state, intent)
+    cell.inflight.clear()
+    while len(state.abandoned) > state.effective.limits.abandoned_intents:
+        gone, _ = state.abandoned.popitem(last=False)
+        state.attempts.pop(gone, None)

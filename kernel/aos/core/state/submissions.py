@@ -1,0 +1,238 @@
+"""The dedup window: which events came under which submission id (spec/state.md, SN-20 to SN-23).
+
+The newest are in memory, the others in the chunks that a snapshot holds. A chunk has the events of
+``Limits.chunk`` sequences, oldest first; which chunk has an id, the store's derived row tells.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TypeAlias
+
+from aos.core.journal.ports import BlobReader
+from aos.core.limits import LIMITS, Limits
+from aos.errors import Damage
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An event that came under this submission id: its record and what it was."""
+
+    seq: int
+    payload: Hash
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Events of the sequences from ``number * Limits.chunk`` on that are still in the window."""
+
+    number: int
+    hash: Hash
+    count: int
+
+
+Find: TypeAlias = Callable[[str], int | None]
+"""The sequence of the newest durable event under an id; None where there is none."""
+
+_Row: TypeAlias = tuple[str, Submission]
+
+
+class Submissions:
+    """Submission ids oldest first; an id that comes again is the newest.
+
+    ``chunks`` are the snapshot's that this world goes on from, ``find`` what knows where an id is.
+    """
+
+    __slots__ = (
+        "_base",
+        "_chunk",
+        "_chunks",
+        "_chunks_held",
+        "_evicted",
+        "_find",
+        "_front",
+        "_held",
+        "_read",
+        "_recent",
+    )
+
+    def __init__(
+        self,
+        chunks: Iterable[Chunk] = (),
+        *,
+        read: BlobReader | None = None,
+        find: Find | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._chunk = limits.chunk
+        self._chunks_held = limits.chunks_held
+        self._chunks = deque(chunks)
+        self._read = read
+        self._find = find
+        self._base = sum(chunk.count for chunk in self._chunks)
+        self._recent: OrderedDict[str, Submission] = OrderedDict()
+        self._front: deque[_Row] | None = None
+        self._held: OrderedDict[Hash, tuple[_Row, ...]] = OrderedDict()
+        self._evicted = 0
+
+    def read_with(self, read: BlobReader) -> None:
+        """Read chunks so from here on."""
+        self._read = read
+
+    def __len__(self) -> int:
+        return self._base + len(self._recent)
+
+    def items(self) -> Iterator[tuple[str, Submission]]:
+        """All of them, oldest first. Raises: Damage: A chunk cannot be read."""
+        if self._base:
+            yield from tuple(self._front_rows())
+            for chunk in tuple(self._chunks)[1:]:
+                yield from self._rows(chunk)
+        yield from self._recent.items()
+
+    def __iter__(self) -> Iterator[str]:
+        for name, _ in self.items():  # noqa: PERF102  # there are no keys()
+            yield name
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Submissions):
+            return NotImplemented
+        return len(self) == len(other) and list(self.items()) == list(other.items())
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def get(self, submission_id: str) -> Submission | None:
+        """Raises: Damage: A chunk cannot be read."""
+        found = self._recent.get(submission_id)
+        if found is not None or not self._base or self._find is None:
+            return found
+        seq = self._find(submission_id)
+        if seq is None or seq <= self._evicted:
+            return None
+        chunk = next((each for each in self._chunks if each.number == seq // self._chunk), None)
+        if chunk is None:
+            return None
+        for name, row in self._rows(chunk):
+            if row.seq == seq and name == submission_id:
+                return row
+        return None
+
+    def __getitem__(self, submission_id: str) -> Submission:
+        found = self.get(submission_id)
+        if found is None:
+            raise KeyError(submission_id)
+        return found
+
+    def remember(self, submission_id: str, event: Submission, *, oldest_ns: int, most: int) -> None:
+        """Take the newest event; forget what is older than ``oldest_ns`` or too many."""
+        while len(self) and self._oldest().at_ns < oldest_ns:
+            self._forget_oldest()
+        self._recent[submission_id] = event
+        self._recent.move_to_end(submission_id)
+        while len(self) > most:
+            self._forget_oldest()
+
+    def _oldest(self) -> Submission:
+        if self._base:
+            return self._front_rows()[0][1]
+        return next(iter(self._recent.values()))
+
+    def _forget_oldest(self) -> None:
+        if not self._base:
+            self._evicted = self._recent.popitem(last=False)[1].seq
+            return
+        front = self._front_rows()
+        self._evicted = front.popleft()[1].seq
+        self._base -= 1
+        if not front:
+            self._chunks.popleft()
+            self._front = None
+
+    def _front_rows(self) -> deque[_Row]:
+        while not self._front:
+            rows = self._rows(self._chunks[0])
+            self._front = deque([row for row in rows if row[1].seq > self._evicted])
+            if not self._front:
+                self._chunks.popleft()
+        return self._front
+
+    def _rows(self, chunk: Chunk) -> tuple[_Row, ...]:
+        rows = self._held.get(chunk.hash)
+        if rows is None:
+            assert self._read is not None, "chunks, and nothing to read them with"
+            rows = tuple(_read_chunk(self._read(chunk.hash), chunk, self._chunk))
+            self._held[chunk.hash] = rows
+            while len(self._held) > self._chunks_held:
+                self._held.popitem(last=False)
+        return rows
+
+    # Snapshots
+
+    def chunks(self, put: Callable[[bytes], Hash]) -> tuple[Chunk, ...]:
+        """All chunks of the window as it is now; ``put`` gets the bytes of those that are new."""
+        if self._base:
+            self._front_rows()
+        found = list(self._chunks)
+        rows: list[_Row] = []
+        if found and self._front is not None and len(self._front) < found[0].count:
+            found[0] = _chunk(found[0].number, tuple(self._front), put)
+        for name, event in self._recent.items():
+            if rows and rows[0][1].seq // self._chunk != event.seq // self._chunk:
+                self._add(found, rows, put)
+                rows = []
+            rows.append((name, event))
+        if rows:
+            self._add(found, rows, put)
+        return tuple(found)
+
+    def _add(self, chunks: list[Chunk], rows: list[_Row], put: Callable[[bytes], Hash]) -> None:
+        number = rows[0][1].seq // self._chunk
+        before: tuple[_Row, ...] = ()
+        if chunks and chunks[-1].number == number:
+            is_front = len(chunks) == 1 and self._front is not None
+            last = chunks.pop()
+            before = tuple(self._front or ()) if is_front else self._rows(last)
+        chunks.append(_chunk(number, (*before, *rows), put))
+
+    def rebase(self, chunks: Iterable[Chunk], at: int) -> None:
+        """Go on from ``chunks``, which are the window as it was at record ``at``."""
+        total = len(self)
+        newer = list(takewhile(lambda row: row[1].seq > at, reversed(self._recent.items())))
+        self._recent = OrderedDict(reversed(newer))
+        self._base = total - len(self._recent)
+        self._front = None
+        first = (self._evicted + 1) // self._chunk
+        kept = [chunk for chunk in chunks if chunk.number >= first]
+        # All that they hold may be forgotten meanwhile.
+        self._chunks = deque(kept if self._base else [])
+
+
+def _chunk(number: int, rows: tuple[_Row, ...], put: Callable[[bytes], Hash]) -> Chunk:
+    listed: list[Value] = [[row.seq, name, row.payload, row.at_ns] for name, row in rows]
+    return Chunk(number, put(encode(listed)), len(rows))
+
+
+def _read_chunk(data: bytes, chunk: Chunk, size: int) -> Iterator[_Row]:
+    try:
+        listed = decode_record(data)
+    except ValueProblem as problem:
+        raise Damage(f"a chunk of the dedup window is not canonical CBOR: {problem}") from problem
+    if not isinstance(listed, list) or len(listed) != chunk.count:
+        raise Damage(f"chunk {chunk.number} of the dedup window: expected {chunk.count} events")
+    before = chunk.number * size - 1
+    for row in listed:
+        match row:
+            case [int(seq), str(name), bytes(payload), int(at_ns)] if (
+                before < seq < (chunk.number + 1) * size and len(payload) == HASH_BYTES
+            ):
+                before = seq
+                yield name, Submission(seq, Hash(payload), at_ns)
+            case _:
+                raise Damage(f"chunk {chunk.number} of the dedup window holds what is no event")

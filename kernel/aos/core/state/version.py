@@ -1,0 +1,109 @@
+"""(State, cell) -> the manifest that it runs under (spec/kernel.md, K-61a, K-72 to K-75).
+
+An instance is *in flight* while a strict apply would wait for it. What is in flight when a manifest
+comes into force that pins runs under the manifest that it came in flight under, until it is done:
+it is *pinned*. Nothing is written down for that when the manifest comes: a cell says under which
+one it came in flight, and everything else follows.
+"""
+
+from __future__ import annotations
+
+from aos.core.journal.records import CellId
+from aos.core.state.cell import Cell
+from aos.core.state.entry import TERMINAL
+from aos.core.state.eras import Era
+from aos.core.state.state import State
+from aos.manifest.effective import Effective, Workflow
+
+
+def home(state: State, cell: Cell) -> int:
+    """The record of the manifest that it came in flight under, or of a later one that its
+    workflow took in place."""
+    eras = state.eras.all
+    if len(eras) == 1:
+        return state.manifest_seq
+    seq = _home_among(eras, cell)
+    # Back under a document that is in force again: there is nothing to tell apart.
+    same = next(era.manifest for era in eras if era.seq == seq) == eras[-1].manifest
+    return state.manifest_seq if same else seq
+
+
+def _home_among(eras: tuple[Era, ...], cell: Cell) -> int:
+    seq = max(cell.version, eras[0].seq)
+    for era in eras:
+        if era.seq > seq and cell.id[0] in era.in_place:
+            seq = era.seq
+    return seq
+
+
+def is_terminal(state: State, cell: Cell) -> bool:
+    """Whether nothing more is owed to this instance, as its workflow's ``lifecycle`` reads it."""
+    if cell.status in TERMINAL:
+        return True
+    workflow = workflow_under(state, cell.id, home(state, cell))
+    if workflow is not None and workflow.lifecycle == "explicit":
+        return False
+    return not cell.mailbox and not cell.inflight
+
+
+def is_in_flight(state: State, cell: Cell) -> bool:
+    """Whether a strict apply waits for it (K-70): it is not terminal, or something is open of it,
+    or it has mail to run."""
+    if cell.inflight or not is_terminal(state, cell):
+        return True
+    return bool(cell.mailbox) and cell.fault is None
+
+
+def stays(state: State, cell: Cell) -> bool:
+    """Whether it goes on under its own manifest, be it in force or not, whatever comes."""
+    if is_in_flight(state, cell) or (cell.is_kept and cell.version >= state.eras.all[0].seq):
+        return True
+    return cell.fault_seq is not None and _failed_pinned(state, cell, cell.fault_seq)
+
+
+def _failed_pinned(state: State, cell: Cell, at: int) -> bool:
+    """Whether a fault of record ``at`` met it under another manifest than was in force then."""
+    eras = tuple(era for era in state.eras.all if era.seq <= at)
+    if not eras or cell.version > at:
+        return False  # it failed before the oldest of them, or was given another one since
+    manifests = {era.seq: era.manifest for era in eras}
+    return manifests[_home_among(eras, cell)] != eras[-1].manifest
+
+
+def runs_under(state: State, cell: Cell) -> int:
+    """The record of the manifest that its next entry runs under."""
+    if state.eras.is_one:
+        return state.manifest_seq
+    return home(state, cell) if stays(state, cell) else state.manifest_seq
+
+
+def is_pinned(state: State, cell: Cell) -> bool:
+    """Whether it runs under another manifest than the one in force (K-72)."""
+    return not state.eras.is_one and runs_under(state, cell) != state.manifest_seq
+
+
+def manifest_of(state: State, cell: Cell) -> Effective:
+    """Raises: Damage: It cannot be read."""
+    return manifest_under(state, runs_under(state, cell))
+
+
+def manifest_under(state: State, seq: int) -> Effective:
+    """The manifest that record ``seq`` put in force, which is one of the eras."""
+    return state.effective if seq == state.manifest_seq else state.eras.at(seq)
+
+
+def workflow_under(state: State, id: CellId, seq: int) -> Workflow | None:
+    if state.manifest is None:
+        return None
+    return manifest_under(state, seq).workflows.get(id[0])
+
+
+def workflow_of(state: State, cell: Cell) -> Workflow | None:
+    """The workflow that its next entry runs. None where the manifest in force has it no more and
+    nothing pins the instance."""
+    return workflow_under(state, cell.id, runs_under(state, cell))
+
+
+def mark(state: State, seq: int) -> int:
+    """What a cell says that comes in flight under the manifest of record ``seq``."""
+    return 0 if state.eras.is_one else seq

@@ -1,0 +1,1 @@
+"""Manifests and commands before they are sent: read, checked, forecast and signed."""

@@ -1,0 +1,173 @@
+"""A loaded manifest -> the signed command that puts it in force (spec/host.md, H-70 to H-73)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nacl.signing import SigningKey
+
+from aos.core.decide.answers import Answer, Blocker
+from aos.core.journal.inputs import STRICT, ManifestInput
+from aos.core.journal.records import Principal
+from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
+from aos.core.state.state import State
+from aos.errors import Damage, Refused
+from aos.host.apply.commands import principal_of
+from aos.host.apply.forecast import Fates
+from aos.host.apply.stored_states import need_a_look
+from aos.manifest.difference import Difference
+from aos.manifest.effective import Effective, Module
+from aos.manifest.keys import key_text
+from aos.manifest.names import NODE
+from aos.values.digests import Hash, content_hash, hash_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of applying a manifest. A dry run has ``blockers``, the ``fates`` of the instances
+    and no ``answer``."""
+
+    difference: Difference
+    manifest: Hash
+    blockers: tuple[Blocker, ...]
+    answer: Answer | None
+    fates: Fates | None = None
+
+
+def left_by(in_force: Effective | None, new: Effective) -> tuple[str, ...]:
+    """The workflows that a new manifest does not have any more."""
+    return tuple(sorted(set(in_force.workflows if in_force else ()) - set(new.workflows)))
+
+
+def sign_manifest(
+    effective: Effective,
+    *,
+    world: Hash,
+    serial: int,
+    operators: Iterable[Principal],
+    key: SigningKey,
+    mode: str = STRICT,
+    leaves: tuple[str, ...] = (),
+) -> ManifestInput:
+    """The command, in the name of the operator whose key this is.
+
+    Raises:
+        Refused: It is no operator's key.
+    """
+    principal = principal_of(key, operators, what="apply a manifest to")
+    message = ManifestInput.message(world, serial, effective.hash, mode=mode, leaves=leaves)
+    return ManifestInput(
+        document=effective.document,
+        principal=principal,
+        serial=serial,
+        signature=key.sign(message).signature,
+        mode=mode,
+        leaves=leaves,
+    )
+
+
+def check_keys(effective: Effective, state: State) -> None:
+    """What the core would refuse of a manifest's executors; for a dry run.
+
+    Raises:
+        Refused: The world's own key stands under another name, or a key comes back that an earlier
+            manifest revoked (K-14, K-106).
+    """
+    for each in (effective.executors or {}).values():
+        if is_misnamed(each, state.world_key):
+            raise Refused(
+                f"executors: {NODE} must have this world's own key and nobody else may, expected "
+                f"{key_text(state.world_key)}, found {each.name} with {key_text(each.public_key)}"
+            )
+    back = back_from_revocation(effective.executors, state.revoked)
+    if back is not None:
+        name, key = back
+        raise Refused(
+            f"executors: {name} has {key_text(key)}, which an earlier manifest revoked: expected "
+            "another key"
+        )
+
+
+def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:
+    return {content_hash(wasm): wasm for wasm in modules}
+
+
+def check_command(
+    given: ManifestInput,
+    modules: Mapping[Hash, bytes],
+    *,
+    world: Hash,
+    operators: Iterable[Principal],
+    in_force: Effective | None,
+) -> bool:
+    """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
+
+    An unsigned command costs nothing here: the core refuses it.
+
+    Returns:
+        Whether stored states must be looked at first (``stored_states``).
+
+    Raises:
+        ModuleRefused: A module may not run. Its text has every reason.
+        Refused: The document is no manifest, or a module is given that it does not name.
+    """
+    message = ManifestInput.message(
+        world,
+        given.serial,
+        content_hash(given.document),
+        mode=given.mode,
+        leaves=given.leaves,
+    )
+    key = next((each.key for each in operators if each.name == given.principal), b"")
+    if not is_signed(message, given.signature, key):
+        return False
+    try:
+        effective = Effective.from_document(given.document)
+    except Damage as problem:
+        raise Refused(f"the manifest is refused: {problem}") from problem
+    check_modules(effective, modules, in_force=in_force)
+    return need_a_look(in_force, effective)
+
+
+def check_modules(
+    effective: Effective, modules: Mapping[Hash, bytes], *, in_force: Effective | None
+) -> None:
+    """Check each module against the workflows that run it; try to compile it unless it runs now.
+
+    Compiling takes seconds for large ones, in a process of its own.
+
+    Raises:
+        ModuleRefused: One may not run. Its text has every reason.
+        Refused: One is given that no definition names.
+    """
+    named = {module.hash: module for module in effective.modules.values()}
+    running = set() if in_force is None else {each.hash for each in in_force.modules.values()}
+    for hash_, wasm in modules.items():
+        module = named.get(hash_)
+        if module is None:
+            raise Refused(f"the manifest names no module {hash_text(hash_)}")
+        _check(effective, module, wasm, is_new=hash_ not in running)
+
+
+def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
+    # The engine is large. Every command that writes imports this file; only an apply has modules.
+    from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
+    from aos.sandbox.trial import trial_problem  # noqa: PLC0415
+
+    users = [each for each in effective.workflows.values() if each.module.hash == module.hash]
+    entrypoints = sorted(
+        {each.entrypoint for each in users}
+        | {each.migrate.entrypoint for each in users if each.migrate is not None}
+    )
+    least = min((each.limits.memory_bytes for each in users), default=None)
+    problems = (
+        check_module(wasm, entrypoints)
+        if least is None
+        else check_module(wasm, entrypoints, memory_bytes=least)
+    )
+    if not problems and is_new:
+        problem = trial_problem(wasm)
+        problems = [] if problem is None else [problem]
+    if problems:
+        raise ModuleRefused(module.name, problems)

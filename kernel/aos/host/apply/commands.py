@@ -1,0 +1,65 @@
+"""What an operator wants done -> the signed command (spec/host.md, H-59a, H-59b)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.inputs import ControlInput, control_message
+from aos.core.journal.records import CellId, Principal
+from aos.errors import Refused, sentence
+from aos.manifest.keys import key_text
+from aos.values.digests import Hash
+
+
+def sign_control(
+    action: str,
+    *,
+    cell: CellId | None = None,
+    intent: Hash | None = None,
+    value: Hash | None = None,
+    world: Hash,
+    serial: int,
+    operators: Iterable[Principal],
+    key: SigningKey,
+) -> ControlInput:
+    """The command, in the name of the operator whose key this is. ``serial`` is the number of
+    control records so far.
+
+    Raises:
+        Refused: It is no operator's key.
+    """
+    principal = principal_of(key, operators, what="command")
+    message = control_message(
+        world=world, serial=serial, action=action, cell=cell, intent=intent, value=value
+    )
+    return ControlInput(
+        action=action,
+        principal=principal,
+        serial=serial,
+        signature=key.sign(message).signature,
+        cell=cell,
+        intent=intent,
+        value=value,
+    )
+
+
+def principal_of(key: SigningKey, operators: Iterable[Principal], *, what: str) -> str:
+    """The name of the operator whose key this is.
+
+    Raises:
+        Refused: It is no operator's: who has it may not ``what``.
+    """
+    public = bytes(key.verify_key)
+    known = tuple(operators)
+    for each in known:
+        if each.key == public:
+            return each.name
+    raise Refused(
+        sentence(
+            f"this key may not {what} this world",
+            expected=" or ".join(f"{each.name}'s {key_text(each.key)}" for each in known),
+            found=key_text(public),
+        )
+    )

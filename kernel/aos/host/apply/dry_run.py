@@ -1,0 +1,57 @@
+"""What applying a manifest would change, told without changing anything (spec/host.md, H-71)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aos.core.decide.quiescence import Change, blockers
+from aos.core.journal.inputs import (
+    MIGRATE,
+    STRICT,
+)
+from aos.host.apply.apply import (
+    Applied,
+    check_keys,
+    check_modules,
+    left_by,
+)
+from aos.host.apply.forecast import fates
+from aos.host.apply.migrator import dry_migration
+from aos.host.folder.reader import open_reader
+from aos.host.folder.restore import Progress
+from aos.manifest.difference import difference
+from aos.manifest.load import Loaded
+
+
+def dry_run_of(
+    path: Path,
+    loaded: Loaded,
+    *,
+    mode: str = STRICT,
+    leave_cells: bool = False,
+    progress: Progress | None = None,
+) -> Applied:
+    """What applying ``loaded`` to the world at ``path`` would change, and what stands in its way.
+
+    Needs neither the lock nor the process that runs the world.
+
+    Raises:
+        Refused: A module may not run, or an executor may not have its key.
+    """
+    with open_reader(path, progress=progress) as reader:
+        check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
+        check_keys(loaded.effective, reader.state)
+        leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
+        change = Change(
+            in_force=reader.manifest, effective=loaded.effective, mode=mode, leaves=leaves
+        )
+        standing = blockers(reader.state, change, reader.store.blob)
+        if mode == MIGRATE and not standing:
+            standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
+        return Applied(
+            difference=difference(reader.manifest, loaded.effective),
+            manifest=loaded.effective.hash,
+            blockers=standing,
+            answer=None,
+            fates=fates(reader.state, change),
+        )

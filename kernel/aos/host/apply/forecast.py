@@ -1,0 +1,63 @@
+"""(State, a new manifest) -> what would become of how many instances (spec/host.md, H-71)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aos.core.decide.quiescence import Change, migrates
+from aos.core.journal.inputs import PIN
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import is_in_flight, stays
+
+GOES_ON = "goes_on"
+"""Nothing is in flight of it: what comes next runs under the new manifest."""
+PINNED = "pinned"
+"""It stays under the manifest that it runs under, until it is done."""
+IN_PLACE = "in_place"
+"""It is in flight, and its next step runs under the new manifest."""
+MIGRATED = "migrated"
+"""The new module takes its state over, in flight or not."""
+WAITED_FOR = "waited_for"
+"""It is in flight, and the manifest waits for it."""
+FAILED = "failed"
+"""A fault has failed it: a retry goes on under the new manifest where the cell fits that."""
+LEFT = "left"
+"""Its workflow is gone: it stays where it is, and nothing reaches it."""
+FATES = (GOES_ON, PINNED, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    """Instances of each workflow by what would become of them."""
+
+    by_workflow: Mapping[str, Mapping[str, int]]
+
+    def of(self, fate: str) -> int:
+        return sum(each.get(fate, 0) for each in self.by_workflow.values())
+
+
+def fates(state: State, change: Change) -> Fates:
+    """Looks at every cell; reads no state."""
+    counts: dict[str, Counter[str]] = {}
+    if state.manifest is not None:
+        for cell in state.cells.values():
+            counts.setdefault(cell.id[0], Counter())[_fate(state, change, cell)] += 1
+    return Fates(by_workflow=counts)
+
+
+def _fate(state: State, change: Change, cell: Cell) -> str:
+    in_flight, name = is_in_flight(state, cell), cell.id[0]
+    if migrates(state, change, cell):
+        return MIGRATED
+    if change.moves(name):
+        return IN_PLACE if in_flight else FAILED if cell.fault is not None else GOES_ON
+    if change.mode == PIN and stays(state, cell):
+        return PINNED
+    if in_flight:
+        return WAITED_FOR
+    if cell.fault is not None:
+        return FAILED
+    return GOES_ON if name in change.effective.workflows else LEFT

@@ -1,0 +1,80 @@
+"""Runs the migrations of a manifest where nobody runs the world (spec/host.md, H-75)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from aos import __version__
+from aos.core.decide.answers import Blocker
+from aos.core.decide.migration import Failed, Puts, migrate
+from aos.core.decide.quiescence import Change
+from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.state.state import State
+from aos.sandbox.stack import run_on_big_stack
+from aos.values.digests import Hash
+
+
+class _Sandbox(Runner, Protocol):
+    """``aos.sandbox.engine.Sandbox``, as far as a migration uses it."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, str]: ...
+
+    def close(self) -> None: ...
+
+
+class Migrator:
+    """A sandbox that is made when it is first needed. ``read`` gives the bytes of modules."""
+
+    def __init__(self, read: BlobReader) -> None:
+        self._read = read
+        self._made: _Sandbox | None = None
+
+    @property
+    def _sandbox(self) -> _Sandbox:
+        if self._made is None:
+            # The engine is large, and few commands that write migrate: not imported before.
+            from aos.sandbox.engine import Sandbox  # noqa: PLC0415
+
+            self._made = Sandbox(self._read)
+        return self._made
+
+    def host(self) -> tuple[tuple[str, str], ...]:
+        """What a start record says of it."""
+        host = {"kernel": __version__, **self._sandbox.fingerprint}
+        return tuple(sorted(host.items()))
+
+    def run(self, call: Call) -> Ran:
+        """As ``Sandbox.run``."""
+        return self._sandbox.run(call)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+
+
+def dry_migration(
+    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes]
+) -> tuple[Blocker, ...]:
+    """The first cells that could not be taken over. Nothing is kept of what comes out.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+
+    def load(hash: Hash, /) -> bytes:
+        found = modules.get(hash)
+        return read(hash) if found is None else found
+
+    def run() -> tuple[Blocker, ...]:
+        migrator = Migrator(load)
+        try:
+            puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
+            found = migrate(state, change, migrator, read, puts)
+        finally:
+            migrator.close()
+        return found.blockers if isinstance(found, Failed) else ()
+
+    return run_on_big_stack(run)

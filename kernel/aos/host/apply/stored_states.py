@@ -1,0 +1,131 @@
+"""A manifest -> whether what a world has stored fits it, found out in a process of its own (H-74).
+
+A million states take seconds to look at, and the core's thread must not stand still for that. A
+child reads the durable world and says up to which record it has looked; the core looks at what
+changed since (spec/kernel.md, K-71a). It takes no lock and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from aos.core.decide.admit import in_the_way
+from aos.core.decide.answers import Answer, Blocker, Refusal, Rule
+from aos.core.decide.quiescence import Change, misfits
+from aos.core.journal.inputs import ManifestInput
+from aos.core.limits import LIMITS
+from aos.errors import AosError, Damage, Unavailable
+from aos.host.folder.reader import open_reader
+from aos.manifest.effective import Effective
+from aos.manifest.shapes import Shapes
+from aos.values.cbor import Value, decode_record, encode
+
+LOOKS_MAX: Final = 3
+"""How often a look is taken because a snapshot came in between; then the core looks itself."""
+
+_NICE: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """Stored states up to record ``seq`` fit, but for these."""
+
+    seq: int
+    blockers: tuple[Blocker, ...]
+
+
+def need_a_look(in_force: Effective | None, new: Effective) -> bool:
+    """Whether stored keys or states may not be what the new manifest takes. What a manifest before
+    the one in force has left, the core knows."""
+    if in_force is None:
+        return False
+    shapes = Shapes(in_force, new)
+    for name, workflow in new.workflows.items():
+        old = in_force.workflows.get(name)
+        if old is None or not (
+            shapes.same(old.state, workflow.state)
+            and shapes.same(old.key, workflow.key)
+            and old.is_agentos == workflow.is_agentos
+        ):
+            return True
+    return False
+
+
+def look(path: Path, given: ManifestInput) -> Looked:
+    """Compare all that the world at ``path`` has stored with a manifest.
+
+    Raises:
+        Damage: Something stored cannot be read.
+        Unavailable: The process that looked ended before it was done.
+    """
+    paths = os.pathsep.join(each for each in sys.path if each)
+    done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
+        [sys.executable, "-m", __name__, str(path), str(_NICE)],
+        input=encode([given.document, given.mode, list(given.leaves)]),
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Unavailable(
+            "the process that compares the stored states with the manifest ended before it was "
+            f"done: {done.stderr.decode(errors='replace')[-500:]} (try again)"
+        )
+    said: Any = decode_record(done.stdout)
+    if said["problem"] is not None:
+        raise (Damage if said["is_damage"] else Unavailable)(said["problem"])
+    return Looked(
+        seq=said["seq"],
+        blockers=tuple(
+            Blocker(kind=kind, cell=(workflow, key), detail=detail)
+            for kind, workflow, key, detail in said["blockers"]
+        ),
+    )
+
+
+def apply_looked(
+    path: Path, given: ManifestInput, submit: Callable[[ManifestInput], Answer]
+) -> Answer:
+    """Submit a command whose manifest needs a look, once that was taken. Raises as ``look``."""
+    for _ in range(LOOKS_MAX):
+        looked = look(path, given)
+        if looked.blockers:
+            return in_the_way(looked.blockers)
+        answer = submit(replace(given, checked=looked.seq))
+        if not (isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_CHECK_IS_OLD):
+            return answer
+    return submit(given)
+
+
+def _child(path: Path, request: bytes) -> bytes:
+    asked: Any = decode_record(request)
+    document, mode, leaves = asked
+    try:
+        effective = Effective.from_document(document)
+        with open_reader(path) as reader:
+            change = Change(
+                in_force=reader.manifest, effective=effective, mode=mode, leaves=tuple(leaves)
+            )
+            found: list[Value] = [
+                [each.kind, *each.cell, each.detail]
+                for each in islice(
+                    misfits(reader.state, change, reader.store.blob), LIMITS.blockers
+                )
+            ]
+            seq = reader.seq
+    except AosError as problem:
+        is_damage = isinstance(problem, Damage)
+        return encode({"problem": str(problem), "is_damage": is_damage})
+    return encode({"problem": None, "seq": seq, "blockers": found})
+
+
+if __name__ == "__main__":
+    os.nice(int(sys.argv[2]))
+    sys.stdout.buffer.write(_child(Path(sys.argv[1]), sys.stdin.buffer.read()))

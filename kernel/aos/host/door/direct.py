@@ -1,0 +1,182 @@
+"""Writing into a world that no process runs: with its lock, its store and an engine (H-54)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Final, Self
+
+from aos.core.decide.answers import Answer
+from aos.core.journal.inputs import (
+    MIGRATE,
+    ControlInput,
+    EventInput,
+    Input,
+    ManifestInput,
+    StartInput,
+)
+from aos.host.apply.apply import (
+    check_command,
+)
+from aos.host.apply.migrator import Migrator
+from aos.host.door.way import PAUSE_S, About
+from aos.host.errors import Busy
+from aos.host.folder.folder import WorldFolder
+from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.world.collecting import Begun
+from aos.host.world.engine import Engine
+from aos.host.world.overlay import Overlay
+from aos.host.world.snapshots import Made, Snapshots
+from aos.manifest.effective import Effective
+from aos.store.forget import Forget
+from aos.store.lock import WorldLock
+from aos.store.store import Store
+from aos.values.digests import Hash
+
+_LOOK_S: Final = 0.2
+"""How often who waits for a commit looks whether there is room for it."""
+
+
+class Direct:
+    """The world's lock, its store and an engine that only admits."""
+
+    def __init__(
+        self,
+        folder: WorldFolder,
+        lock: WorldLock,
+        store: Store,
+        engine: Engine,
+        *,
+        migrator: Migrator,
+        about: About,
+        patience_s: float,
+    ) -> None:
+        self._path = folder.path
+        self._migrator = migrator
+        self._patience_s = patience_s
+        self._lock = lock
+        self._store = store
+        self._engine = engine
+        self._first = about
+
+    @classmethod
+    def open(
+        cls, folder: WorldFolder, lock: WorldLock, patience_s: float, progress: Progress | None
+    ) -> Self:
+        """Takes over ``lock``, which is released when this fails."""
+        store: Store | None = None
+        try:
+            store = folder.open_store()
+            key = folder.world_key()
+            state = restore(store, folder.world, progress=progress)
+            check_key(state, key)
+            about = About(
+                world=state.world,
+                serial=state.serial,
+                controls=state.controls,
+                operators=state.operators,
+                manifest=state.manifest,
+            )
+            blobs = Overlay(store.blob)
+            migrator = Migrator(blobs.read)
+            engine = Engine(state=state, store=store, key=key, blobs=blobs, migrator=migrator)
+            engine.start()
+        except BaseException:
+            if store is not None:
+                store.close()
+            lock.release()
+            raise
+        return cls(
+            folder, lock, store, engine, migrator=migrator, about=about, patience_s=patience_s
+        )
+
+    def about(self) -> About:
+        figures = self._engine.stats().figures
+        return About(
+            world=self._first.world,
+            serial=figures.serial,
+            controls=figures.controls,
+            operators=self._first.operators,
+            manifest=figures.manifest,
+        )
+
+    def post(
+        self,
+        events: Sequence[EventInput],
+        manifest: Effective | None,  # noqa: ARG002  # nobody else applies one while we hold the lock
+    ) -> Future[list[Answer]]:
+        return self._submit(events)
+
+    def _submit(self, inputs: Sequence[Input]) -> Future[list[Answer]]:
+        """Submit, waiting a while for room."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._engine.submit(inputs)
+            except Busy:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(PAUSE_S)
+
+    def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        """As long as a disk is slow; where there is no room on it, as long as a busy world."""
+        deadline: float | None = None
+        while True:
+            try:
+                return answers.result(_LOOK_S)
+            except TimeoutError:
+                no_room = self._engine.stats().no_room
+            if no_room is None:
+                deadline = None
+            elif deadline is None:
+                deadline = time.monotonic() + self._patience_s
+            elif time.monotonic() >= deadline:
+                raise Busy(f"nothing is admitted until there is room on the disk: {no_room}")
+
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        about = self.about()
+        check_command(
+            given,
+            modules,
+            world=about.world,
+            operators=about.operators,
+            in_force=about.manifest,
+        )
+        if given.mode == MIGRATE:
+            # This process runs modules from here on (K-15).
+            self.wait(self._engine.submit([StartInput(host=self._migrator.host())]))
+        [answer] = self.wait(self._engine.submit([given], blobs=modules))
+        return answer
+
+    def control(self, given: ControlInput) -> Answer:
+        [answer] = self.wait(self._submit([given]))
+        return answer
+
+    def snapshot(self) -> Made:
+        return Snapshots(self._engine, self._path).make()
+
+    def begin_marking(self) -> Begun:
+        return self._engine.begin_marking().result()
+
+    def still_marking(self, token: int) -> None:
+        self._engine.still_marking(token)
+
+    def forget(self, token: int, what: Forget) -> int:
+        return self._engine.forget(token, what).result()
+
+    def end_marking(self, token: int) -> None:
+        self._engine.end_marking(token)
+
+    def compact(self) -> bool:
+        self._engine.stop()
+        self._store.compact()
+        return True
+
+    def close(self) -> None:
+        try:
+            self._engine.stop()
+        finally:
+            self._migrator.close()
+            self._store.close()
+            self._lock.release()

@@ -1,0 +1,304 @@
+"""The words between a running world and its clients on the Unix socket (H-50 to H-59).
+
+    message = length (4 bytes, big-endian), canonical CBOR of a map
+    request = {"v": 1, "op": …, …}
+    answer  = {"v": 1, …} or {"v": 1, "error": {"kind": …, "message": …}}
+
+A connection carries one request at a time; its answers come in the order of the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
+from aos.core.journal.inputs import ControlInput, EventInput
+from aos.core.journal.records import CellId
+from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
+from aos.host.errors import Busy
+from aos.host.fields import Message, field
+from aos.store.forget import Forget
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
+
+VERSION: Final = 1
+LENGTH_BYTES: Final = 4
+MIB: Final = 1024 * 1024
+
+MESSAGE_BYTES_MAX: Final = 20 * MIB
+"""The largest event, module or manifest that a world may take, and what stands around it."""
+
+SEND_ITEMS_MAX: Final = 1024
+STAGED_BYTES_MAX: Final = 128 * MIB
+STAGED_MODULES_MAX: Final = 64
+"""Modules that one connection may hand over before it applies a manifest."""
+
+STAGED_TOGETHER_MAX: Final = 2 * STAGED_BYTES_MAX
+"""Bytes of modules that all connections together may have handed over."""
+
+FORGET_ITEMS_MAX: Final = 16_384
+
+ANSWER_BYTES_MAX: Final = 4 * MIB
+"""Bytes of cell keys that an answer names."""
+
+BLOCKERS_MAX: Final = 1000
+"""Blockers that an answer lists. Its message has their number."""
+
+TEXT_MAX: Final = 4096
+"""Characters of one message for people."""
+
+_ITEMS_MAX: Final = 100_000
+
+
+T = TypeVar("T")
+
+
+class ManifestChanged(Unavailable):
+    """Events were spelt for a manifest that is no longer in force. Nothing was admitted."""
+
+
+_KINDS: Final[Mapping[str, type[AosError]]] = {
+    "manifest_changed": ManifestChanged,
+    "busy": Busy,
+    "refused": Refused,
+    "usage": BadUsage,
+    "damage": Damage,
+    "unavailable": Unavailable,
+}
+
+
+def pack(fields: Mapping[str, Value]) -> bytes:
+    """One message. ``OverflowError`` when it is longer than the other side takes."""
+    message: dict[str | int, Value] = {"v": VERSION}
+    message.update(fields)
+    body = encode(message)
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise OverflowError(f"a message of {len(body)} bytes")
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def length(header: bytes) -> int:
+    """How many bytes follow a header.
+
+    Raises:
+        BadUsage: More than a message may have.
+    """
+    size = int.from_bytes(header, "big")
+    if size > MESSAGE_BYTES_MAX:
+        raise BadUsage(f"a message has at most {MESSAGE_BYTES_MAX} bytes, this one says {size}")
+    return size
+
+
+def unpack(body: bytes) -> Message:
+    """Read a message's map.
+
+    Raises:
+        BadUsage: It is not canonical CBOR of a map, or of another version.
+    """
+    try:
+        value = decode_record(body, max_bytes=MESSAGE_BYTES_MAX, max_items=_ITEMS_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"a message is not canonical CBOR: {problem}") from problem
+    if not isinstance(value, dict) or value.get("v") != VERSION:
+        raise BadUsage(
+            f"a message is a map with v = {VERSION} (the other side may be of another release)"
+        )
+    return {str(key): item for key, item in value.items()}
+
+
+def error_fields(problem: AosError) -> dict[str, Value]:
+    """What an exception becomes in an answer: the nearest kind that the other side knows."""
+    kind = next((name for name, cls in _KINDS.items() if isinstance(problem, cls)), "damage")
+    return {"error": {"kind": kind, "message": str(problem)[:TEXT_MAX]}}
+
+
+def raise_error(answer: Message) -> None:
+    """Raise what an answer's ``error`` says; nothing when it has none."""
+    error = answer.get("error")
+    if error is None:
+        return
+    match error:
+        case {"kind": str(kind), "message": str(message)} if kind in _KINDS:
+            raise _KINDS[kind](message)
+    raise BadUsage(f"the world answered an error of an unknown kind: {error!r:.200}")
+
+
+# Events
+
+
+def event_fields(given: EventInput) -> dict[str | int, Value]:
+    fields: dict[str | int, Value] = {"schema": given.schema, "value": given.value}
+    if given.submission_id is not None:
+        fields["id"] = given.submission_id
+    return fields
+
+
+def read_events(items: Sequence[object]) -> list[EventInput]:
+    """Raises: BadUsage: An item is not {schema, value, id?}, or there are too many."""
+    if len(items) > SEND_ITEMS_MAX:
+        raise BadUsage(f"items: expected at most {SEND_ITEMS_MAX}, found {len(items)}")
+    return [_read_event(index, item) for index, item in enumerate(items)]
+
+
+def _read_event(index: int, item: object) -> EventInput:
+    match item:
+        case {"schema": str(schema), "value": bytes(value), **more}:
+            submission_id = more.pop("id", None)
+            if not more and (submission_id is None or isinstance(submission_id, str)):
+                return EventInput(schema=schema, value=value, submission_id=submission_id)
+    raise BadUsage(f"items[{index}]: expected {{schema: text, value: bytes, id?: text}}")
+
+
+# Commands of operators
+
+
+def control_fields(given: ControlInput) -> dict[str, Value]:
+    """What a command is not about is left out."""
+    fields: dict[str, Value] = {
+        "action": given.action,
+        "principal": given.principal,
+        "serial": given.serial,
+        "signature": given.signature,
+    }
+    if given.cell is not None:
+        fields["cell"] = list(given.cell)
+    if given.intent is not None:
+        fields["intent"] = given.intent
+    if given.value is not None:
+        fields["value"] = given.value
+    return fields
+
+
+def read_control(request: Message) -> ControlInput:
+    """Raises: BadUsage: A field is missing or of another type. The core checks what they say."""
+    return ControlInput(
+        action=field(request, "action", str),
+        principal=field(request, "principal", str),
+        serial=field(request, "serial", int),
+        signature=field(request, "signature", bytes),
+        cell=_read_cell(request.get("cell")),
+        intent=_optional_hash(request, "intent"),
+        value=_optional_hash(request, "value"),
+    )
+
+
+# What nobody needs
+
+
+def forget_fields(what: Forget) -> dict[str, Value]:
+    return {
+        "blobs": list(what.blobs),
+        "snapshots": list(what.snapshots),
+        "puts": list(what.puts),
+    }
+
+
+def read_forget(request: Message) -> Forget:
+    """Raises: BadUsage: A list is missing, too long, or holds something else."""
+    blobs = _listed(request, "blobs", bytes)
+    if any(len(each) != HASH_BYTES for each in blobs):
+        raise BadUsage(f"blobs: expected hashes of {HASH_BYTES} bytes")
+    return Forget(
+        blobs=[Hash(each) for each in blobs],
+        snapshots=_listed(request, "snapshots", int),
+        puts=_listed(request, "puts", bytes),
+    )
+
+
+def _listed(request: Message, name: str, kind: type[T]) -> list[T]:
+    found = field(request, name, list)
+    if len(found) > FORGET_ITEMS_MAX or any(type(each) is not kind for each in found):
+        raise BadUsage(f"{name}: expected at most {FORGET_ITEMS_MAX} of {kind.__name__}")
+    return list(found)
+
+
+def _read_cell(found: object) -> CellId | None:
+    match found:
+        case None:
+            return None
+        case [str(workflow), bytes(key)]:
+            return workflow, key
+    raise BadUsage("cell: expected [workflow: text, key: bytes]")
+
+
+def _optional_hash(request: Message, name: str) -> Hash | None:
+    if name not in request:
+        return None
+    found = field(request, name, bytes)
+    if len(found) != HASH_BYTES:
+        raise BadUsage(f"{name}: expected a hash of {HASH_BYTES} bytes, found {len(found)} bytes")
+    return Hash(found)
+
+
+# Answers
+
+
+def answers_fields(answers: Sequence[Answer]) -> list[Value]:
+    """Answers to one batch. Cells are left out where they would make the message too long."""
+    room = ANSWER_BYTES_MAX
+    fields: list[Value] = []
+    for answer in answers:
+        if isinstance(answer, Admitted):
+            room -= sum(len(name) + len(key) for name, key in answer.to)
+            fields.append(answer_fields(answer if room > 0 else replace(answer, to=())))
+        else:
+            fields.append(answer_fields(answer))
+    return fields
+
+
+def answer_fields(answer: Answer) -> dict[str | int, Value]:
+    match answer:
+        case Admitted(seq=seq, to=to, outcome=outcome):
+            fields: dict[str | int, Value] = {"seq": seq, "to": [list(cell) for cell in to]}
+            return fields if outcome is None else {**fields, "outcome": outcome}
+        case Duplicate(seq=seq):
+            return {"duplicate": seq}
+        case Refusal(rule=rule, message=message, blockers=blockers):
+            room = ANSWER_BYTES_MAX
+            standing: list[Value] = []
+            for each in blockers[:BLOCKERS_MAX]:
+                room -= len(each.cell[1])
+                if room > 0:
+                    standing.append([each.kind, list(each.cell), each.detail])
+            return {"rule": rule.value, "message": message[:TEXT_MAX], "blockers": standing}
+
+
+def read_answer(fields: object) -> Answer:
+    """Raises: BadUsage: It is none."""
+    match fields:
+        case {"seq": int(seq), "to": list(to), **more}:
+            match more.get("outcome"):
+                case None | str() as outcome:
+                    return Admitted(seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome)
+        case {"duplicate": int(seq)}:
+            return Duplicate(seq=seq)
+        case {"rule": str(rule), "message": str(message), "blockers": list(standing)} if (
+            rule in _RULES
+        ):
+            blockers = tuple(map(_read_blocker, standing))
+            return Refusal(rule=Rule(rule), message=message, blockers=blockers)
+    raise _no_answer(fields)
+
+
+_RULES: Final = frozenset(rule.value for rule in Rule)
+
+
+def _named_cell(found: object) -> CellId:
+    match found:
+        case [str(workflow), bytes(key)]:
+            return workflow, key
+    raise _no_answer(found)
+
+
+def _read_blocker(found: object) -> Blocker:
+    match found:
+        case [str(kind), cell, str(detail)]:
+            return Blocker(kind=kind, cell=_named_cell(cell), detail=detail)
+    raise _no_answer(found)
+
+
+def _no_answer(found: object) -> BadUsage:
+    return BadUsage(f"the world answered {found!r:.200}, which is no answer")

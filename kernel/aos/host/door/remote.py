@@ -1,0 +1,283 @@
+"""Writing into a world through the socket of the process that runs it (H-50 to H-59)."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Final, TypeVar
+
+from aos.core.decide.answers import Answer
+from aos.core.journal.inputs import (
+    ControlInput,
+    EventInput,
+    ManifestInput,
+)
+from aos.core.journal.records import Principal
+from aos.errors import Refused, Unavailable
+from aos.host.door.address import short_path
+from aos.host.door.protocol import (
+    LENGTH_BYTES,
+    MESSAGE_BYTES_MAX,
+    MIB,
+    control_fields,
+    event_fields,
+    forget_fields,
+    length,
+    pack,
+    raise_error,
+    read_answer,
+    unpack,
+)
+from aos.host.door.way import PAUSE_S, About
+from aos.host.errors import Busy
+from aos.host.fields import Message, field
+from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
+from aos.host.world.collecting import Begun
+from aos.host.world.snapshots import Made
+from aos.manifest.effective import Effective
+from aos.store.forget import Forget
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+
+T = TypeVar("T")
+
+WAIT_S: Final = 5.0
+"""How long a world whose lock is held may take until its socket answers."""
+
+ANSWER_S: Final = 60.0
+"""How long one answer may take, commit included."""
+
+APPLY_S: Final = 600.0
+"""The same where modules are tried first."""
+
+SNAPSHOT_S: Final = 3600.0
+"""The same where a snapshot is made first."""
+
+RECONNECTS_MAX: Final = 3
+"""How often one request is sent over a new connection because its own was closed while idle."""
+
+_UNKNOWN: Final = (
+    "whether the request was taken is not known (events with submission ids may be sent again)"
+)
+
+
+class _NotSent(Unavailable):
+    """The connection was closed before the whole request was sent: the world never saw it."""
+
+
+class Remote:
+    """A connection to the process that runs the world. It is made again when that process has
+    closed it while it was idle."""
+
+    def __init__(self, connection: socket.socket, path: Path, patience_s: float) -> None:
+        self._connection = connection
+        self._path = path
+        self._where = str(path)
+        self._patience_s = patience_s
+
+    def about(self) -> About:
+        answer = self.ask({"op": "manifest"})
+        document = answer.get("document")
+        return About(
+            world=Hash(field(answer, "world", bytes)),
+            serial=field(answer, "serial", int),
+            controls=field(answer, "controls", int),
+            operators=tuple(Principal(name, key) for name, key in field(answer, "operators", list)),
+            manifest=None if document is None else Effective.from_document(document),
+        )
+
+    def post(
+        self, events: Sequence[EventInput], manifest: Effective | None
+    ) -> Future[list[Answer]]:
+        fields: dict[str, Value] = {"op": "send", "items": [event_fields(each) for each in events]}
+        if manifest is not None:
+            fields["manifest"] = manifest.hash
+        done: Future[list[Answer]] = Future()
+        answers = field(self.ask(fields), "answers", list) if events else []
+        done.set_result([read_answer(each) for each in answers])
+        return done
+
+    def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
+        return answers.result()
+
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        # The modules are kept for this connection: on a new one they are handed over again.
+        return self._with_reconnects(lambda: self._apply(given, modules))
+
+    def _apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        for wasm in modules.values():
+            self._ask({"op": "module", "wasm": wasm})
+        answer = self._ask(
+            {
+                "op": "apply",
+                "document": given.document,
+                "principal": given.principal,
+                "serial": given.serial,
+                "signature": given.signature,
+                "mode": given.mode,
+                "leaves": list(given.leaves),
+            },
+            answer_s=APPLY_S,
+        )
+        return read_answer(answer.get("answer"))
+
+    def control(self, given: ControlInput) -> Answer:
+        answer = self.ask({"op": "control", **control_fields(given)})
+        return read_answer(answer.get("answer"))
+
+    def snapshot(self) -> Made:
+        return Made.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
+
+    def begin_marking(self) -> Begun:
+        # It waits for a snapshot in the making.
+        answer = self.ask({"op": "collect", "step": "begin"}, answer_s=SNAPSHOT_S)
+        return Begun(token=field(answer, "token", int), base=field(answer, "base", int))
+
+    def still_marking(self, token: int) -> None:
+        self.ask({"op": "collect", "step": "beat", "token": token})
+
+    def forget(self, token: int, what: Forget) -> int:
+        asked = {"op": "collect", "step": "forget", "token": token, **forget_fields(what)}
+        return int(field(self.ask(asked), "gone", int))
+
+    def end_marking(self, token: int) -> None:
+        self.ask({"op": "collect", "step": "end", "token": token})
+
+    def compact(self) -> bool:
+        return False
+
+    def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
+        """One request and its answer. A busy world is asked again for a while.
+
+        Raises:
+            AosError: What the world answered.
+            Unavailable: The connection broke, or no answer came in time.
+        """
+        return self._with_reconnects(lambda: self._ask(fields, answer_s=answer_s))
+
+    def _with_reconnects(self, act: Callable[[], T]) -> T:
+        for _ in range(RECONNECTS_MAX):
+            try:
+                return act()
+            except _NotSent:
+                connection = _connected(self._path)
+                if connection is None:
+                    raise
+                self._connection.close()
+                self._connection = connection
+        return act()
+
+    def _ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
+        """One request and its answer, on this connection."""
+        try:
+            message = pack(fields)
+        except OverflowError:
+            raise Refused(
+                f"the request is too large: expected at most {MESSAGE_BYTES_MAX} bytes"
+            ) from None
+        self._connection.settimeout(ANSWER_S if answer_s is None else answer_s)
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            answer = self._exchange(message)
+            try:
+                raise_error(answer)
+            except Busy:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                return answer
+
+    def _exchange(self, message: bytes) -> Message:
+        try:
+            try:
+                self._connection.sendall(message)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                raise _NotSent(
+                    f"{self._where}: the world went away: {error.strerror}; the request was not "
+                    "taken"
+                ) from error
+            size = length(self._receive(LENGTH_BYTES))
+            return unpack(self._receive(size))
+        except TimeoutError:
+            raise Unavailable(
+                f"{self._where}: no answer in {self._connection.gettimeout()} seconds; {_UNKNOWN}"
+            ) from None
+        except OSError as error:
+            raise Unavailable(
+                f"{self._where}: the world went away: {error.strerror or error}; {_UNKNOWN}"
+            ) from error
+
+    def _receive(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            part = self._connection.recv(min(size - len(data), MIB))
+            if not part:
+                raise ConnectionResetError("the connection was closed")
+            data += part
+        return bytes(data)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def connect(folder: WorldFolder, patience_s: float) -> Remote | None:
+    """None when no process listens: there is no socket yet, or a dead process left it."""
+    try:
+        with folder.opened() as opened:
+            opened.check_socket(SOCKET)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
+    connection = _connected(folder.socket)
+    return None if connection is None else Remote(connection, folder.socket, patience_s)
+
+
+def _connected(path: Path) -> socket.socket | None:
+    """A connection to the socket at ``path``, waiting up to ``WAIT_S`` in the crowd before it."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(ANSWER_S)
+            with short_path(path) as address:
+                connection.connect(address)
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            return None
+        except BlockingIOError:  # more wait to be accepted than the system keeps
+            connection.close()
+            if time.monotonic() >= deadline:
+                raise Unavailable(
+                    f"{path}: no connection in {WAIT_S:.0f} seconds: too many clients wait for "
+                    "this world (try again in a moment)"
+                ) from None
+            time.sleep(PAUSE_S)
+        except OSError as error:
+            connection.close()
+            raise Unavailable(f"{path}: {error.strerror or error}") from error
+        except BaseException:
+            connection.close()
+            raise
+        else:
+            return connection
+
+
+def ask_running(path: Path, op: str) -> Message:
+    """Ask the process that runs the world at ``path``: ``status``, or ``stop``.
+
+    Raises:
+        Unavailable: Nobody runs it, or nobody answers.
+    """
+    folder = open_folder(path)
+    remote = connect(folder, 0.0)
+    if remote is None:
+        raise Unavailable(f"{path}: nobody runs this world (aos run {path})")
+    try:
+        return remote.ask({"op": op})
+    finally:
+        remote.close()

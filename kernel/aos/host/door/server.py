@@ -1,0 +1,313 @@
+"""Messages of clients -> the engine (spec/host.md, H-53 to H-59)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Final
+
+from aos.core.decide.answers import Answer
+from aos.core.journal.inputs import STRICT, Input, ManifestInput
+from aos.core.journal.records import Principal
+from aos.errors import AosError, BadUsage, Unavailable
+from aos.host.apply.apply import by_hash, check_command
+from aos.host.apply.stored_states import apply_looked
+from aos.host.door.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener
+from aos.host.door.protocol import (
+    ManifestChanged,
+    answer_fields,
+    answers_fields,
+    error_fields,
+    pack,
+    read_control,
+    read_events,
+    read_forget,
+    unpack,
+)
+from aos.host.door.staging import StagedModules, Staging
+from aos.host.errors import Busy
+from aos.host.executors.task import Report, report_to_stderr
+from aos.host.fields import Message, field
+from aos.host.world.collecting import Begun
+from aos.host.world.engine import Engine
+from aos.host.world.snapshots import Made
+from aos.host.world.still_needed import StillNeeded
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+
+BEAT_S: Final = 30.0
+"""How often a marking is kept alive while this process finds out what it needs."""
+
+ROOM_S: Final = 5.0
+"""How long a request waits for room in the inbox before it is answered as busy."""
+_ROOM_PAUSE_S: Final = 0.01
+
+OPS: Final = (
+    "send",
+    "module",
+    "apply",
+    "control",
+    "snapshot",
+    "collect",
+    "manifest",
+    "status",
+    "stop",
+)
+
+Fields = Mapping[str, Value]
+
+
+class Server:
+    """Answers the clients of one world. Used from one event loop.
+
+    ``path`` is the world's folder: without it the core itself compares a manifest with all that
+    is stored. ``stop`` is called when a client asks for the end of the world's process,
+    ``snapshot`` on a thread of its own when one asks for a snapshot; inside ``between_snapshots``
+    none is in the making. ``still_needed`` finds out, on a thread of its own, what the world needs
+    whose core reads from the snapshot after a record.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        world: Hash,
+        operators: Sequence[Principal],
+        stop: Callable[[], None],
+        path: Path | None = None,
+        snapshot: Callable[[], Made] | None = None,
+        between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
+        still_needed: Callable[[int], StillNeeded] | None = None,
+        report: Report = report_to_stderr,
+        busy_after_s: float = ROOM_S,
+        message_s: float = MESSAGE_S,
+        connections_max: int = CONNECTIONS_MAX,
+        staging: Staging | None = None,
+    ) -> None:
+        self._engine = engine
+        self._world = world
+        self._operators = operators
+        self._stop = stop
+        self._path = path
+        self._snapshot = snapshot
+        self._between_snapshots = between_snapshots
+        self._still_needed = still_needed
+        self._needed: tuple[int, StillNeeded] | None = None
+        self._busy_after_s = busy_after_s
+        self._listener = Listener(
+            self._talk, report=report, message_s=message_s, connections_max=connections_max
+        )
+        self._staging = staging or Staging()
+        self._checking = asyncio.Lock()
+
+    def start(self, path: Path) -> None:
+        """Listen at ``path``. The caller holds the world's lock.
+
+        Raises:
+            Unavailable: The socket cannot be made.
+        """
+        self._listener.start(path)
+
+    def close(self) -> None:
+        """Take no more requests. Those under way go on; idle connections end."""
+        self._listener.close()
+
+    async def finish(self, wait_s: float = FINISH_S) -> None:
+        """After ``close``: wait for the answers under way, then end every connection."""
+        await self._listener.finish(wait_s)
+
+    @contextmanager
+    def _talk(self) -> Iterator[Handler]:
+        with self._staging.connection() as staged:
+
+            async def answer(body: bytes) -> bytes:
+                try:
+                    return pack(await self._answer(unpack(body), staged))
+                except AosError as problem:
+                    return pack(error_fields(problem))
+
+            yield Handler(answer, holds=lambda: staged.count > 0)
+
+    async def _answer(self, request: Message, staged: StagedModules) -> Fields:
+        match request.get("op"):
+            case "send":
+                return await self._send(request)
+            case "module":
+                return {"staged": staged.add(field(request, "wasm", bytes))}
+            case "apply":
+                with staged.taken() as modules:
+                    return await self._apply(request, by_hash(modules))
+            case "control":
+                [answer] = await self._submit([read_control(request)])
+                return {"answer": answer_fields(answer)}
+            case "snapshot":
+                return await self._make_snapshot()
+            case "collect":
+                return await self._collect(request)
+            case "manifest":
+                return self._manifest()
+            case "status":
+                return self._status()
+            case "stop":
+                self._stop()
+                return {"stopping": True}
+            case other:
+                raise BadUsage(f"op: expected one of {', '.join(OPS)}, found {other!r:.40}")
+
+    async def _send(self, request: Message) -> Fields:
+        events = read_events(field(request, "items", list))
+        manifest = self._engine.stats().figures.manifest
+        spelt_for = request.get("manifest")
+        if spelt_for is not None and (manifest is None or manifest.hash != spelt_for):
+            raise ManifestChanged("another manifest came into force; look at it and send again")
+        return {"answers": answers_fields(await self._submit(events))}
+
+    async def _apply(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
+        given = ManifestInput(
+            document=field(request, "document", bytes),
+            principal=field(request, "principal", str),
+            serial=field(request, "serial", int),
+            signature=field(request, "signature", bytes),
+            mode=field({"mode": STRICT, **request}, "mode", str),
+            leaves=_names({"leaves": [], **request}, "leaves"),
+        )
+        async with self._checking:
+            needs_look = await asyncio.to_thread(
+                check_command,
+                given,
+                modules,
+                world=self._world,
+                operators=self._operators,
+                in_force=self._engine.stats().figures.manifest,
+            )
+            if needs_look and self._path is not None:
+                return {"answer": answer_fields(await self._apply_looked(given, modules))}
+        [answer] = await self._submit([given], modules)
+        return {"answer": answer_fields(answer)}
+
+    async def _apply_looked(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit it once a child has looked at what is stored, from a thread that may wait."""
+        assert self._path is not None
+        loop = asyncio.get_running_loop()
+
+        def submit(checked: ManifestInput) -> Answer:
+            submitting = self._submit([checked], modules)
+            [answer] = asyncio.run_coroutine_threadsafe(submitting, loop).result()
+            return answer
+
+        return await asyncio.to_thread(apply_looked, self._path, given, submit)
+
+    async def _make_snapshot(self) -> Fields:
+        if self._snapshot is None:
+            raise BadUsage("this world makes no snapshots")
+        made = await asyncio.to_thread(self._snapshot)
+        return made.to_message()
+
+    async def _collect(self, request: Message) -> Fields:
+        """One step of somebody who marks what is needed, and says what is not (RT-20 to RT-24)."""
+        match request.get("step"):
+            case "begin":
+                return await self._begin_collection()
+            case "beat":
+                self._engine.still_marking(field(request, "token", int))
+                return {}
+            case "forget":
+                claimed, token = read_forget(request), field(request, "token", int)
+                what = self._needed_for(token).may_go(claimed)
+                return {"gone": await asyncio.wrap_future(self._engine.forget(token, what))}
+            case "end":
+                self._engine.end_marking(field(request, "token", int))
+                return {}
+            case other:
+                raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
+
+    async def _begin_collection(self) -> Fields:
+        """Begin to note what is put, then find out what is needed of what was there (RT-20a)."""
+        if self._still_needed is None:
+            raise BadUsage("this world removes nothing while it runs")
+        begun = await asyncio.to_thread(self._begin_marking)
+        finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
+        try:
+            while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
+                self._engine.still_marking(begun.token)
+            self._engine.still_marking(begun.token)
+            self._needed = begun.token, finding.result()
+        except AosError:
+            self._engine.end_marking(begun.token)
+            raise
+        return {"token": begun.token, "base": begun.base}
+
+    def _needed_for(self, token: int) -> StillNeeded:
+        """Raises: Unavailable: The marking was given up, or another one has begun."""
+        self._engine.still_marking(token)
+        if self._needed is None or self._needed[0] != token:
+            raise Unavailable("the marking has only begun (wait for its token, and try again)")
+        return self._needed[1]
+
+    def _begin_marking(self) -> Begun:
+        with self._between_snapshots():
+            return self._engine.begin_marking().result()
+
+    def _manifest(self) -> Fields:
+        figures = self._engine.stats().figures
+        return {
+            "world": self._world,
+            "serial": figures.serial,
+            "controls": figures.controls,
+            "operators": [[each.name, each.key] for each in self._operators],
+            "document": None if figures.manifest is None else figures.manifest.document,
+        }
+
+    def _status(self) -> Fields:
+        stats = self._engine.stats()
+        figures = stats.figures
+        return {
+            "world": self._world,
+            "pid": os.getpid(),
+            "seq": figures.seq,
+            "clock_ns": figures.clock_ns,
+            "serial": figures.serial,
+            "controls": figures.controls,
+            "manifest": None if figures.manifest is None else figures.manifest.hash,
+            "cells": figures.cells,
+            "ready_cells": figures.ready_cells,
+            "open_intents": figures.open_intents,
+            "events": figures.events,
+            "receipts": figures.receipts,
+            "steps": figures.steps,
+            "faults": figures.faults,
+            "queued": stats.queued,
+            "queued_bytes": stats.queued_bytes,
+            "frames": stats.frames,
+            "no_room": stats.no_room,
+            "snapshot": None
+            if figures.snapshot is None
+            else [figures.snapshot.seq, figures.snapshot.at, figures.snapshot.document],
+        }
+
+    async def _submit(
+        self, inputs: Sequence[Input], blobs: Mapping[Hash, bytes] | None = None
+    ) -> list[Answer]:
+        """Submit, waiting a while for room; the client sends nothing more meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._busy_after_s
+        while True:
+            try:
+                future = self._engine.submit(inputs, blobs=blobs)
+            except Busy:
+                if loop.time() >= deadline:
+                    raise
+                await asyncio.sleep(_ROOM_PAUSE_S)
+            else:
+                return await asyncio.wrap_future(future)
+
+
+def _names(request: Message, name: str) -> tuple[str, ...]:
+    """Raises: BadUsage: It is no list of text."""
+    found = field(request, name, list)
+    if not all(isinstance(each, str) for each in found):
+        raise BadUsage(f"{name}: expected a list of text")
+    return tuple(found)

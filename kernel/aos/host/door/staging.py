@@ -1,0 +1,91 @@
+"""Modules that clients hand over before they apply a manifest, bounded all together (H-51a).
+
+A module counts from the moment that it is staged until the manifest that it came for is answered,
+or its connection ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from aos.errors import Refused
+from aos.host.door.protocol import STAGED_BYTES_MAX, STAGED_MODULES_MAX, STAGED_TOGETHER_MAX
+from aos.host.errors import Busy
+
+
+class Staging:
+    """The modules of all connections of one server. Used from one event loop."""
+
+    def __init__(
+        self,
+        *,
+        modules_max: int = STAGED_MODULES_MAX,
+        bytes_max: int = STAGED_BYTES_MAX,
+        together_max: int = STAGED_TOGETHER_MAX,
+    ) -> None:
+        self.modules_max = modules_max
+        self.bytes_max = bytes_max
+        self.together_max = together_max
+        self.bytes = 0
+
+    @contextmanager
+    def connection(self) -> Iterator[StagedModules]:
+        """The modules of one connection; all of them are released at the end of the block."""
+        staged = StagedModules(self)
+        try:
+            yield staged
+        finally:
+            staged.release()
+
+
+class StagedModules:
+    """What one connection has staged for the manifest that it is about to apply."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+        self._modules: list[bytes] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._modules)
+
+    def add(self, wasm: bytes) -> int:
+        """Stage one more module; return how many there are.
+
+        Raises:
+            Refused: It is more than one manifest may bring. Those staged before stay.
+            Busy: Other connections have staged so much that there is no room now. Nothing was
+                staged.
+        """
+        staging = self._staging
+        size = sum(map(len, self._modules)) + len(wasm)
+        if len(self._modules) >= staging.modules_max or size > staging.bytes_max:
+            raise Refused(
+                f"a manifest may bring at most {staging.modules_max} modules of together "
+                f"{staging.bytes_max} bytes, and this module would be number "
+                f"{len(self._modules) + 1} of together {size} bytes (use fewer or smaller modules)"
+            )
+        if staging.bytes + len(wasm) > staging.together_max:
+            raise Busy(
+                f"a module of {len(wasm)} bytes cannot be staged: all clients together may stage "
+                f"{staging.together_max} bytes, and {staging.bytes} are staged (wait until another "
+                "client has applied its manifest or disconnected, and try again)"
+            )
+        self._modules.append(wasm)
+        staging.bytes += len(wasm)
+        return len(self._modules)
+
+    @contextmanager
+    def taken(self) -> Iterator[Sequence[bytes]]:
+        """All of them, for one manifest: at the end of the block they are released."""
+        modules, self._modules = self._modules, []
+        try:
+            yield modules
+        finally:
+            self._staging.bytes -= sum(map(len, modules))
+
+    def release(self) -> None:
+        """The connection has ended: forget what it staged."""
+        self._staging.bytes -= sum(map(len, self._modules))
+        self._modules.clear()

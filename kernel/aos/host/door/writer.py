@@ -1,0 +1,366 @@
+"""Writing into a world: through the process that runs it, or with its lock (H-54 to H-59).
+
+``open_writer`` takes whichever way is open. Both admit and return when the answer is durable;
+neither runs a step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from nacl.signing import SigningKey
+
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.inputs import (
+    STRICT,
+    EventInput,
+)
+from aos.core.journal.records import CellId
+from aos.errors import Refused, Unavailable
+from aos.host.apply.apply import (
+    Applied,
+    left_by,
+    sign_manifest,
+)
+from aos.host.apply.commands import sign_control
+from aos.host.apply.dry_run import dry_run_of
+from aos.host.door.direct import Direct
+from aos.host.door.protocol import (
+    MIB,
+    SEND_ITEMS_MAX,
+    STAGED_MODULES_MAX,
+    ManifestChanged,
+)
+from aos.host.door.remote import WAIT_S, connect
+from aos.host.door.way import PATIENCE_S, PAUSE_S, About, Way
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.restore import Progress
+from aos.host.world.collecting import Begun
+from aos.host.world.snapshots import Made
+from aos.manifest.difference import difference
+from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
+from aos.store.errors import WorldIsHeld
+from aos.store.forget import Forget
+from aos.store.lock import WorldLock
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
+
+BATCH_ITEMS: Final = 512
+BATCH_BYTES: Final = MIB
+DOCUMENT_BYTES_MAX: Final = 16 * MIB
+VALUE_BYTES_MAX: Final = 16 * MIB
+"""The most that any manifest lets an event have."""
+
+SIGNED_AGAIN_MAX: Final = 20
+"""How often a command is signed again because another one came in between."""
+
+
+_WINDOW: Final = 3
+"""Batches that are on their way at once where the store is opened here."""
+
+
+_NULL: Final = b"\xf6"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One event to send. ``value`` is ingress CBOR as bytes, or what ``parse_json`` gave."""
+
+    schema: str
+    value: object
+    submission_id: str | None = None
+
+
+class Writer:
+    """Sends events, applies manifests, gives commands. Made by ``open_writer``; not for two threads
+    at once."""
+
+    def __init__(self, folder: WorldFolder, way: Way) -> None:
+        self.folder = folder
+        self._way = way
+        self._about: About | None = None
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether nobody runs the world, so that the store is open here."""
+        return isinstance(self._way, Direct)
+
+    def about(self) -> About:
+        """What the world is now.
+
+        Raises:
+            Unavailable: Another world answers here than the folder's.
+        """
+        about = self._way.about()
+        if about.world != self.folder.world:
+            raise Unavailable(
+                f"{self.folder.path}: the process that listens here runs another world "
+                "(the folder was replaced under it: stop that process)"
+            )
+        self._about = about
+        return about
+
+    def send(self, items: Iterable[Item], *, batch_items: int = BATCH_ITEMS) -> Iterator[Answer]:
+        """Send events and yield their answers, in order, as they become durable.
+
+        Items are taken in batches of at most ``batch_items`` (1024) and 1 MiB: with 1, each is
+        answered before the next is taken. JSON values are spelt by the schema of the manifest in
+        force; one that does not fit is refused without the others.
+
+        Raises:
+            Busy: The world was busy for too long. Answers that were yielded stand.
+            Unavailable, Damage: The world stopped or went away. Whether the batch in hand was
+                admitted is not known: with submission ids it may be sent again.
+        """
+        on_way: deque[tuple[list[EventInput | Refusal], Future[list[Answer]]]] = deque()
+        for batch in _batches(items, min(batch_items, SEND_ITEMS_MAX)):
+            while len(on_way) >= (_WINDOW if self.is_direct else 1):
+                yield from self._merged(*on_way.popleft())
+            on_way.append(self._post(batch))
+            if batch_items == 1:
+                yield from self._merged(*on_way.popleft())
+        while on_way:
+            yield from self._merged(*on_way.popleft())
+
+    def _merged(
+        self, spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
+    ) -> Iterator[Answer]:
+        """The answers to a batch, with the refusals that were known before in their places."""
+        given = iter(self._way.wait(answers))
+        for each in spelt:
+            yield each if isinstance(each, Refusal) else next(given)
+
+    def _post(
+        self, batch: Sequence[Item]
+    ) -> tuple[list[EventInput | Refusal], Future[list[Answer]]]:
+        while True:
+            about = self._about or self.about()
+            spelt = [spell(item, about.manifest) for item in batch]
+            events = [each for each in spelt if isinstance(each, EventInput)]
+            try:
+                return spelt, self._way.post(events, about.manifest)
+            except ManifestChanged:
+                self._about = None
+
+    def apply(
+        self,
+        loaded: Loaded,
+        *,
+        key: SigningKey | None = None,
+        dry_run: bool = False,
+        mode: str = STRICT,
+        leave_cells: bool = False,
+    ) -> Applied:
+        """Put a manifest in force, signed with ``key`` or else the folder's operator key.
+
+        With ``leave_cells`` the cells of workflows that it does not have stay where they are. A dry
+        run checks the same, tells the difference and what stands in the way, and changes
+        nothing.
+
+        Raises:
+            Refused: A module may not run, or the key is no operator's. Nothing has changed.
+        """
+        if len(loaded.effective.document) > DOCUMENT_BYTES_MAX:
+            raise Refused(
+                f"the manifest is too large: expected a document of at most {DOCUMENT_BYTES_MAX} "
+                f"bytes, found {len(loaded.effective.document)}"
+            )
+        if len(loaded.modules) > STAGED_MODULES_MAX:
+            raise Refused(f"a manifest may bring at most {STAGED_MODULES_MAX} modules")
+        about = self.about()
+        change = difference(about.manifest, loaded.effective)
+        if dry_run:
+            return dry_run_of(self.folder.path, loaded, mode=mode, leave_cells=leave_cells)
+        given = sign_manifest(
+            loaded.effective,
+            world=about.world,
+            serial=about.serial,
+            operators=about.operators,
+            key=key or self.folder.operator_key(),
+            mode=mode,
+            leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
+        )
+        answer = self._way.apply(given, loaded.modules)
+        self._about = None
+        return Applied(
+            difference=change,
+            manifest=loaded.effective.hash,
+            blockers=answer.blockers if isinstance(answer, Refusal) else (),
+            answer=answer,
+        )
+
+    def control(
+        self,
+        action: str,
+        *,
+        cell: CellId | None = None,
+        intent: Hash | None = None,
+        value: Hash | None = None,
+        key: SigningKey | None = None,
+    ) -> Answer:
+        """Give an operator's command, signed with ``key`` or else the folder's operator key. What
+        the core itself settles because of it is settled too.
+
+        A command of somebody else's that came in between is no reason to fail: this one is signed
+        again, with the next serial.
+
+        Raises:
+            Refused: The key is no operator's. Nothing has changed.
+            Busy, Unavailable, Damage: As ``send``.
+        """
+        signer = key or self.folder.operator_key()
+        for _ in range(SIGNED_AGAIN_MAX):
+            about = self.about()
+            given = sign_control(
+                action, cell=cell, intent=intent, value=value, world=about.world,
+                serial=about.controls, operators=about.operators, key=signer,
+            )  # fmt: skip
+            answer = self._way.control(given)
+            if not _came_too_late(answer):
+                break
+            time.sleep(PAUSE_S)
+        return answer
+
+    def snapshot(self) -> Made:
+        """Write the world down as it is durable now. Raises as ``Snapshots.make``."""
+        return self._way.snapshot()
+
+    def begin_marking(self) -> Begun:
+        """From now on what is put counts as needed, until ``end_marking``.
+
+        Raises:
+            Busy, Unavailable, Damage: As ``send``.
+        """
+        return self._way.begin_marking()
+
+    def still_marking(self, token: int) -> None:
+        """Tell the world that it takes longer. Raises: Unavailable: It was given up meanwhile."""
+        self._way.still_marking(token)
+
+    def forget(self, token: int, what: Forget) -> int:
+        """Take away rows that nobody needs, but for blobs that came since the marking began; return
+        how many blobs went.
+
+        Raises:
+            Unavailable: The marking was given up. What went before is gone.
+        """
+        return self._way.forget(token, what)
+
+    def end_marking(self, token: int) -> None:
+        self._way.end_marking(token)
+
+    def compact(self) -> bool:
+        """Leave in the store's file nothing but what the world holds now, no bytes that were
+        erased. False where another process runs the world: then nothing was done. This writer
+        takes nothing more afterwards.
+
+        Raises:
+            Unavailable: There is no room for a second file. Nothing has changed.
+            Damage: A row cannot be read. Nothing has changed.
+        """
+        return self._way.compact()
+
+    def close(self) -> None:
+        """Let go of the world. Raises what stopped it meanwhile."""
+        self._way.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_writer(
+    path: Path,
+    *,
+    wait_s: float = WAIT_S,
+    patience_s: float = PATIENCE_S,
+    progress: Progress | None = None,
+) -> Writer:
+    """Open a way into the world at ``path``.
+
+    Raises:
+        BadUsage, Refused, Damage: As ``open_folder``.
+        Unavailable: Another process holds the world and does not answer on its socket.
+    """
+    folder = open_folder(path)
+    deadline = time.monotonic() + wait_s
+    while True:
+        lock = WorldLock(path)
+        try:
+            lock.acquire()
+        except WorldIsHeld as held:
+            way = connect(folder, patience_s)
+            if way is not None:
+                return Writer(folder, way)
+            if time.monotonic() >= deadline:
+                raise Unavailable(
+                    f"{held}; it does not answer on {folder.socket} (it may still be starting: "
+                    "try again, or stop it)"
+                ) from held
+            time.sleep(PAUSE_S)
+        else:
+            return Writer(folder, Direct.open(folder, lock, patience_s, progress))
+
+
+def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
+    """The input that an item is. What the core refuses anyway is left to the core."""
+    value = item.value
+    if not _is_text(item.submission_id or ""):
+        message = f"{item.schema}: submission_id: not UTF-8 text: {item.submission_id!r}"
+        return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
+    if not isinstance(value, bytes):
+        schema = None if manifest is None else manifest.schemas.get(item.schema)
+        if schema is None:
+            value = _NULL
+        else:
+            try:
+                value = schema.encode(schema.from_json_object(value))
+            except ValueProblem as problem:
+                return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: {problem}")
+    if len(value) > VALUE_BYTES_MAX:
+        found = f"expected at most {VALUE_BYTES_MAX} bytes, found {len(value)}"
+        return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: $: too large: {found}")
+    return EventInput(schema=item.schema, value=value, submission_id=item.submission_id)
+
+
+def _came_too_late(answer: Answer) -> bool:
+    """Whether another command took the serial of this one."""
+    return isinstance(answer, Refusal) and answer.rule is Rule.CONTROL_SERIAL_IS_WRONG
+
+
+def _is_text(text: str) -> bool:
+    """Whether it has a spelling: a lone surrogate, as a careless JSON reader lets in, has none."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _batches(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        # The length of a JSON value is known once it is spelt; as text it is about as long.
+        weight = len(item.value) if isinstance(item.value, bytes) else len(repr(item.value))
+        if batch and (len(batch) == most or size + weight > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += weight
+        if len(batch) == most:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

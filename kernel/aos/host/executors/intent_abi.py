@@ -1,0 +1,70 @@
+"""(open intent) -> the ABI of the module that asked (spec/agentos.md AG-26).
+
+An instance may be pinned under another manifest than the one in force, so where those that the
+world can run under do not agree, the step that asked tells.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from aos.core.journal.frame import Frame
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest, Step
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under
+from aos.errors import Damage, Pruned
+from aos.manifest.effective import Effective
+from aos.manifest.forms import ABI_DEFAULT
+from aos.values.digests import Hash
+
+
+class Journal(Protocol):
+    """What of a store is read."""
+
+    def frame_at(self, seq: int) -> Frame | None: ...
+
+    def blob(self, hash: Hash) -> bytes: ...
+
+
+class Spoken:
+    """Tell it of every manifest that comes into force, then ask."""
+
+    def __init__(self, store: Journal) -> None:
+        self._store = store
+        self._by_workflow: dict[str, dict[str, None]] = {}  # its ABIs, the newest last
+
+    def start(self, state: State) -> None:
+        """Raises: Damage: A manifest of the world cannot be read."""
+        for era in state.eras.all:
+            self.add(manifest_under(state, era.seq))
+
+    def add(self, manifest: Effective) -> None:
+        for name, workflow in manifest.workflows.items():
+            abis = self._by_workflow.setdefault(name, {})
+            abis.pop(workflow.module.abi, None)
+            abis[workflow.module.abi] = None
+
+    def of(self, intent: OpenIntent) -> str:
+        """Raises: Damage: The step that asked, or its manifest, cannot be read."""
+        abis = self._by_workflow.get(intent.cell[0], {ABI_DEFAULT: None})
+        if len(abis) == 1:
+            return next(iter(abis))
+        try:
+            document = self._document(intent)
+        except Pruned:
+            return next(reversed(abis))
+        workflow = Effective.from_document(self._store.blob(document)).workflows[intent.cell[0]]
+        return workflow.module.abi
+
+    def _document(self, intent: OpenIntent) -> Hash:
+        step = self._record(intent.seq)
+        under = self._record(step.under) if isinstance(step, Step) and step.under else None
+        return under.document.hash if isinstance(under, Manifest) else intent.manifest
+
+    def _record(self, seq: int) -> object:
+        frame = self._store.frame_at(seq)
+        if frame is None:
+            raise Damage(f"record {seq} is not here")
+        return from_bytes(frame.records[seq - frame.header.first])

@@ -1,0 +1,223 @@
+"""What executors say about open intents -> inputs, many at a time (spec/host.md, H-30 to H-34)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from nacl.signing import SigningKey
+
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.inputs import LOST, AttemptInput
+from aos.errors import AosError
+from aos.host.executors.signing import Signing
+from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.world.engine import Engine
+from aos.values.digests import Hash, content_hash
+
+BATCH_MAX: Final = 256
+
+FRAMES_MAX: Final = 4096
+FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Stream frames on their way. They share the inbox with receipts and must leave them room."""
+
+_NOT_FINAL: Final = frozenset(
+    {Rule.RECEIPT_INTENT_IS_UNKNOWN, Rule.RECEIPT_INTENT_IS_SETTLED, Rule.TIMER_IS_NOT_DUE}
+)
+"""Refusals that do not leave an intent open which nobody here settles: it is not open, or its
+executor comes again."""
+
+
+@dataclass(slots=True, eq=False)
+class _Word:
+    """An outcome or an attempt, and the future that gets the journal's answer."""
+
+    said: Outcome | AttemptInput
+    told: asyncio.Future[Answer]
+
+    def blobs(self) -> Mapping[Hash, bytes]:
+        return self.said.blobs if isinstance(self.said, Outcome) else {}
+
+    @property
+    def is_alone(self) -> bool:
+        return False
+
+    def fail(self, problem: AosError) -> None:
+        self.told.set_exception(problem)
+
+
+@dataclass(slots=True, eq=False)
+class _FrameWord:
+    """A stream frame, and the future that gets the journal's answer or the reason of its loss."""
+
+    said: StreamFrame
+    told: asyncio.Future[Answer | Lost]
+
+    @property
+    def size(self) -> int:
+        return len(self.said.payload) + len(self.said.blob or b"")
+
+    def blobs(self) -> Mapping[Hash, bytes]:
+        blob = self.said.blob
+        return {} if blob is None else {content_hash(blob): blob}
+
+    @property
+    def is_alone(self) -> bool:
+        """A frame's blob is stored only with the frame itself, and many frames are refused."""
+        return self.said.blob is not None
+
+    def fail(self, problem: AosError) -> None:
+        self.told.set_result(Lost(Loss.WORLD_IS_UNAVAILABLE, str(problem)))
+
+
+_AnyWord: TypeAlias = _Word | _FrameWord
+
+
+class Receipts:
+    """Where executors settle, and tell the journal what goes on. Used from one event loop.
+
+    What is said within one turn of the loop is submitted together, in its order: so a stream frame
+    is admitted before the receipt that ends its intent. ``is_open`` tells whether somebody waits
+    for an intent, by all that is durable.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        world: Hash,
+        key: SigningKey,
+        is_open: Callable[[Hash], bool] = lambda _: True,
+    ) -> None:
+        self._engine = engine
+        self._signing = Signing(engine.signatures, world=world, key=key)
+        self._is_open = is_open
+        self._pending: list[_AnyWord] = []
+        self._is_planned = False
+        self._frames = 0
+        self._frame_bytes = 0
+        self.on_way = 0
+        """What was said and has no answer yet."""
+        self.refused: dict[Hash, Refusal] = {}
+        """Open intents whose receipt from here was refused."""
+
+    async def settle(self, outcome: Outcome) -> Answer:
+        """Resolve once the receipt is durable or refused.
+
+        Raises:
+            Unavailable: The world takes no receipt now; the same one may pass later.
+            WorldStopped: The world could not go on.
+        """
+        return await self._say(outcome)
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
+        """Journal that an attempt begins; resolve once that is durable or refused.
+
+        Raises:
+            Unavailable, WorldStopped: As ``settle``.
+        """
+        return await self._say(AttemptInput(intent=intent, attempt=attempt, problem=problem))
+
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
+        """Journal that nobody knows how the only attempt ended; the core then settles the intent.
+
+        Raises:
+            Unavailable, WorldStopped: As ``settle``.
+        """
+        return await self._say(
+            AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
+        )
+
+    def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
+        """Submit a stream frame; the future gets the answer, or why it was dropped before. Never
+        raises."""
+        word = _FrameWord(frame, asyncio.get_running_loop().create_future())
+        has_room = not self._frames or (
+            self._frames < FRAMES_MAX and self._frame_bytes + word.size <= FRAME_BYTES_MAX
+        )
+        if not has_room:
+            text = "too many stream frames are on their way"
+            word.told.set_result(Lost(Loss.TOO_MANY_ON_WAY, text))
+            return word.told
+        self._frames += 1
+        self._frame_bytes += word.size
+        self._queue(word)
+        return word.told
+
+    def ended(self, intent: Hash) -> None:
+        """Nobody waits for this intent any more."""
+        self.refused.pop(intent, None)
+
+    def _say(self, said: Outcome | AttemptInput) -> asyncio.Future[Answer]:
+        word = _Word(said, asyncio.get_running_loop().create_future())
+        self._queue(word)
+        return word.told
+
+    def _queue(self, word: _AnyWord) -> None:
+        self._pending.append(word)
+        self.on_way += 1
+        if not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_planned = False
+        pending, self._pending = self._pending, []
+        for group in _groups(pending):
+            self._submit(group)
+
+    def _submit(self, group: Sequence[_AnyWord]) -> None:
+        blobs = {hash_: data for word in group for hash_, data in word.blobs().items()}
+        try:
+            inputs = self._signing.inputs([word.said for word in group])
+            future = self._engine.submit(inputs, blobs=blobs)
+        except AosError as problem:
+            self._fail(group, problem)
+            return
+        loop = asyncio.get_running_loop()
+        future.add_done_callback(
+            lambda done: loop.call_soon_threadsafe(self._tell, group, done)  # one wake-up a batch
+        )
+
+    def _tell(self, group: Sequence[_AnyWord], done: Future[list[Answer]]) -> None:
+        problem = done.exception()
+        if isinstance(problem, AosError):
+            self._fail(group, problem)
+            return
+        for word, answer in zip(group, done.result(), strict=True):
+            self._arrived(word)
+            if isinstance(word.said, Outcome) and isinstance(answer, Refusal):
+                self._note(word.said.intent, answer)
+            if not word.told.done():
+                word.told.set_result(answer)
+
+    def _note(self, intent: Hash, answer: Refusal) -> None:
+        """Keep why an intent stays open. Its end may have become known before this answer."""
+        if answer.rule not in _NOT_FINAL and self._is_open(intent):
+            self.refused[intent] = answer
+
+    def _fail(self, group: Sequence[_AnyWord], problem: AosError) -> None:
+        for word in group:
+            self._arrived(word)
+            if not word.told.done():
+                word.fail(problem)
+
+    def _arrived(self, word: _AnyWord) -> None:
+        self.on_way -= 1
+        if isinstance(word, _FrameWord):
+            self._frames -= 1
+            self._frame_bytes -= word.size
+
+
+def _groups(pending: Sequence[_AnyWord]) -> Iterator[list[_AnyWord]]:
+    group: list[_AnyWord] = []
+    for word in pending:
+        if group and (len(group) == BATCH_MAX or word.is_alone or group[-1].is_alone):
+            yield group
+            group = []
+        group.append(word)
+    if group:
+        yield group

@@ -1,0 +1,144 @@
+"""What executors say -> signed inputs of the core (spec/host.md, H-32 and H-33)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.inputs import (
+    AttemptInput,
+    Input,
+    ReceiptInput,
+    StreamInput,
+    receipt_message,
+    stream_message,
+)
+from aos.host.executors.task import Outcome, StreamFrame
+from aos.host.world.signatures import Signatures
+from aos.manifest.names import NODE
+from aos.values.digests import Hash, content_hash
+from aos.worker.signing import Signed, Signer
+
+Said: TypeAlias = Outcome | StreamFrame | AttemptInput
+
+
+class Signing:
+    """Signs for executors without a key of their own, as ``node`` with the world's key.
+
+    What was signed here is known to ``signatures``: nobody need check it again.
+    """
+
+    def __init__(self, signatures: Signatures, *, world: Hash, key: SigningKey) -> None:
+        self._signatures = signatures
+        self._world = world
+        self._signer = Signer(NODE, key)
+        self._key_id = self._signer.public_key
+
+    def inputs(self, said: Sequence[Said]) -> list[Input]:
+        """The inputs in their order. Outcomes without a signature are signed together."""
+        unsigned = [each for each in said if isinstance(each, Outcome) and each.signature is None]
+        messages = [self._message(outcome) for outcome in unsigned]
+        signed = self._signer.sign_receipts(self._world, messages)
+        trusted: bytes | None = None
+        for each in signed:
+            if each.signature is not trusted:  # those of a batch share it
+                trusted = each.signature
+                self._signatures.trust(each.message, each.signature, self._key_id)
+        rest = iter(signed)
+        return [self._input(each, rest) for each in said]
+
+    def _input(self, said: Said, signed: Iterator[Signed]) -> Input:
+        match said:
+            case Outcome(signature=None):
+                return self._receipt(said, next(signed))
+            case Outcome():
+                return _as_signed(said)
+            case StreamFrame():
+                return self._frame(said)
+            case _:
+                return said
+
+    def _message(self, outcome: Outcome) -> bytes:
+        return receipt_message(
+            world=self._world,
+            intent=outcome.intent,
+            effect=outcome.effect,
+            executor=NODE,
+            key_id=self._key_id,
+            attempt=outcome.attempt,
+            status=outcome.status,
+            payload=content_hash(outcome.payload),
+            started_ns=outcome.started_ns,
+            finished_ns=outcome.finished_ns,
+            cost_cents=outcome.cost_cents,
+        )
+
+    def _receipt(self, outcome: Outcome, signed: Signed) -> ReceiptInput:
+        return ReceiptInput(
+            intent=outcome.intent,
+            effect=outcome.effect,
+            attempt=outcome.attempt,
+            status=outcome.status,
+            payload=outcome.payload,
+            started_ns=outcome.started_ns,
+            finished_ns=outcome.finished_ns,
+            executor=NODE,
+            key_id=self._key_id,
+            signature=signed.signature,
+            cost_cents=outcome.cost_cents,
+            batch=signed.batch,
+        )
+
+    def _frame(self, frame: StreamFrame) -> StreamInput:
+        blob = None if frame.blob is None else content_hash(frame.blob)
+        executor, key_id, signature = frame.executor, frame.key_id, frame.signature
+        if key_id is None or signature is None:
+            executor, key_id = NODE, self._key_id
+            message = stream_message(
+                world=self._world,
+                intent=frame.intent,
+                effect=frame.effect,
+                executor=executor,
+                key_id=key_id,
+                attempt=frame.attempt,
+                frame_seq=frame.number,
+                frame_kind=frame.kind,
+                payload=content_hash(frame.payload),
+                payload_ref=blob,
+            )
+            signature = self._signer.sign(message)
+            self._signatures.trust(message, signature, key_id)
+        return StreamInput(
+            intent=frame.intent,
+            effect=frame.effect,
+            attempt=frame.attempt,
+            frame_seq=frame.number,
+            frame_kind=frame.kind,
+            payload=frame.payload,
+            executor=executor,
+            key_id=key_id,
+            signature=signature,
+            payload_ref=blob,
+        )
+
+
+def _as_signed(outcome: Outcome) -> ReceiptInput:
+    """The receipt that an executor signed with a key of its own."""
+    assert outcome.key_id is not None, "a signature has its key beside it"
+    assert outcome.signature is not None, "asked for an outcome without a signature"
+    return ReceiptInput(
+        intent=outcome.intent,
+        effect=outcome.effect,
+        attempt=outcome.attempt,
+        status=outcome.status,
+        payload=outcome.payload,
+        started_ns=outcome.started_ns,
+        finished_ns=outcome.finished_ns,
+        executor=outcome.executor,
+        key_id=outcome.key_id,
+        signature=outcome.signature,
+        cost_cents=outcome.cost_cents,
+        batch=outcome.batch,
+    )

@@ -1,0 +1,409 @@
+"""A world's folder: what lies in it, how it is made and opened (spec/host.md, H-1 to H-5).
+
+    DIR/world.json    format, world id, when it was made
+    DIR/keys/         0700; world.key, operator.key and executors/NAME.key: 0600, 64 hex digits
+    DIR/store/        the journal and the blobs
+    DIR/lock          who writes it
+    DIR/aos.sock      the socket of who runs it
+
+``world.json`` comes last when a world is made: a folder without it is no world.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.frame import NO_FRAME, Head
+from aos.core.journal.inputs import GenesisInput
+from aos.core.journal.records import Principal
+from aos.core.kernel import genesis
+from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
+from aos.host.folder.adoption import check_place
+from aos.host.folder.restore import check_world
+from aos.host.stamps import Sources
+from aos.manifest.keys import key_text, parse_key
+from aos.manifest.names import NODE
+from aos.store.lmdb_store import LmdbStore
+from aos.store.plain_files import PlainFolder, open_named
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+FORMAT: Final = 1
+WORLD_FILE: Final = "world.json"
+UNFINISHED_FILE: Final = "world.json.unfinished"
+KEYS: Final = "keys"
+EXECUTORS: Final = "executors"
+STORE: Final = "store"
+SOCKET: Final = "aos.sock"
+SEED_BYTES: Final = 32
+NONCE_BYTES: Final = 32
+_KEY_BYTES_MAX: Final = 256
+WORLD_FILE_BYTES_MAX: Final = 64 * 1024
+
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldFolder:
+    """A folder that holds a world. ``created`` is UTC, RFC 3339."""
+
+    path: Path
+    world: Hash
+    created: str
+    executors: Mapping[str, bytes] = field(default_factory=dict)
+    """Public keys of the executors whose keys were made with the world, by name."""
+
+    @property
+    def socket(self) -> Path:
+        return self.path / SOCKET
+
+    def world_key(self) -> SigningKey:
+        """Raises as ``read_key``."""
+        return self.key("world.key")
+
+    def operator_key(self) -> SigningKey:
+        """Raises as ``read_key``."""
+        return self.key("operator.key")
+
+    def key(self, name: str) -> SigningKey:
+        """Read the secret key in this file of ``keys``, or of a folder in it.
+
+        Raises: As ``read_key``; Damage also for what is no plain file (ST-80).
+        """
+        file = self.path / KEYS / name
+        try:
+            with self.opened() as world, contextlib.ExitStack() as stack:
+                folder = stack.enter_context(world.inner(KEYS))
+                for below in Path(name).parts[:-1]:
+                    folder = stack.enter_context(folder.inner(below))
+                fd = folder.open(file.name)
+        except OSError as error:
+            raise _no_key(file, error) from error
+        return _key_in(file, fd)
+
+    def opened(self) -> PlainFolder:
+        """The folder itself, which the user names: a link may lead to it. Raises: OSError."""
+        return PlainFolder.named(self.path)
+
+    def open_store(self, *, readonly: bool = False, in_any_place: bool = False) -> LmdbStore:
+        """Open the store; a writer must hold the world's lock.
+
+        Raises:
+            Refused: A writer opens a world that is not adopted here, and not ``in_any_place``.
+            Damage: It is not there or cannot be read, or it holds another world.
+            Unavailable: It cannot be opened now.
+        """
+        store = LmdbStore.open(self.path / STORE, readonly=readonly)
+        try:
+            head = store.head()
+            if head is not None:
+                check_world(head, self.world)
+            if not (readonly or in_any_place):
+                check_place(self.path / WORLD_FILE, store)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+
+def init_world(
+    path: Path,
+    *,
+    operator: str = "operator",
+    executors: Sequence[str] = (),
+    sources: Sources | None = None,
+) -> WorldFolder:
+    """Make a world in an empty or new folder: keys, and a store with the genesis record.
+
+    ``operator`` is the name of the one who may apply manifests; each of ``executors`` gets a key of
+    its own, to be named in ``manifest.executors``.
+
+    Raises:
+        Refused: The folder is not empty. Nothing has changed.
+        BadUsage: A name cannot be one. Nothing has changed.
+        Unavailable: The folder cannot be made or written. What was made is taken away again.
+    """
+    check_names(operator, executors)
+    with making(path):
+        folder = _fill(path, operator, executors, sources or Sources())
+        with folder.open_store():
+            pass  # adopted by that
+        return folder
+
+
+@contextlib.contextmanager
+def making(path: Path) -> Iterator[None]:
+    """Take an empty or new folder to make a world in it; the block ends with ``finish``.
+
+    Raises:
+        Refused: The folder is not empty. Nothing has changed.
+        Unavailable: The folder cannot be made or written.
+
+    Where the block fails, what it made is taken away again. Where the process is killed in it, the
+    folder says that it was not finished.
+    """
+    try:
+        _take_folder(path)
+    except OSError as error:
+        raise Unavailable(f"{path}: the folder cannot be made: {error.strerror}") from error
+    try:
+        yield
+    except BaseException as problem:
+        _take_away(path)
+        if isinstance(problem, OSError):
+            raise Unavailable(f"{path}: the world cannot be written: {problem}") from problem
+        raise
+
+
+def open_folder(path: Path) -> WorldFolder:
+    """Look at a world's folder. Nothing is opened or locked.
+
+    Raises:
+        BadUsage: There is no world here.
+        Refused: A newer release made it.
+        Damage: Its ``world.json`` is no plain file, is too large, or holds something else.
+    """
+    file = path / WORLD_FILE
+    try:
+        with PlainFolder.named(path) as folder:
+            data = folder.read(WORLD_FILE, WORLD_FILE_BYTES_MAX)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadUsage(_no_world(path)) from None
+    except OSError as error:
+        raise Unavailable(f"{file}: the file cannot be read: {error.strerror}") from error
+    try:
+        value = parse_json(data.decode(), max_bytes=WORLD_FILE_BYTES_MAX)
+    except (ValueProblem, UnicodeDecodeError) as error:
+        raise Damage(f"{file}: the file is not JSON: {error}") from error
+    match value:
+        case {"format": int(number)} if number > FORMAT:
+            raise Refused(
+                sentence(
+                    "a newer release made this world",
+                    where=str(file),
+                    expected=f"format {FORMAT}",
+                    found=f"format {number}",
+                    hint="use that release",
+                )
+            )
+        case {"format": 1, "world": str(world), "created": str(created), **more}:
+            given: Any = more.get("executors", {})
+        case _:
+            raise Damage(f"{file}: expected {{format, world, created}}, found something else")
+    try:
+        executors = {str(name): parse_key(key) for name, key in given.items()}
+        return WorldFolder(
+            path=path,
+            world=parse_hash(world),
+            created=created,
+            executors=MappingProxyType(executors),
+        )
+    except (ValueProblem, ValueError, AttributeError, TypeError) as problem:
+        raise Damage(f"{file}: {problem}") from problem
+
+
+def read_key(file: Path) -> SigningKey:
+    """Read a secret key, 64 hex digits, from a file that the user names.
+
+    Raises:
+        Unavailable: The file cannot be read.
+        Refused: Others than its owner may read it.
+        Damage: It holds something else.
+    """
+    try:
+        fd = open_named(file)
+    except OSError as error:
+        raise _no_key(file, error) from error
+    return _key_in(file, fd)
+
+
+def _no_key(file: Path, error: OSError) -> Unavailable:
+    return Unavailable(f"{file}: the key cannot be read: {error.strerror}")
+
+
+def _key_in(file: Path, fd: int) -> SigningKey:
+    """The key in the file that is open as ``fd``, which is closed here."""
+    try:
+        with os.fdopen(fd, "rb") as opened:
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            text = opened.read(_KEY_BYTES_MAX).strip()
+    except OSError as error:
+        raise _no_key(file, error) from error
+    if mode & 0o077:
+        raise Refused(
+            sentence(
+                "others may read this secret key",
+                where=str(file),
+                expected="mode 0600",
+                found=f"mode {mode:04o}",
+                hint=f"chmod 600 {file}",
+            )
+        )
+    if not re.fullmatch(rb"[0-9a-f]{64}", text):
+        raise Damage(f"{file}: expected a secret key of 64 hex digits, found something else")
+    return SigningKey(bytes.fromhex(text.decode()))
+
+
+def check_names(operator: str, executors: Sequence[str]) -> None:
+    for what, name in (("operator", operator), *(("executor", each) for each in executors)):
+        if not _NAME.fullmatch(name) or (what == "executor" and name == NODE):
+            raise BadUsage(
+                f"{what} {name!r}: expected a letter and up to 63 letters, digits, '.', '_', '-'"
+                + (f", and not {NODE}" if what == "executor" else "")
+            )
+    if len(set(executors)) != len(executors):
+        raise BadUsage(f"executors: expected different names, found {', '.join(executors)}")
+
+
+def _no_world(path: Path) -> str:
+    if not path.is_dir():
+        return (
+            f"{path}: there is no such folder (make a world: aos init {path}; "
+            "or name another with --world or AOS_WORLD)"
+        )
+    if os.path.lexists(path / UNFINISHED_FILE):
+        return (
+            f"{path}: this world was not finished: making it was interrupted, or still goes on "
+            "(remove the folder and make the world again)"
+        )
+    return f"{path}: this is no world's folder: there is no {WORLD_FILE} (make one: aos init DIR)"
+
+
+def _take_folder(path: Path) -> None:
+    """Make the folder ours: the marker is made exclusively, so that two makers cannot meet."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = sorted(entry.name for entry in path.iterdir())
+    if WORLD_FILE in found:
+        raise Refused(f"{path}: there is a world already; nothing was changed")
+    if UNFINISHED_FILE in found:
+        raise Refused(_no_world(path))
+    if found:
+        raise Refused(
+            f"{path}: expected an empty or new folder, found {found[0]!r}; nothing was changed"
+        )
+    with PlainFolder.named(path) as folder:
+        try:
+            os.close(folder.create(UNFINISHED_FILE, 0o644))
+        except FileExistsError:
+            raise Refused(_no_world(path)) from None
+        # Another maker may have finished since we looked.
+        found = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
+        if not found:
+            return
+        folder.remove(UNFINISHED_FILE)
+        raise Refused(f"{path}: expected an empty folder, found {found[0]!r} in it meanwhile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """The keys of a new world: its own, and the public ones of its operator and executors."""
+
+    world: SigningKey
+    operators: tuple[Principal, ...]
+    executors: Mapping[str, bytes]
+
+
+def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> Keys:
+    """Make the keys of a new world in its folder."""
+    executor_keys: dict[str, bytes] = {}
+    with PlainFolder.named(path) as folder, folder.inner(KEYS, make=True) as keys:
+        world_key = _make_key(keys, "world.key", sources)
+        operator_key = _make_key(keys, "operator.key", sources)
+        if executors:
+            with keys.inner(EXECUTORS, make=True) as below:
+                for name in executors:
+                    key = _make_key(below, f"{name}.key", sources)
+                    executor_keys[name] = bytes(key.verify_key)
+    operators = (Principal(operator, bytes(operator_key.verify_key)),)
+    return Keys(world=world_key, operators=operators, executors=executor_keys)
+
+
+def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
+    keys = make_keys(path, operator, executors, sources)
+    world_key, operators = keys.world, keys.operators
+    nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)
+    message = GenesisInput.message(nonce, public, operators)
+    given = GenesisInput(
+        nonce=nonce,
+        world_key=public,
+        operators=operators,
+        signature=world_key.sign(message).signature,
+    )
+    stamp = sources.stamp()
+    state, sealed = genesis(given, stamp, sources.salt())
+    with LmdbStore.create(path / STORE) as store:
+        store.append([sealed], Head.of(sealed.tip).signed(world_key), expected=NO_FRAME)
+    created = datetime.fromtimestamp(stamp.ns // 10**9, UTC).isoformat().replace("+00:00", "Z")
+    folder = WorldFolder(
+        path=path,
+        world=state.world,
+        created=created,
+        executors=MappingProxyType(dict(keys.executors)),
+    )
+    finish(folder, operators)
+    return folder
+
+
+def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
+    """Write ``world.json``, make everything durable, and only then give it its name."""
+    about = {
+        "format": FORMAT,
+        "world": hash_text(folder.world),
+        "created": folder.created,
+        "operators": {each.name: key_text(each.key) for each in operators},
+        "executors": {name: key_text(key) for name, key in folder.executors.items()},
+    }
+    with folder.opened() as world:
+        with os.fdopen(world.open(UNFINISHED_FILE, os.O_WRONLY, is_sole=True), "w") as opened:
+            json.dump(about, opened, indent=2)
+            opened.write("\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+        with world.inner(KEYS) as keys:
+            if keys.find(EXECUTORS) is not None:
+                with keys.inner(EXECUTORS) as below:
+                    below.sync()
+            keys.sync()
+        with world.inner(STORE) as store:
+            store.sync()
+        world.sync()
+        world.rename(UNFINISHED_FILE, WORLD_FILE)
+        world.sync()
+    with PlainFolder.named(folder.path.resolve().parent) as parent:
+        parent.sync()
+
+
+def _make_key(folder: PlainFolder, name: str, sources: Sources) -> SigningKey:
+    key = SigningKey(sources.random(SEED_BYTES))
+    write_key(folder, name, key)
+    return key
+
+
+def write_key(folder: PlainFolder, name: str, key: SigningKey) -> None:
+    """Make a new file that holds a key, durable but for its name. Raises: OSError."""
+    with os.fdopen(folder.create(name), "w") as opened:
+        opened.write(bytes(key).hex() + "\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _take_away(path: Path) -> None:
+    """Remove what ``_fill`` made in a folder that was empty before. The folder itself stays."""
+    for name in (KEYS, STORE):
+        shutil.rmtree(path / name, ignore_errors=True)
+    for name in (WORLD_FILE, UNFINISHED_FILE):
+        (path / name).unlink(missing_ok=True)

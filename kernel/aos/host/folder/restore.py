@@ -1,0 +1,126 @@
+"""Durable frames -> State, without running a module (spec/host.md, H-40 and H-41)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.frame import Head, follow
+from aos.core.journal.record_codec import from_bytes
+from aos.core.limits import LIMITS, Limits
+from aos.core.state.fold import fold, fold_frame
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.manifest.keys import key_text
+from aos.store.snapshots import empty_state, state_of
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called after each frame with (records folded, records in all)."""
+
+
+def restore(
+    store: Store,
+    world: Hash,
+    *,
+    at: int | None = None,
+    progress: Progress | None = None,
+    limits: Limits = LIMITS,
+) -> State:
+    """Fold what came after the newest snapshot, or everything where there is none.
+
+    With ``at`` the state is that after this record, which may stand inside of a frame: nothing can
+    be sealed on it.
+
+    Raises:
+        Damage: The store holds no genesis or another world's, or a frame is not one that follows,
+            or the snapshot is not the journal's.
+        BadUsage: There is no record ``at``.
+    """
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    check_world(head, world)
+    if at is not None and not 1 <= at <= head.seq:
+        raise BadUsage(f"record {at}: expected a record from 1 to {head.seq}")
+    row = store.snapshot_before(at)
+    state = (
+        empty_state(store, limits=limits) if row is None else state_of(store, row, limits=limits)
+    )
+    if at is None or at == head.seq:
+        catch_up(state, store, head, progress=progress)
+    else:
+        _fold_to(state, store, at, progress)
+    return state
+
+
+def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> None:
+    """Fold up to a record, which may not be the last of its frame."""
+    for frame in store.frames(state.tip.seq + 1, at) if state.tip.seq < at else ():
+        if frame.header.last <= at:
+            fold_frame(state, frame, store.blob)
+        else:
+            follow(state.tip, frame)
+            for data in frame.records[: at + 1 - frame.header.first]:
+                fold(state, from_bytes(data), store.blob)
+        if progress is not None:
+            progress(state.next_seq - 1, at)
+
+
+def check_world(head: Head, world: Hash) -> None:
+    """Raises: Damage: The store whose ``head`` this is does not belong to this world's folder."""
+    if head.world != world:
+        raise Damage(
+            sentence(
+                "the store holds another world",
+                expected=hash_text(world),
+                found=hash_text(head.world),
+                hint="world.json and store/ belong together; restore both from one copy",
+            )
+        )
+
+
+def check_key(state: State, key: SigningKey) -> None:
+    """What is signed with another key than the genesis names could never be opened again.
+
+    Raises:
+        Refused: ``key`` is not this world's.
+    """
+    public = bytes(key.verify_key)
+    if public != state.world_key:
+        raise Refused(
+            sentence(
+                "keys/world.key is not this world's key; nothing was changed",
+                expected=key_text(state.world_key),
+                found=key_text(public),
+                hint="put the right one back",
+            )
+        )
+
+
+def catch_up(state: State, store: Store, head: Head, *, progress: Progress | None = None) -> None:
+    """Fold the frames after the state's tip up to ``head``, and check that they end there.
+
+    Raises:
+        Damage: A frame does not follow, or the head is not this journal's or not signed by its
+            world's key. The state is then of no use.
+    """
+    if state.tip.seq < head.seq:
+        for frame in store.frames(state.tip.seq + 1, head.seq):
+            fold_frame(state, frame, store.blob)
+            if progress is not None:
+                progress(state.tip.seq, head.seq)
+    if Head.of(state.tip).message() != head.message():
+        raise Damage(
+            sentence(
+                "the journal does not end as its head says",
+                expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
+                found=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
+                hint="aos verify tells more",
+            )
+        )
+    if not head.is_signed_by(state.world_key):
+        raise Damage(f"the head at record {head.seq} is not signed by the world's key")

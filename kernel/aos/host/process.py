@@ -1,0 +1,476 @@
+"""One world in one process: engine, executors and socket around an event loop (H-80 to H-86).
+
+The loop's thread does no work of the core's: it reads messages, hands tasks to executors and signs
+receipts. Signals only set a flag here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from aos import __version__
+from aos.core.decide.answers import Refusal
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId, slot_bytes
+from aos.core.state.cell import OpenIntent
+from aos.core.state.state import State
+from aos.errors import AosError, BadUsage
+from aos.host.door.server import Server
+from aos.host.errors import Stopping
+from aos.host.executors.intent_abi import Spoken
+from aos.host.executors.naming import StoredBlobs
+from aos.host.executors.pool import Coverage, Pool
+from aos.host.executors.receipts import Receipts
+from aos.host.executors.redelivery import Again, left_open, telling_losses
+from aos.host.executors.task import Executor, Report, Task, report_to_stderr
+from aos.host.executors.task import Stats as ExecutorStats
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.retention.marking_child import find_still_needed
+from aos.host.stamps import Sources
+from aos.host.world.engine import Engine, Published, Stats
+from aos.host.world.overlay import Overlay
+from aos.host.world.snapshots import Every, Snapshots
+from aos.manifest.effective import Effective
+from aos.sandbox.cache import standard_cache
+from aos.sandbox.engine import Sandbox
+from aos.store.lock import WorldLock
+from aos.store.store import Store
+from aos.values.cbor import decode_record
+from aos.values.digests import Hash
+from aos.values.show import untyped_to_json
+
+STATUS_S: Final = 0.25
+READER_CHECK_S: Final = 60.0
+GC_THRESHOLDS: Final = (50_000, 20, 100)
+KEY_SHOWN: Final = 40
+PUBLISH_SLICE: Final = 1000
+"""Tasks that a start publishes before the loop does something else."""
+Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[Executor]]
+"""Makes the executors of a world, given how its durable blobs are read and which world it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """For a live line. ``waiting`` counts open intents by effect that nobody here can settle."""
+
+    stats: Stats
+    steps_per_s: float
+    waiting: Mapping[str, int]
+    executors: Mapping[str, ExecutorStats]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """The world is open: its socket answers from here on. ``open_intents`` were published again."""
+
+    folder: WorldFolder
+    seq: int
+    open_intents: int
+    manifest: Effective | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a run ended: idle, or because it was asked to.
+
+    ``waiting`` counts open intents by effect that no executor here runs, or that one gave up: the
+    latter effects are ``given_up``. ``timers`` are open timers that are not due. ``refused`` has
+    open intents whose receipt from here was refused, and why.
+    """
+
+    stats: Stats
+    is_idle: bool
+    waiting: Mapping[str, int]
+    given_up: frozenset[str]
+    timers: int
+    refused: Mapping[Hash, Refusal]
+
+
+async def run_world(
+    path: Path,
+    *,
+    executors: Executors = lambda _blob, _world: (),
+    until_idle: bool = False,
+    until_waiting: bool = False,
+    handle_signals: bool = True,
+    report: Report = report_to_stderr,
+    sources: Sources | None = None,
+    snapshot_every: Every | None = None,
+    cells_kept: int | None = None,
+    on_fold: Progress | None = None,
+    on_started: Callable[[Started], None] | None = None,
+    on_status: Callable[[Status], None] | None = None,
+    on_coverage: Callable[[Coverage, Effective], None] | None = None,
+) -> Ended:
+    """Run the world at ``path`` until a signal, a client's ``stop``, or with ``until_idle`` until
+    nothing is left that this process could do. A timer that is set is something left to do; with
+    ``until_waiting`` it is not, unless it is due.
+
+    ``cells_kept`` are the cells at rest that stay in memory for each workflow. ``on_coverage`` is
+    told, at the start and when another manifest comes, which effects nobody here runs and which
+    the manifest does not have.
+
+    Raises:
+        BadUsage, Refused: There is no such world, or an executor cannot start.
+        Unavailable: Another process runs it, it was stopped while its journal was still read, or
+            its last records found no room on the disk.
+        Damage: The journal is not whole, or a commit failed; what was acknowledged is durable.
+    """
+    folder = open_folder(path)
+    with WorldLock(path), contextlib.ExitStack() as stack:
+        stack.enter_context(_rare_collections())
+        store = folder.open_store()
+        stack.callback(store.close)
+        key = folder.world_key()
+        store.sync_reader_check()
+        run = _Run(
+            store=store,
+            report=report,
+            until_idle=until_idle,
+            until_waiting=until_waiting,
+            on_coverage=on_coverage,
+        )
+        if handle_signals:
+            stack.enter_context(_signals(run))
+        state = await run.restored(folder, on_fold)
+        check_key(state, key)
+        if cells_kept is not None:
+            state.cells.keep(cells_kept)
+        gc.freeze()
+        blobs = Overlay(store.blob)
+        sandbox = Sandbox(blobs.read, cache=standard_cache(run.note, outside=path))
+        stack.callback(sandbox.close)
+        engine = Engine(
+            state=state,
+            store=store,
+            key=key,
+            blobs=blobs,
+            runner=sandbox,
+            host={"kernel": __version__, **sandbox.fingerprint},
+            sources=sources,
+            on_published=run.from_committer,
+            on_quiet=run.quiet,
+            on_stopped=run.stopped,
+        )
+        run.engine = engine
+        run.receipts = Receipts(engine, world=state.world, key=key, is_open=run.is_open)
+        run.pool = Pool(
+            executors(StoredBlobs(store.blob, store.named), state.world),
+            report=report,
+            on_waiting=run.quiet,
+            failed=run.failed,
+        )
+        snapshots = Snapshots(engine, path, every=snapshot_every, report=run.note)
+        server = Server(
+            engine,
+            world=state.world,
+            operators=state.operators,
+            stop=run.stop,
+            path=folder.path,
+            snapshot=snapshots.make,
+            between_snapshots=snapshots.between,
+            still_needed=partial(find_still_needed, folder.path),
+            report=report,
+        )
+        async with run.at_work(state, server, folder, snapshots):
+            if on_started is not None:
+                on_started(run.started)
+            async with run.ticking(on_status):
+                await run.over.wait()
+        if run.problem is not None:
+            raise run.problem
+        return run.ended()
+
+
+class _Run:
+    """The loop's side of a running world."""
+
+    engine: Engine
+    receipts: Receipts
+    pool: Pool
+    started: Started
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        report: Report,
+        until_idle: bool,
+        until_waiting: bool,
+        on_coverage: Callable[[Coverage, Effective], None] | None,
+    ) -> None:
+        self.over = asyncio.Event()
+        self._on_coverage = on_coverage
+        self._store = store
+        self._report = report
+        self._ends_by_itself = until_idle or until_waiting
+        self._until_waiting = until_waiting
+        self._loop = asyncio.get_running_loop()
+        self._manifest: Effective | None = None
+        self._spoken = Spoken(store)
+        self.problem: Exception | None = None
+        self._open: set[Hash] = set()
+        self._is_idle = False
+        self._takes_tasks = True
+
+    # From other threads. The loop outlives both of them: ``at_work`` waits for their end.
+
+    def from_committer(self, published: Published) -> None:
+        self._loop.call_soon_threadsafe(self._publish, published)
+
+    def quiet(self) -> None:
+        self._loop.call_soon_threadsafe(self._check_idle)
+
+    def note(self, line: str) -> None:
+        self._loop.call_soon_threadsafe(self._report, line)
+
+    def stopped(self, _: AosError) -> None:
+        self._loop.call_soon_threadsafe(self.over.set)
+
+    # On the loop
+
+    def stop(self) -> None:
+        self.over.set()
+
+    def failed(self, problem: Exception) -> None:
+        """An executor that cannot take its tasks ends the run: an effect that nobody was given
+        would stay open without a word. The problem is raised once everything is down."""
+        self.problem = self.problem or problem
+        self.over.set()
+
+    def is_open(self, intent: Hash) -> bool:
+        """Whether somebody waits for it, by all that is durable."""
+        return intent in self._open
+
+    async def restored(self, folder: WorldFolder, progress: Progress | None) -> State:
+        """Fold the journal on another thread, so that a signal is heard meanwhile.
+
+        Raises:
+            Stopping: It was asked to stop before it was done.
+        """
+
+        def tell(done: int, total: int) -> None:
+            if self.over.is_set():
+                raise Stopping("the world was stopped while its journal was read")
+            if progress is not None:
+                progress(done, total)
+
+        try:
+            return await asyncio.to_thread(restore, self._store, folder.world, progress=tell)
+        except asyncio.CancelledError:
+            self.over.set()  # the thread ends after its frame
+            raise
+
+    @contextlib.asynccontextmanager
+    async def at_work(
+        self, state: State, server: Server, folder: WorldFolder, snapshots: Snapshots
+    ) -> AsyncIterator[None]:
+        """Start everything; stop it in an order in which nothing that was done is lost.
+
+        What stopped the engine is raised at the end, when everything is down.
+        """
+        seq, manifest = state.tip.seq, state.manifest
+        async with contextlib.AsyncExitStack() as stack:
+            # Taken down from the last line up: no requests, no tasks, no steps, no answers.
+            stack.push_async_callback(server.finish)
+            stack.push_async_callback(asyncio.to_thread, self.engine.stop)
+            await self.pool.start(self.receipts.settle, self.receipts)
+            stack.push_async_callback(self.pool.stop)
+            stack.callback(self._take_no_tasks)
+            self._manifest = manifest
+            self._spoken.start(state)
+            if manifest is not None:
+                self._use(manifest)
+            lost = await self._publish_again(state)
+            self.started = Started(
+                folder=folder,
+                seq=seq,
+                open_intents=len(self._open)
+                - len(lost)
+                - len({each.intent for each in state.owed} & self._open),
+                manifest=manifest,
+            )
+            await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
+            self.engine.start()
+            snapshots.start()
+            stack.push_async_callback(asyncio.to_thread, snapshots.close)
+            stack.callback(server.close)
+            server.start(folder.socket)
+            yield
+
+    def _take_no_tasks(self) -> None:
+        self._takes_tasks = False
+
+    async def _publish_again(self, state: State) -> list[Again]:
+        """Hand executors what was open when the last process ended; return what is lost."""
+        self._open.update(
+            intent for intent, each in state.intents.items() if not state.is_inherited(each)
+        )
+        lost: list[Again] = []
+        rest = left_open(state)
+        while some := list(islice(rest, PUBLISH_SLICE)):
+            lost += [each for each in some if each.is_lost]
+            self.pool.publish([self._task_again(each) for each in some if not each.is_lost])
+            await asyncio.sleep(0)
+        return lost
+
+    def _task_again(self, again: Again) -> Task:
+        task = self._task(again.intent)
+        return replace(task, attempt=again.attempt, next_frame=again.next_frame)
+
+    def _publish(self, published: Published) -> None:
+        for note in published.faults:
+            text = (
+                note.message if note.engine_text is None else f"{note.message}: {note.engine_text}"
+            )
+            cell = _cell_text(note.cell)
+            self._report(f"{cell} failed at record {note.seq}: {note.kind}: {text}")
+        for intent in published.ended:
+            self.receipts.ended(intent)
+        self._open.update(each.intent for each in published.opened)
+        self._open.difference_update(published.ended)
+        if not self._takes_tasks:
+            return
+        try:
+            self._follow(published.figures.manifest)
+            self.pool.publish([self._task(each) for each in published.opened])
+            self.pool.cancel(published.dropped)
+        except Exception as problem:  # noqa: BLE001  # raised once everything is down
+            self.failed(problem)
+
+    def _follow(self, manifest: Effective | None) -> None:
+        if manifest is self._manifest or manifest is None:
+            return
+        self._manifest = manifest
+        self._spoken.add(manifest)
+        try:
+            self._use(manifest)
+        except BadUsage as problem:
+            self._report(str(problem))
+
+    def _use(self, manifest: Effective) -> None:
+        """Raises: BadUsage: As ``Pool.use``."""
+        coverage = self.pool.use(manifest)
+        if self._on_coverage is not None:
+            self._on_coverage(coverage, manifest)
+
+    def _task(self, intent: OpenIntent) -> Task:
+        workflow, cell_key = intent.cell
+        return Task(
+            intent=intent.intent,
+            effect=intent.effect,
+            params=slot_bytes(intent.params, self._store.blob),
+            idempotency_key=intent.idempotency_key,
+            workflow=workflow,
+            cell_key=cell_key,
+            issuer_ref=intent.issuer_ref,
+            opened_seq=intent.seq,
+            opened_ns=intent.opened_ns,
+            abi=self._spoken.of(intent),
+        )
+
+    def _check_idle(self) -> None:
+        if not self._ends_by_itself or self.over.is_set():
+            return
+        if self.receipts.on_way or not self.engine.is_quiet:
+            return
+        waiting, refused = self.pool.waiting, self.receipts.refused
+        ahead = self.pool.ahead() if self._until_waiting else frozenset[Hash]()
+        if len(self._open) > len(waiting) + len(refused) + len(ahead):
+            return
+        if all(each in waiting or each in refused or each in ahead for each in self._open):
+            self._is_idle = True
+            self.over.set()
+
+    @contextlib.asynccontextmanager
+    async def ticking(self, on_status: Callable[[Status], None] | None) -> AsyncIterator[None]:
+        """Tell the status now and then, and let the store forget readers that died."""
+        ticks = [self._loop.create_task(self._check_readers())]
+        if on_status is not None:
+            ticks.append(self._loop.create_task(self._tell_status(on_status)))
+        try:
+            yield
+        finally:
+            for tick in ticks:
+                tick.cancel()
+            await asyncio.gather(*ticks, return_exceptions=True)
+
+    async def _check_readers(self) -> None:
+        while True:
+            await asyncio.sleep(READER_CHECK_S)
+            self._store.sync_reader_check()
+
+    async def _tell_status(self, on_status: Callable[[Status], None]) -> None:
+        steps, at = 0, self._loop.time()
+        while True:
+            stats, now = self.engine.stats(), self._loop.time()
+            rate = (stats.figures.steps - steps) / max(now - at, STATUS_S)
+            steps, at = stats.figures.steps, now
+            on_status(
+                Status(
+                    stats=stats,
+                    steps_per_s=rate,
+                    waiting=self.pool.waiting_by_effect(),
+                    executors=self.pool.stats(),
+                )
+            )
+            await asyncio.sleep(STATUS_S)
+
+    def ended(self) -> Ended:
+        return Ended(
+            stats=self.engine.stats(),
+            is_idle=self._is_idle,
+            waiting=self.pool.waiting_by_effect(),
+            timers=len(self.pool.ahead()),
+            given_up=self.pool.given_up(),
+            refused=dict(self.receipts.refused),
+        )
+
+
+def _cell_text(cell: CellId) -> str:
+    """``shop/order@1 ord-1``: the key by its own shape, cut, without what a terminal would obey."""
+    workflow, key = cell
+    if not key:
+        return workflow
+    value = untyped_to_json(decode_record(key))
+    is_plain = isinstance(value, str) and value.isprintable()
+    text = str(value) if is_plain else json.dumps(value)
+    return f"{workflow} {text if len(text) <= KEY_SHOWN else text[: KEY_SHOWN - 1] + '…'}"
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """The core makes no cycles, and a world is many objects to look through for some: with the
+    usual thresholds a tenth of the time went into that, and more with every cell."""
+    before = gc.get_threshold()
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+@contextlib.contextmanager
+def _signals(run: _Run) -> Iterator[None]:
+    """SIGINT and SIGTERM end the run cleanly; a KeyboardInterrupt would meet it anywhere."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    for number in numbers:
+        loop.add_signal_handler(number, run.stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,1 @@
+"""What a world no longer needs, and how it leaves the store."""

@@ -1,0 +1,164 @@
+"""What nobody needs any more is taken out of a world (spec/state.md, RT-10 to RT-24)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from aos.errors import Unavailable
+from aos.host.door.writer import Writer, open_writer
+from aos.host.folder.folder import open_folder
+from aos.host.folder.restore import Progress
+from aos.host.retention.marking import REASONS, Beat, Marks, mark
+from aos.host.retention.pruning import batches
+from aos.store.forget import Forget
+from aos.store.store import Store
+from aos.values.digests import Hash
+
+SNAPSHOTS_KEPT: Final = 3
+BLOBS_AT_ONCE: Final = 8192
+"""What one request asks to be taken away."""
+
+BEAT_S: Final = 30.0
+"""How often the world hears that marking goes on."""
+
+
+@dataclass(slots=True)
+class Tally:
+    blobs: int = 0
+    bytes: int = 0
+
+    def add(self, size: int) -> None:
+        self.blobs += 1
+        self.bytes += size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was taken away, or would be where ``is_dry``. ``seq`` is the record up to which was
+    marked, ``kept`` what stays by reason; the snapshots are told by the record that each was taken
+    after. ``gone`` counts what nobody needed when it was looked at; ``spared`` of these came again
+    since and stayed. ``is_compacted`` is None where that was left to the next time: the world
+    runs, or there was nothing to do."""
+
+    world: Hash
+    seq: int
+    is_dry: bool
+    kept: dict[str, Tally]
+    gone: Tally
+    spared: int
+    snapshots_kept: tuple[int, ...]
+    snapshots_gone: tuple[int, ...]
+    puts_gone: int
+    is_compacted: bool | None = None
+
+
+def collect_world(
+    path: Path,
+    *,
+    keep: int = SNAPSHOTS_KEPT,
+    is_dry: bool = False,
+    progress: Progress | None = None,
+) -> Collected:
+    """Mark what is needed in the world at ``path`` and take the rest away, through the process that
+    runs it or with its lock.
+
+    ``keep`` is how many of the newest snapshots stay, at least 1. A dry run only looks. Killed at
+    any point, what went was needed by nobody, and the next run goes on.
+
+    Raises:
+        BadUsage: There is no such world.
+        Damage: Something that is needed cannot be read. Nothing was taken away.
+        Unavailable: The world is busy or held; or another marking began. What went before is gone.
+    """
+    folder = open_folder(path)
+    if is_dry:
+        with folder.open_store(readonly=True) as store:
+            marks = mark(store, keep=keep, base=0, beat=_told(progress))
+            return _Sweep(folder.world, store, marks, None).collected()
+    with open_writer(path, progress=progress) as writer:
+        begun = writer.begin_marking()
+        try:
+            with folder.open_store(readonly=True) as store:
+                beat = _beating(lambda: writer.still_marking(begun.token), _told(progress))
+                marks = mark(store, keep=keep, base=begun.base, beat=beat)
+                sweep = _Sweep(folder.world, store, marks, (writer, begun.token))
+                found = sweep.collected()
+        finally:
+            writer.end_marking(begun.token)
+        return replace(found, is_compacted=_compacted(writer) if found.gone.blobs else None)
+
+
+def _compacted(writer: Writer) -> bool | None:
+    try:
+        return writer.compact() or None
+    except Unavailable:
+        return False  # no room for a second file: what was taken away is used again all the same
+
+
+def _told(progress: Progress | None) -> Beat:
+    return progress or (lambda _seq, _last: None)
+
+
+def _beating(tell: Callable[[], None], beat: Beat) -> Beat:
+    last_s = time.monotonic()
+
+    def both(seq: int, last: int) -> None:
+        nonlocal last_s
+        beat(seq, last)
+        if time.monotonic() - last_s > BEAT_S:
+            tell()
+            last_s = time.monotonic()
+
+    return both
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """Takes away what is not marked; without a ``way``, only counts it."""
+
+    world: Hash
+    store: Store
+    marks: Marks
+    way: tuple[Writer, int] | None
+    _kept: dict[str, Tally] = field(default_factory=lambda: {each: Tally() for each in REASONS})
+    _gone: Tally = field(default_factory=Tally)
+    _spared: int = 0
+
+    def collected(self) -> Collected:
+        marks = self.marks
+        # A row first, and then what it names: a reader must not find one without the other.
+        self._forget(Forget(snapshots=[row.at for row in marks.gone]))
+        for rows in batches(marks.over, BLOBS_AT_ONCE):
+            self._forget(Forget(puts=[row.key for row in rows]))
+        for blobs in batches(self._dead(), BLOBS_AT_ONCE):
+            self._spared += len(blobs) - self._forget(Forget(blobs=blobs))
+        return Collected(
+            world=self.world,
+            seq=marks.seq,
+            is_dry=self.way is None,
+            kept=self._kept,
+            gone=self._gone,
+            spared=self._spared,
+            snapshots_kept=tuple(row.at for row in marks.kept),
+            snapshots_gone=tuple(row.at for row in marks.gone),
+            puts_gone=len(marks.over),
+        )
+
+    def _dead(self) -> Iterator[Hash]:
+        for hash, size in self.store.blob_sizes():
+            why = self.marks.live.get(hash)
+            if why is None:
+                self._gone.add(size)
+                yield hash
+            else:
+                self._kept[why].add(size)
+
+    def _forget(self, what: Forget) -> int:
+        if self.way is None or not len(what):
+            return len(what)
+        writer, token = self.way
+        return writer.forget(token, what)

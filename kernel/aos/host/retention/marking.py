@@ -1,0 +1,292 @@
+"""A store -> what of it somebody may still need (spec/state.md, RT-10 to RT-16).
+
+The roots are the newest snapshots, the records that are kept, and what instances that are not over
+were told of by records that were pruned. From there on: references, fields of type ``hash``, the
+nodes of indexes, and edges. Everything else is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from aos.audit.lens.references import references
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import (
+    Event,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Ref,
+    Slot,
+    Snapshot,
+    Step,
+    Stream,
+    slot_bytes,
+)
+from aos.core.snapshot.load import layers, load
+from aos.core.snapshot.load import references as snapshot_references
+from aos.core.state.cell import EventMail, Mail, ReceiptMail
+from aos.core.state.cell_index import CellIndex
+from aos.core.state.entry import Entry
+from aos.core.state.state import State
+from aos.errors import Damage, Erased
+from aos.host.executors.blob import EDGE
+from aos.host.folder.restore import restore
+from aos.host.retention.blob_fields import named_of
+from aos.host.retention.pruning import is_terminal
+from aos.manifest.named import Named
+from aos.store.cut import Cut
+from aos.store.rows import PutRow, SnapshotRow
+from aos.store.store import Store, first_kept
+from aos.values.cbor import decode_record
+from aos.values.digests import HASH_BYTES, Hash
+from aos.values.errors import ValueProblem
+
+MANIFEST: Final = "manifest"
+SNAPSHOT: Final = "snapshot"
+RECORD: Final = "record"
+NAMED: Final = "named"
+PUT: Final = "put"
+REASONS: Final = (MANIFEST, SNAPSHOT, RECORD, NAMED, PUT)
+"""Why a blob stays, the first that holds: a manifest or module that was ever in force; part of a
+snapshot; a value that a record refers to; named by a field of type ``hash``; told to an instance
+that is not over, by a record that was pruned."""
+
+EDGE_BYTES: Final = 32
+"""So much of a blob shows whether it may be an edge."""
+
+Beat = Callable[[int, int], None]
+"""Called now and then with (records looked at, records in all)."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """What is needed, and why. ``kept`` and ``gone`` are the snapshots that stay and go, ``over``
+    the rows of puts of instances that are over."""
+
+    live: dict[Hash, str] = field(default_factory=dict)
+    kept: tuple[SnapshotRow, ...] = ()
+    gone: tuple[SnapshotRow, ...] = ()
+    over: list[PutRow] = field(default_factory=list)
+    seq: int = 0
+
+
+def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last: None) -> Marks:
+    """Mark what is needed at the store's head as it is now.
+
+    ``keep`` is how many of the newest snapshots stay, ``base`` the record of one that stays beside
+    them.
+
+    Raises:
+        Damage: Something that is needed cannot be read: then nothing is to be taken away.
+    """
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    state = restore(store, head.world)
+    cut = store.cut()
+    marks = Marks(seq=head.seq)
+    marks.kept, marks.gone = _snapshots(list(store.snapshots()), keep, base, cut)
+    marking = _Marking(store, named_of(state, store), marks)
+    for hash in state.pinned:
+        marks.live[hash] = MANIFEST
+    for document in {row.document: None for row in marks.kept} | _document(cut):
+        marking.snapshot(document)
+    for record in _records(store, head.seq, beat):
+        marking.record(record)
+    marking.open_work(state)
+    for row in store.puts():
+        if is_terminal(state.cells.get(row.cell)):
+            marks.over.append(row)
+        else:
+            marking.name(row.blob, PUT)
+    marking.names()
+    return marks
+
+
+def _document(cut: Cut | None) -> dict[Hash, None]:
+    return {} if cut is None else {cut.document: None}
+
+
+def _snapshots(
+    rows: Sequence[SnapshotRow], keep: int, base: int, cut: Cut | None
+) -> tuple[tuple[SnapshotRow, ...], tuple[SnapshotRow, ...]]:
+    """(those that stay, those that go). What a pruned journal begins with stays."""
+    needed = {row.at for row in rows[-max(keep, 1) :]}
+    needed |= {base} | (set() if cut is None else {cut.seq})
+    kept = tuple(row for row in rows if row.at in needed)
+    return kept, tuple(row for row in rows if row.at not in needed)
+
+
+def _records(store: Store, last: int, beat: Beat) -> Iterator[Record]:
+    for frame in store.frames(first_kept(store), last):
+        for data in frame.records:
+            yield from_bytes(data)
+        beat(frame.header.last, last)
+
+
+class _Marking:
+    def __init__(self, store: Store, named: Named, marks: Marks) -> None:
+        self._store = store
+        self._named = named
+        self._live = marks.live
+        self._nodes: set[Hash] = set()
+        self._edges: set[Hash] = set()
+        """What was named, and looked at."""
+
+    # Roots
+
+    def snapshot(self, document: Hash) -> None:
+        """All of a snapshot, and what its values name."""
+        read = self._store.blob
+        # Indexes are walked here: only a node says what is below it, and a value may be any bytes.
+        for hash, _ in snapshot_references(document, read, seen=lambda _: True):
+            self._needs(hash, SNAPSHOT)
+        for workflow, index in layers(document, read).cells.items():
+            self._index(workflow, index, SNAPSHOT)
+        self.open_work(load(document, read))
+
+    def open_work(self, state: State) -> None:
+        """What open work refers to and names."""
+        for intent in (*state.intents.values(), *state.abandoned.values()):
+            self._params(intent.effect.name, intent.params)
+        for cell in state.cells.active.values():
+            if cell.state is not None:
+                self._state(cell.id[0], cell.state)
+            self._key(cell.id)
+            for mail in cell.mailbox:
+                self._mail(mail)
+
+    def record(self, record: Record) -> None:
+        if isinstance(record, Snapshot):
+            return  # it stays as long as its row does
+        for _, ref in references(record):
+            self._needs(ref.hash, RECORD)
+        match record:
+            case Event():
+                self._value(record.schema, record.value)
+            case Step():
+                self._step(record)
+            case Receipt() | KernelReceipt():
+                self._value(record.payload_schema, record.payload)
+            case Stream(payload_ref=bytes(hash)):
+                self.name(Hash(hash), NAMED)
+            case Manifest():
+                for each in record.migrated:
+                    index = CellIndex(each.root, each.count, self._store.blob)
+                    self._index(each.workflow, index, RECORD)
+            case _:
+                pass
+
+    def _step(self, record: Step) -> None:
+        workflow = record.cell[0]
+        if record.state is not None:
+            self._state(workflow, record.state)
+        self._key(record.cell)
+        if record.ann is not None and self._named.has_annotations(workflow):
+            self._all(self._named.annotations(workflow, data) for data in self._read(record.ann))
+        for event in record.events:
+            self._value(event.schema, event.value)
+        for intent in record.intents:
+            self._params(intent.effect, intent.params)
+
+    def _mail(self, mail: Mail) -> None:
+        if isinstance(mail, EventMail):
+            self._slot(mail.value)
+            self._value(mail.schema, mail.value)
+            return
+        self._slot(mail.intent.params)
+        self._params(mail.intent.effect.name, mail.intent.params)
+        if isinstance(mail, ReceiptMail):
+            self.record(mail.receipt)
+        else:
+            self.record(mail.frame)
+
+    def _index(self, workflow: str, index: CellIndex, why: str) -> None:
+        is_read = self._named.has_states(workflow) or self._named.has_keys(workflow)
+        for node, entries in index.leaves(self._nodes.__contains__):
+            self._nodes.add(node)
+            self._needs(node, why)
+            for data in entries:
+                entry = Entry(data)
+                for hash in entry.references():
+                    self._needs(hash, why)
+                if is_read:
+                    cell = entry.to_cell(workflow, self._store.blob)
+                    assert cell.state is not None, "an entry has a state"
+                    self._state(workflow, cell.state)
+                    self._key(cell.id)
+
+    # Values
+
+    def _slot(self, value: Slot) -> None:
+        if isinstance(value, Ref):
+            self._needs(value.hash, RECORD)
+
+    def _value(self, schema: str | None, value: Slot) -> None:
+        if schema is not None and self._named.has_values(schema):
+            self._all(self._named.value(schema, data) for data in self._read(value))
+
+    def _state(self, workflow: str, value: Slot) -> None:
+        self._slot(value)
+        if self._named.has_states(workflow):
+            self._all(self._named.state(workflow, data) for data in self._read(value))
+
+    def _key(self, cell: tuple[str, bytes]) -> None:
+        if self._named.has_keys(cell[0]):
+            self._all([self._named.key(*cell)])
+
+    def _params(self, effect: str, value: Slot) -> None:
+        self._slot(value)
+        if self._named.has_params(effect):
+            self._all(self._named.params(effect, data) for data in self._read(value))
+
+    def _read(self, value: Slot) -> Iterator[bytes]:
+        """The bytes of a slot; none where they were erased."""
+        try:
+            yield slot_bytes(value, self._store.blob)
+        except Erased:
+            return
+
+    # Marks
+
+    def _needs(self, hash: Hash, why: str) -> None:
+        self._live.setdefault(hash, why)
+
+    def _all(self, named: Iterable[Iterator[Hash]]) -> None:
+        for hashes in named:
+            for hash in hashes:
+                self.name(hash, NAMED)
+
+    def name(self, hash: Hash, why: str) -> None:
+        """A value names this, which may be an edge to others, or nothing that is here."""
+        waiting = [hash]
+        while waiting:
+            each = waiting.pop()
+            if each not in self._edges:
+                self._edges.add(each)
+                self._needs(each, why)
+                waiting.extend(self._behind(each))
+
+    def names(self) -> None:
+        """What says the name of a blob stays as long as the blob (AG-34)."""
+        for name in self._store.names():
+            why = self._live.get(name.blob)
+            if why is not None:
+                self._needs(name.hash, why)
+
+    def _behind(self, hash: Hash) -> Iterator[Hash]:
+        """What an edge leads to; nothing for other blobs."""
+        if EDGE not in (self._store.first_bytes(hash, EDGE_BYTES) or b""):
+            return
+        try:
+            found = decode_record(self._store.blob(hash))
+        except (ValueProblem, Erased):
+            return
+        if isinstance(found, list) and found[:1] == [EDGE.decode()]:
+            for each in found[1:]:
+                if isinstance(each, bytes) and len(each) == HASH_BYTES:
+                    yield Hash(each)

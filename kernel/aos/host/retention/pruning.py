@@ -1,0 +1,357 @@
+"""Records before a snapshot -> an archive, and out of the store (spec/state.md, RT-1 to RT-9).
+
+Rule 1: nothing is taken away before the archive lies on the disk, whole, under its name.
+
+Rule 2: killed at any point, everything is still here, or the same command finishes what it began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final, TypeVar
+
+from aos.core.journal.frame import Head
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Receipt, Record, Stream, slot_bytes
+from aos.core.snapshot.load import load, references
+from aos.core.snapshot.take import take
+from aos.core.state.cell import Cell
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable, sentence
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.restore import Progress, check_key
+from aos.host.retention.archiving import is_archive, write_archive
+from aos.host.retention.blob_fields import named_of
+from aos.manifest.named import Named
+from aos.store.cut import Archive, Cut
+from aos.store.forget import FORGET_MAX, Forget
+from aos.store.lmdb_store import LmdbStore
+from aos.store.lock import WorldLock
+from aos.store.rows import PutRow, SnapshotRow
+from aos.store.snapshots import empty_state, state_of
+from aos.store.store import first_kept
+from aos.values.digests import Hash, content_hash, hash_text
+
+NEWEST: Final = "newest"
+ARCHIVES: Final = "archives"
+FRAMES_AT_ONCE: Final = 64
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """Records ``first`` to ``last`` lie in ``archive`` now; the genesis stays here too.
+
+    ``was_begun`` tells that a command before had begun it. ``not_compacted`` is why the store's
+    file still is as large as before.
+    """
+
+    world: Hash
+    first: int
+    last: int
+    archive: Path
+    frames: int
+    bytes_before: int
+    bytes_after: int
+    was_begun: bool
+    not_compacted: str | None
+
+
+def prune_world(
+    path: Path,
+    *,
+    before: str = NEWEST,
+    archive: Path | None = None,
+    progress: Progress | None = None,
+) -> Pruned:
+    """Take the records up to a snapshot out of the world at ``path``, which nobody runs.
+
+    ``before`` is the record that the snapshot was taken after, or ``newest``; ``archive`` where
+    the records go, a file in the world's folder if it is left out.
+
+    Raises:
+        BadUsage: There is no such world or snapshot.
+        Refused: The file is there and holds something else, or everything before that snapshot was
+            pruned already.
+        Damage: The snapshot is not whole, or is not what the records before it make.
+        Unavailable: Another process has the world, or a file cannot be written.
+
+    Nothing has changed then, unless it was begun by a command before.
+    """
+    folder = open_folder(path)
+    with WorldLock(path), folder.open_store() as store:
+        prune = _Prune(folder, store, progress)
+        begun = store.cut()
+        if begun is not None and not begun.is_done:
+            return prune.finish(begun, was_begun=True)
+        row = _snapshot(store, before)
+        if begun is not None and row.at <= begun.seq:
+            if row.at == begun.seq:
+                return prune.finish(begun, was_begun=True)
+            raise Refused(
+                f"records 2 to {begun.seq} were pruned already: nothing is left before the "
+                f"snapshot of record {row.at}"
+            )
+        return prune.run(row, archive)
+
+
+def _snapshot(store: LmdbStore, before: str) -> SnapshotRow:
+    rows = list(store.snapshots())
+    if not rows:
+        raise BadUsage("--before: the world has no snapshot (make one: aos snapshot)")
+    if before == NEWEST:
+        return rows[-1]
+    for row in rows:
+        if before in (str(row.at), hash_text(row.document)):
+            return row
+    known = ", ".join(str(row.at) for row in rows[-10:])
+    raise BadUsage(
+        sentence(
+            "--before: there is no such snapshot",
+            expected=f"{NEWEST}, or the record that one was taken after: {known}",
+            found=before[:80],
+        )
+    )
+
+
+class _Prune:
+    def __init__(self, folder: WorldFolder, store: LmdbStore, progress: Progress | None) -> None:
+        self._folder = folder
+        self._store = store
+        self._progress = progress
+
+    def run(self, row: SnapshotRow, target: Path | None) -> Pruned:
+        """Everything from the beginning."""
+        store = self._store
+        first = first_kept(store)
+        state = self._checked(row)
+        key = self._folder.world_key()
+        check_key(state, key)
+        path = (target or self._default(first, row.at)).absolute()
+        head = Head.of(state.tip).signed(key)
+        if not path.exists():
+            if target is not None:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+            write_archive(self._folder, store, row, path, key, progress=self._progress)
+        elif not is_archive(path, self._folder.world, first, head):
+            raise Refused(
+                sentence(
+                    "there is such a file already, and it holds something else",
+                    where=str(path),
+                    expected=f"the archive of records {first} to {row.at}",
+                    hint="name another: --archive FILE",
+                )
+            )
+        self._keep_puts(state, first, row.at)
+        before = store.cut()
+        cut = Cut(
+            seq=row.at,
+            frame=state.tip.frame,
+            log=state.tip.log,
+            document=row.document,
+            genesis=self._genesis(state, before),
+            archives=(
+                *(() if before is None else before.archives),
+                Archive(first, row.at, str(path)),
+            ),
+        )
+        store.set_cut(cut)
+        return self.finish(cut, was_begun=False)
+
+    def finish(self, cut: Cut, *, was_begun: bool) -> Pruned:
+        """Take away what is pruned; may be done again."""
+        store = self._store
+        before = store.size_bytes()
+        frames = 0
+        while gone := store.drop_frames(FRAMES_AT_ONCE):
+            frames += gone
+        self._drop_rows(cut)
+        if not cut.is_done:
+            store.set_cut(replace(cut, is_done=True))
+        problem = None
+        try:
+            store.compact()
+        except Unavailable as error:
+            problem = str(error)
+        archive = cut.archives[-1]
+        return Pruned(
+            world=self._folder.world,
+            first=archive.first,
+            last=archive.last,
+            archive=Path(archive.name),
+            frames=frames,
+            bytes_before=before,
+            bytes_after=store.size_bytes(),
+            was_begun=was_begun,
+            not_compacted=problem,
+        )
+
+    def _default(self, first: int, last: int) -> Path:
+        """A file of the world's own folder."""
+        name = f"records-{first}-{last}.aos"
+        try:
+            with self._folder.opened() as world, world.inner(ARCHIVES, make=True) as archives:
+                archives.check_file(name)
+                return archives.path / name
+        except OSError as error:
+            where = self._folder.path / ARCHIVES
+            raise Unavailable(f"{where}: the folder cannot be made: {error.strerror}") from error
+
+    def _genesis(self, state: State, before: Cut | None) -> bytes:
+        """The record that the world of ``state`` began with."""
+        seq = state.ancestors[-1].at + 1 if state.ancestors else 1
+        if before is not None and seq <= before.seq:
+            return before.genesis
+        frame = self._store.frame_at(seq)
+        assert frame is not None, "a journal has the record that its world began with"
+        return frame.records[seq - frame.header.first]
+
+    # Before anything is taken away
+
+    def _checked(self, row: SnapshotRow) -> State:
+        """The state of the snapshot, which is whole, and what the records before it make.
+
+        Raises:
+            Damage: It is not.
+        """
+        store = self._store
+        for hash, what in references(row.document, store.blob):
+            if not (store.has_blob(hash) or store.erased(hash)):
+                raise Damage(
+                    f"the snapshot of record {row.at} is not whole, and nothing was pruned: "
+                    f"{what}, {hash_text(hash)}, is missing"
+                )
+        again = self._folded(row)
+        root = take(again, content_hash).document
+        if root != row.document:
+            raise Damage(
+                sentence(
+                    f"the snapshot of record {row.at} is not of the world as it was then, and "
+                    "nothing was pruned",
+                    expected=hash_text(root),
+                    found=hash_text(row.document),
+                    hint="aos verify tells more",
+                )
+            )
+        return state_of(store, row)
+
+    def _folded(self, row: SnapshotRow) -> State:
+        """The world after record ``row.at``, out of the records behind the snapshot before."""
+        store = self._store
+        before = store.snapshot_before(row.at - 1)
+        state = empty_state(store) if before is None else state_of(store, before)
+        for frame in store.frames(state.tip.seq + 1, row.at):
+            fold_frame(state, frame, store.blob)
+            if self._progress is not None:
+                self._progress(state.tip.seq, row.at)
+        return state
+
+    def _keep_puts(self, state: State, first: int, last: int) -> None:
+        """Remember what records told instances of that are not terminal: blobs that stay."""
+        named = named_of(state, self._store)
+        terminal = _Terminal(state)
+        rows = (
+            PutRow(blob=blob, seq=record.seq, cell=record.cell)
+            for record in self._records(first, last)
+            if isinstance(record, Receipt | Stream) and not terminal.is_so(record.cell)
+            for blob in told(record, named, self._store.blob)
+            if self._store.has_blob(blob)
+        )
+        for some in batches(rows, FORGET_MAX):
+            self._store.add_puts(some)
+
+    def _records(self, first: int, last: int) -> Iterator[Record]:
+        for frame in self._store.frames(first, last):
+            for data in frame.records:
+                if _RECEIPT in data or _STREAM in data:
+                    yield from_bytes(data)
+
+    # After the cut
+
+    def _drop_rows(self, cut: Cut) -> None:
+        """Rows that only pruned records say of, and nobody asks for."""
+        store = self._store
+        state = load(cut.document, store.blob)
+        window = {name for name, _ in state.submissions.items()}
+        self._forget(
+            (
+                intent
+                for intent, row in store.intents()
+                if row.opened_seq <= cut.seq
+                and intent not in state.intents
+                and intent not in state.abandoned
+            ),
+            lambda some: Forget(intents=some),
+        )
+        self._forget(
+            (
+                row.submission_id
+                for row in store.submissions()
+                if row.seq <= cut.seq and row.submission_id not in window
+            ),
+            lambda some: Forget(submissions=some),
+        )
+        self._forget(
+            (row.at for row in store.snapshots() if row.at < cut.seq),
+            lambda some: Forget(snapshots=some),
+        )
+
+    def _forget(self, rows: Iterable[T], forget: Callable[[list[T]], Forget]) -> None:
+        for some in batches(rows, FORGET_MAX):
+            self._store.forget(forget(some))
+
+
+_RECEIPT: Final = Receipt.KIND.encode()
+_STREAM: Final = Stream.KIND.encode()
+
+
+def told(record: Receipt | Stream, named: Named, read: Callable[[Hash], bytes]) -> Iterator[Hash]:
+    """The blobs that a record tells its cell of. A payload that was erased tells of none.
+
+    Raises:
+        Damage: The payload is missing or altered.
+    """
+    if isinstance(record, Stream):
+        if record.payload_ref is not None:
+            yield record.payload_ref
+        return
+    schema = record.payload_schema
+    if schema is None or not named.has_values(schema):
+        return
+    try:
+        payload = slot_bytes(record.payload, read)
+    except Erased:
+        return
+    yield from named.value(schema, payload)
+
+
+class _Terminal:
+    """Which instances are over, as a snapshot has them."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._known: dict[tuple[str, bytes], bool] = {}
+
+    def is_so(self, id: tuple[str, bytes]) -> bool:
+        found = self._known.get(id)
+        if found is None:
+            found = self._known[id] = is_terminal(self._state.cells.get(id))
+        return found
+
+
+def is_terminal(cell: Cell | None) -> bool:
+    """Whether an instance is over: it is gone, or its module said so. One that a fault failed is
+    not: a command may let it go on."""
+    return cell is None or (cell.declared is not None and cell.fault is None)
+
+
+def batches(rows: Iterable[T], most: int) -> Iterator[list[T]]:
+    """``rows`` in lists of at most ``most``."""
+    left = iter(rows)
+    while some := list(islice(left, most)):
+        yield some

@@ -1,0 +1,193 @@
+"""``aos adopt``: from now on the world runs here (spec/bundle.md, B-60 to B-66)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nacl.signing import SigningKey
+
+from aos.core.state.state import State
+from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.host.folder.adoption import Origin, origin_of, settle
+from aos.host.folder.folder import (
+    EXECUTORS,
+    KEYS,
+    WORLD_FILE,
+    WorldFolder,
+    open_folder,
+    read_key,
+    write_key,
+)
+from aos.host.folder.restore import Progress, check_key, restore
+from aos.manifest.keys import key_text
+from aos.store.lock import WorldLock
+
+_SUFFIX: Final = ".key"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """What was adopted. ``origin`` is how it came here, None where it was adopted before; ``keys``
+    are the files that were taken over."""
+
+    folder: WorldFolder
+    origin: Origin | None
+    seq: int
+    open_intents: int
+    keys: tuple[str, ...]
+
+
+def origin_at(path: Path) -> Origin | None:
+    """How the world at ``path`` came there; None where it is adopted. Takes no lock.
+
+    Raises:
+        BadUsage, Refused, Damage, Unavailable: As ``open_folder``, and the store cannot be read.
+    """
+    with open_folder(path).open_store(readonly=True) as store:
+        return origin_of(path / WORLD_FILE, store)
+
+
+def adopt_world(
+    path: Path, *, keys: Path | None = None, progress: Progress | None = None
+) -> Adopted:
+    """Let the world at ``path`` run here. Whoever calls this vouches that it runs nowhere else.
+
+    ``keys`` is a folder with ``world.key``, ``operator.key`` and ``executors/NAME.key``, each of
+    which may be missing; they are copied into the world's folder.
+
+    Raises:
+        BadUsage: There is no world here, or no folder ``keys``.
+        Refused: A key is not this world's, or its own is not here. Nothing has changed.
+        Damage: The journal is not whole. Nothing has changed.
+        Unavailable: A process runs it, or a file cannot be written. Keys may have been copied.
+    """
+    folder = open_folder(path)
+    with WorldLock(path), folder.open_store(in_any_place=True) as store:
+        origin = origin_of(path / WORLD_FILE, store)
+        state = restore(store, folder.world, progress=progress)
+        taken: dict[str, SigningKey] = {}
+        if keys is not None:
+            taken = _wanted(folder, keys, state)
+        key = taken.get("world.key") or _own_key(folder)
+        check_key(state, key)
+        for name, each in taken.items():
+            _write(folder, name, each)
+        if origin is not None:
+            settle(path / WORLD_FILE, store)
+        return Adopted(
+            folder=folder,
+            origin=origin,
+            seq=state.tip.seq,
+            open_intents=len(state.intents),
+            keys=tuple(taken),
+        )
+
+
+def _own_key(folder: WorldFolder) -> SigningKey:
+    try:
+        return folder.world_key()
+    except Unavailable as problem:
+        raise Refused(
+            sentence(
+                f"the world's own key is needed to go on with its journal: {problem}",
+                hint="--keys FOLDER names the folder where world.key is; "
+                "without that key a fork can go on: aos fork",
+            )
+        ) from problem
+
+
+def _wanted(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningKey]:
+    """The keys that are to be copied, all of them checked: names of files in ``keys/``."""
+    if not keys.is_dir():
+        raise BadUsage(f"{keys}: expected a folder with world.key in it, found none")
+    operators = {each.key: each.name for each in state.operators}
+    executors = _executors(folder, state)
+    wanted: dict[str, SigningKey] = {}
+    for name in _names(keys):
+        key = read_key(keys / name)
+        public = bytes(key.verify_key)
+        stem = Path(name).name.removesuffix(_SUFFIX)
+        if name == "world.key":
+            is_right, expected = public == state.world_key, key_text(state.world_key)
+        elif name == "operator.key":
+            is_right, expected = public in operators, "a key of " + ", ".join(operators.values())
+        else:
+            known = executors.get(stem, ())
+            is_right = public in known
+            expected = " or ".join(map(key_text, known)) or "no key: it has no such executor"
+        if not is_right:
+            raise Refused(
+                sentence(
+                    "this key is not this world's; nothing was changed",
+                    where=str(keys / name),
+                    expected=expected,
+                    found=key_text(public),
+                )
+            )
+        if _is_to_be_copied(folder, name, key):
+            wanted[name] = key
+    return wanted
+
+
+def _names(keys: Path) -> Iterator[str]:
+    for name in ("world.key", "operator.key"):
+        if os.path.lexists(keys / name):
+            yield name
+    below = keys / EXECUTORS
+    if below.is_dir():
+        for each in sorted(below.iterdir()):
+            if each.suffix == _SUFFIX:
+                yield f"{EXECUTORS}/{each.name}"
+
+
+def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, ...]]:
+    """The public keys that an executor may have here: those that were made with the world, and
+    those of the manifest in force."""
+    known: dict[str, tuple[bytes, ...]] = {name: (key,) for name, key in folder.executors.items()}
+    manifest = state.manifest
+    for each in ((manifest.executors if manifest else None) or {}).values():
+        known[each.name] = tuple(dict.fromkeys((*known.get(each.name, ()), each.public_key)))
+    return known
+
+
+def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
+    """Raises: Refused: Another key lies there."""
+    target = folder.path / KEYS / name
+    if not os.path.lexists(target):
+        return True
+    found = folder.key(name)
+    if found == key:
+        return False
+    raise Refused(
+        sentence(
+            "another key lies here already; nothing was changed",
+            where=str(target),
+            expected=key_text(bytes(key.verify_key)),
+            found=key_text(bytes(found.verify_key)),
+            hint="move it away",
+        )
+    )
+
+
+def _write(folder: WorldFolder, name: str, key: SigningKey) -> None:
+    """Write a key, there whole or not at all."""
+    target = folder.path / KEYS / name
+    part = target.name + ".part"
+    try:
+        with folder.opened() as world, contextlib.ExitStack() as stack:
+            opened = [world, stack.enter_context(world.inner(KEYS, make=True))]
+            for below in Path(name).parts[:-1]:
+                opened.append(stack.enter_context(opened[-1].inner(below, make=True)))
+            keys = opened[-1]
+            keys.remove(part)
+            write_key(keys, part, key)
+            keys.rename(part, target.name)
+            for each in reversed(opened):
+                each.sync()
+    except OSError as error:
+        raise Unavailable(f"{target}: the key cannot be written: {error.strerror}") from error

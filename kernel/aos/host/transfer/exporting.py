@@ -1,0 +1,333 @@
+"""A world -> one file with everything that it takes to read it (spec/bundle.md, B-1 to B-7).
+
+A reader: it takes no lock, so that it works beside the process that runs the world.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from nacl.signing import SigningKey
+
+from aos.audit.lens.references import references
+from aos.core.decide.migration import migrated_blobs
+from aos.core.journal.frame import Frame, Head, Tip, follow
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest, Record, Snapshot, Stream
+from aos.core.snapshot.load import references as snapshot_references
+from aos.errors import AosError, BadUsage, Damage, Erased, Refused, sentence
+from aos.host.folder.folder import KEYS, WorldFolder, open_folder
+from aos.host.folder.restore import Progress
+from aos.manifest.effective import Effective
+from aos.manifest.keys import key_text
+from aos.store.bundle.items import ErasedValue, Header
+from aos.store.bundle.writer import BundleWriter
+from aos.store.identity import identity_at
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+from aos.values.sha256 import Name, parse_sha256
+
+_NAMED: Final = re.compile(rb"blake3:([0-9a-f]{64})")
+"""How a value says the hash of another (spec/values.md)."""
+
+_NAMED_SO: Final = re.compile(r"sha256:[0-9a-f]{64}")
+"""And its SHA-256 name (spec/agentos.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What a bundle holds. ``seq`` is its last record, ``size`` the file's bytes."""
+
+    path: Path
+    world: Hash
+    seq: int
+    frame: Hash
+    frames: int
+    blobs: int
+    erased: int
+    size: int
+
+
+def export_world(
+    world: Path,
+    target: Path,
+    *,
+    to: int | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Exported:
+    """Write the world at ``world`` into the file ``target``, to the frame that holds record ``to``.
+
+    Without ``to`` it is written to its durable end. ``progress`` is called with (records written,
+    records in all).
+
+    Raises:
+        BadUsage: There is no such world or record.
+        Refused: The file is there already and not to be replaced, or the world's key, which signs
+            where the bundle ends, is not here.
+        Damage: The journal or a value of it is damaged.
+        Unavailable: The file cannot be written.
+
+    Nothing is left behind then.
+    """
+    folder = open_folder(world)
+    with folder.open_store(readonly=True) as store:
+        _check_whole(folder, store)
+        last, head = _end(store, to)
+        key = None if head is not None else _world_key(folder, last)
+        with BundleWriter(target, force=force) as writer:
+            export = Export(folder, store, writer, progress)
+            export.write(last)
+            while to is None and export.erased_by > last:
+                # A value was erased meanwhile: the record that says so belongs to it.
+                last, head = _end(store, None)
+                export.write(last)
+            writer.finish(_signed(folder, export, head, key))
+            return Exported(
+                path=target,
+                world=folder.world,
+                seq=export.tip.seq,
+                frame=export.tip.frame,
+                frames=writer.frames,
+                blobs=writer.blobs,
+                erased=writer.erased,
+                size=writer.size,
+            )
+
+
+def _check_whole(folder: WorldFolder, store: Store) -> None:
+    cut = store.cut()
+    if cut is not None:
+        raise Refused(
+            sentence(
+                f"records 2 to {cut.seq} of this world were pruned",
+                where=str(folder.path),
+                expected="a journal that begins with its genesis",
+                hint="copy the folder and the archives instead; aos adopt makes a copy run",
+            )
+        )
+
+
+def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
+    """The last record to be written, and the head that is signed for it, if the journal has it."""
+    head = store.head()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    if to is None:
+        return head.seq, head
+    frame = store.frame_at(to) if to <= head.seq else None
+    if frame is None:
+        raise BadUsage(
+            sentence("there is no such record", where=f"record {to}", expected=f"1 to {head.seq}")
+        )
+    last = frame.header.last
+    return last, head if last == head.seq else None
+
+
+def _signed(folder: WorldFolder, export: Export, head: Head | None, key: SigningKey | None) -> Head:
+    """The head of what was exported: the journal's own, or one that is signed now."""
+    ours = Head.of(export.tip)
+    if head is not None:
+        if ours.message() != head.message():
+            raise Damage(
+                sentence(
+                    "the journal does not end as its head says",
+                    where=str(folder.path),
+                    hint="aos verify tells more",
+                )
+            )
+        return head
+    assert key is not None, "no head, and no key to sign one"
+    if bytes(key.verify_key) != export.world_key:
+        raise Refused(
+            sentence(
+                "this is not the world's key; nothing was written",
+                where=str(folder.path / KEYS / "world.key"),
+                expected=key_text(export.world_key),
+                found=key_text(bytes(key.verify_key)),
+                hint="put the right one back, or leave out --to",
+            )
+        )
+    return ours.signed(key)
+
+
+class Sink(Protocol):
+    """Takes what a journal needs. ``has`` says of a value whether it was taken or listed."""
+
+    def has(self, value: Hash, /) -> bool: ...
+
+    def header(self, header: Header) -> None: ...
+
+    def frame(self, data: bytes) -> None: ...
+
+    def blob(self, value: Hash, data: bytes) -> None: ...
+
+    def erase(self, erased: ErasedValue) -> None: ...
+
+
+class Export:
+    """One export. ``tip`` is where it stands, ``erased_by`` the last record that erased a value
+    which could not be written."""
+
+    def __init__(
+        self, folder: WorldFolder, store: Store, writer: Sink, progress: Progress | None
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._writer = writer
+        self._progress = progress
+        first = store.frame_at(1)
+        self.tip = Tip(world=folder.world if first is None else first.header.world)
+        self.erased_by = 0
+        self.world_key = b""
+        self._nodes: set[Hash] = set()
+
+    def write(self, last: int) -> None:
+        """Write the frames to record ``last``, and what they need.
+
+        Raises:
+            Refused: Record ``last`` is none of this world's own.
+        """
+        if not self.tip.seq:
+            self._header(last)
+        for frame in self._store.frames(self.tip.seq + 1, last):
+            self._frame(frame)
+            if self._progress is not None:
+                self._progress(self.tip.seq, last)
+
+    def _frame(self, frame: Frame) -> None:
+        self.tip = follow(self.tip, frame)
+        self.records(frame.records)
+        self._writer.frame(frame.to_bytes())
+
+    def records(self, found: Iterable[bytes]) -> None:
+        """Write the values that these records need, and those that they name."""
+        for data in found:
+            record = from_bytes(data)
+            named = self._named(data)
+            if isinstance(record, Stream) and record.payload_ref is not None:
+                named.append(record.payload_ref)
+            self._values(self._needed(record), named)
+
+    def _header(self, last: int) -> None:
+        identity = identity_at(self._store, last)
+        if identity.world != self._folder.world:
+            raise Refused(
+                sentence(
+                    f"record {last} is of the world that this one was forked of",
+                    where=str(self._folder.path),
+                    expected=f"a record of {hash_text(self._folder.world)}",
+                    found=f"one of {hash_text(identity.world)}",
+                    hint="export that world, or a later record",
+                )
+            )
+        self.world_key = identity.world_key
+        self._writer.header(
+            Header(
+                world=self._folder.world,
+                created=self._folder.created,
+                world_key=identity.world_key,
+                operators=identity.operators,
+                executors=self._folder.executors,
+            )
+        )
+
+    def _needed(self, record: Record) -> Iterator[Hash]:
+        """The values that a record cannot be understood without."""
+        if isinstance(record, Snapshot):
+            yield from self._snapshot(record)
+            return
+        for _, reference in references(record):
+            yield reference.hash
+        if isinstance(record, Manifest):
+            document = self._store.blob(record.document.hash)
+            for module in Effective.from_document(document).modules.values():
+                yield module.hash
+            for each in record.migrated:
+                for value, _ in migrated_blobs(each, self._store.blob, self._is_walked):
+                    yield value
+
+    def _snapshot(self, record: Snapshot) -> Iterator[Hash]:
+        """All of a snapshot, as long as the world keeps it."""
+        row = self._store.snapshot_before(record.at)
+        if row is None or row.seq != record.seq:
+            return
+        for value, _ in snapshot_references(
+            record.document.hash, self._store.blob, self._is_walked
+        ):
+            yield value
+
+    def _is_walked(self, node: Hash) -> bool:
+        """Whether a node came before, and so all that is below it. Only nodes count: a state may
+        have the bytes of one. Some 100 bytes each are held, 7 MB for a million cells."""
+        if node in self._nodes:
+            return True
+        self._nodes.add(node)
+        return False
+
+    def _values(self, needed: Iterable[Hash], named: Iterable[Hash]) -> None:
+        """Write values that were not written yet, and whatever of this world they name."""
+        waiting = list(named)
+        for value in needed:
+            waiting.extend(self._named(self._value(value)))
+        while waiting:
+            value = waiting.pop()
+            # A hash that is named may be a value of this world, or anything else.
+            if not self._writer.has(value) and self._store.has_blob(value):
+                waiting.extend(self._named(self._value(value)))
+
+    def _named(self, data: bytes) -> list[Hash]:
+        """What ``data`` names, the last first: of a SHA-256 name the document behind the blob."""
+        found = list(named_in(data))
+        for sha256 in map(parse_sha256, _NAMED_SO.findall(data.decode("latin-1"))):
+            blob = None if sha256 is None else self._store.named(sha256)
+            if sha256 is not None and blob is not None:
+                found += [Name(sha256, blob).hash, blob]
+        return found
+
+    def _value(self, value: Hash) -> bytes:
+        """Write a value, or that it was erased; return its bytes, none of one that is there."""
+        if self._writer.has(value):
+            return b""
+        try:
+            data = self._store.blob(value)
+        except Erased:
+            return self._erased(value)
+        self._writer.blob(value, data)
+        return data
+
+    def _erased(self, value: Hash) -> bytes:
+        row = self._store.erased(value)
+        frame = None if row is None else self._store.frame_at(row.seq)
+        if row is None or frame is None:
+            # Its bytes came again between the two questions.
+            data = self._store.blob(value)
+            self._writer.blob(value, data)
+            return data
+        record = frame.records[row.seq - frame.header.first]
+        self._writer.erase(ErasedValue(value=value, seq=row.seq, record=record))
+        self.erased_by = max(self.erased_by, row.seq)
+        return b""
+
+
+def named_in(data: bytes) -> Iterator[Hash]:
+    """The hashes that stand in ``data`` as text: what it says of other values."""
+    for found in _NAMED.finditer(data):
+        yield Hash(bytes.fromhex(found[1].decode()))
+
+
+def _world_key(folder: WorldFolder, last: int) -> SigningKey:
+    try:
+        return folder.world_key()
+    except AosError as problem:
+        raise Refused(
+            sentence(
+                f"a bundle that ends with record {last} needs the world's key, which signs that "
+                f"end: {problem}",
+                hint=f"put world.key into {folder.path / KEYS}, or leave out --to",
+            )
+        ) from problem

@@ -1,0 +1,277 @@
+"""A world as it was after a record -> another that goes on there (spec/bundle.md, B-70 to B-77).
+
+The source is only read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from aos.core.decide.control import needed
+from aos.core.journal.fork import fork_world as id_of
+from aos.core.journal.fork import message_of
+from aos.core.journal.frame import Frame, Head, seal
+from aos.core.journal.inputs import CANCEL_OPEN
+from aos.core.journal.records import Fork
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.host.folder.adoption import Origin, set_origin
+from aos.host.folder.folder import (
+    NONCE_BYTES,
+    STORE,
+    Keys,
+    WorldFolder,
+    check_names,
+    finish,
+    make_keys,
+    making,
+    open_folder,
+)
+from aos.host.folder.restore import Progress
+from aos.host.stamps import Sources
+from aos.host.transfer.exporting import Export
+from aos.host.transfer.intake import GROUP_BYTES, Intake
+from aos.store.bundle.items import ErasedValue, Header
+from aos.store.bundle.seen import Seen
+from aos.store.lmdb_store import LmdbStore
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+
+FRAME_BYTES: Final = 256 * 1024
+"""Records that the core makes with a fork stand in frames of about this size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """A world that was forked. ``parent`` is the one that it has its records to ``at`` from;
+    ``canceled`` are effects that it ended, ``kept`` those that it left open."""
+
+    folder: WorldFolder
+    parent: Hash
+    at: int
+    seq: int
+    canceled: int
+    kept: int
+
+
+def fork_world(
+    source: Path,
+    path: Path,
+    *,
+    at: int,
+    open_work: str = CANCEL_OPEN,
+    operator: str = "operator",
+    executors: Sequence[str] = (),
+    sources: Sources | None = None,
+    progress: Progress | None = None,
+) -> Forked:
+    """Make a world in an empty or new folder that begins as the one at ``source`` was after record
+    ``at``, with keys and an id of its own. The source is read, also while it runs, and not changed.
+
+    Raises:
+        BadUsage: There is no such world or record, or a name cannot be one.
+        Refused: The folder is not empty; the source's first records were pruned; or a value was
+            erased that the world needed then.
+        Damage: The source's journal or a value of it is damaged.
+        Unavailable: The folder cannot be written.
+
+    Nothing is left behind then.
+    """
+    check_names(operator, executors)
+    folder = open_folder(source)
+    with folder.open_store(readonly=True) as store:
+        _check_source(folder, store, at)
+        with making(path), LmdbStore.create(path / STORE) as made:
+            set_origin(Origin.FORKED, made)
+            chance = sources or Sources()
+            keys = make_keys(path, operator, executors, chance)
+            return _Forking(folder, store, made, at, progress).fork(path, keys, open_work, chance)
+
+
+def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
+    head, cut = store.head(), store.cut()
+    if head is None:
+        raise Damage("the store is empty: expected the genesis record of a world")
+    if cut is not None:
+        raise Refused(
+            sentence(
+                f"records 2 to {cut.seq} of this world were pruned",
+                where=str(folder.path),
+                expected="a journal that begins with its genesis",
+                hint="fork a copy that still has them",
+            )
+        )
+    if not 1 <= at <= head.seq:
+        raise BadUsage(
+            sentence("there is no such record", where=f"record {at}", expected=f"1 to {head.seq}")
+        )
+
+
+class _Forking:
+    """One fork. The records come first, then what they name, then the fork itself."""
+
+    def __init__(
+        self,
+        folder: WorldFolder,
+        store: Store,
+        made: LmdbStore,
+        at: int,
+        progress: Progress | None,
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._at = at
+        self._progress = progress
+        first = store.frame_at(1)
+        assert first is not None, "a journal has a first frame"
+        self._intake = Intake(
+            world=first.header.world,
+            values=store,
+            store=made,
+            where=str(folder.path),
+            keeps=lambda mark: self._has_row(mark.seq, mark.at),
+        )
+        self._cut: Hash | None = None
+
+    def fork(self, path: Path, keys: Keys, open_work: str, sources: Sources) -> Forked:
+        for frame in self._frames():
+            self._intake.take(frame)
+            if self._progress is not None:
+                self._progress(frame.header.last, self._at)
+        self._intake.commit()
+        state = self._intake.state
+        erased = self._take_values()
+        _check_needed(state, erased)
+        parent, inherited = state.world, len(state.intents)
+        record = self._record(keys, open_work, erased, sources)
+        self._intake.append(record)
+        kernel = self._intake.kernel
+        while state.owed:
+            kernel.step()
+            if kernel.pending_bytes >= FRAME_BYTES:
+                self._intake.seal(sources.salt())
+        if kernel.pending_records:
+            self._intake.seal(sources.salt())
+        self._intake.commit(Head.of(state.tip).signed(keys.world))
+        stamp_s = record.stamp.ns // 10**9
+        made = WorldFolder(
+            path=path,
+            world=state.world,
+            created=datetime.fromtimestamp(stamp_s, UTC).isoformat().replace("+00:00", "Z"),
+            executors=MappingProxyType(dict(keys.executors)),
+        )
+        finish(made, keys.operators)
+        assert made.world == id_of(record)
+        return Forked(
+            folder=made,
+            parent=parent,
+            at=self._at,
+            seq=state.tip.seq,
+            canceled=inherited - len(state.intents),
+            kept=len(state.intents),
+        )
+
+    def _frames(self) -> Iterator[Frame]:
+        """The source's frames to the record; the last one is cut where that stands inside of it."""
+        for frame in self._store.frames(1, self._at):
+            if frame.header.last <= self._at:
+                yield frame
+                continue
+            self._cut = frame.hash
+            records = frame.records[: self._at + 1 - frame.header.first]
+            yield seal(self._intake.state.tip, records, frame.salt)[0]
+
+    def _take_values(self) -> tuple[Hash, ...]:
+        """Take what the records name; return what they need and the source erased after them."""
+        with contextlib.closing(_Values(self._intake)) as values:
+            export = Export(self._folder, self._store, values, None)
+            for frame in self._store.frames(1, self._at):
+                export.records(frame.records[: self._at + 1 - frame.header.first])
+            values.put()
+            return tuple(each.value for each in values.erased if each.seq > self._at)
+
+    def _record(
+        self, keys: Keys, open_work: str, erased: tuple[Hash, ...], sources: Sources
+    ) -> Fork:
+        tip = self._intake.state.tip
+        unsigned = Fork(
+            seq=tip.seq + 1,
+            stamp=sources.stamp(),
+            parent=tip.world,
+            at=tip.seq,
+            frame=tip.frame,
+            nonce=sources.random(NONCE_BYTES),
+            world_key=bytes(keys.world.verify_key),
+            operators=keys.operators,
+            open_work=open_work,
+            erased=erased,
+            cut=self._cut,
+            signature=b"",
+        )
+        return replace(unsigned, signature=keys.world.sign(message_of(unsigned)).signature)
+
+    def _has_row(self, seq: int, at: int) -> bool:
+        row = self._store.snapshot_before(at)
+        return row is not None and row.seq == seq
+
+
+@dataclass(slots=True)
+class _Values:
+    """What an export finds, on its way into the new store; values that came with a record are there
+    already."""
+
+    intake: Intake
+    erased: list[ErasedValue] = field(default_factory=list)
+    _seen: Seen = field(default_factory=Seen)
+    _rest: dict[Hash, bytes] = field(default_factory=dict)
+    _size: int = 0
+
+    def has(self, value: Hash, /) -> bool:
+        return value in self._seen
+
+    def header(self, header: Header) -> None:
+        """Nothing: the fork has its own."""
+
+    def frame(self, data: bytes) -> None:
+        """Nothing: frames come another way."""
+
+    def blob(self, value: Hash, data: bytes) -> None:
+        self._seen.add(value)
+        if not self.intake.store.has_blob(value):
+            self._rest[value] = data
+            self._size += len(data)
+            if self._size >= GROUP_BYTES:
+                self.put()
+
+    def erase(self, erased: ErasedValue) -> None:
+        self._seen.add(erased.value)
+        self.erased.append(erased)
+
+    def put(self) -> None:
+        """Store what is held."""
+        if self._rest:
+            self.intake.store.put_blobs(self._rest)
+        self._rest, self._size = {}, 0
+
+    def close(self) -> None:
+        self._seen.close()
+
+
+def _check_needed(state: State, erased: Sequence[Hash]) -> None:
+    """A world cannot go on without a value that it needed then."""
+    for value in erased:
+        use = next(needed(state, value), None)
+        if use is not None:
+            raise Refused(
+                sentence(
+                    f"the value {hash_text(value)} was erased since, and it was {use} then",
+                    where=f"record {state.tip.seq}",
+                    hint="fork the world at a later record, or before that value came",
+                )
+            )

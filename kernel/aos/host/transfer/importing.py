@@ -1,0 +1,129 @@
+"""A bundle -> a world's folder (spec/bundle.md, B-40 to B-45)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+
+from aos.core.journal.frame import Head
+from aos.core.state.state import State
+from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.host.folder.adoption import Origin, set_origin
+from aos.host.folder.folder import KEYS, STORE, WorldFolder, finish, making
+from aos.host.folder.restore import Progress
+from aos.host.transfer.intake import Intake
+from aos.store.bundle.reader import Bundle, open_bundle
+from aos.store.lmdb_store import LmdbStore
+from aos.values.digests import hash_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What became of a bundle. ``seq`` is the world's last record."""
+
+    folder: WorldFolder
+    seq: int
+    frames: int
+    blobs: int
+    open_intents: int
+
+
+def import_world(file: Path, path: Path, *, progress: Progress | None = None) -> Imported:
+    """Make a world in an empty or new folder out of a bundle.
+
+    It has no secret keys, and nothing runs in it until it is adopted. ``progress`` is called with
+    (bytes checked or records taken, all of them).
+
+    Raises:
+        BadUsage: There is no such file, or it is no bundle.
+        Damage: The bundle is damaged, or does not hold the journal that its head says.
+        Refused: The folder is not empty, or the bundle lacks values that were erased after its end.
+        Unavailable: The file cannot be read, or the folder cannot be written.
+
+    Nothing is left behind then.
+    """
+    with open_bundle(file) as bundle:
+        if bundle.header.after is not None:
+            raise BadUsage(
+                f"{file}: this is an archive of records that were pruned: expected a bundle of a "
+                "whole world (aos export makes one)"
+            )
+        bundle.check(progress)
+        head = bundle.head()
+        _check_values(bundle, head)
+        with making(path):
+            return _fill(bundle, head, path, progress)
+
+
+def _check_values(bundle: Bundle, head: Head) -> None:
+    """A world cannot go on without values that a record erases which it does not have."""
+    for erased in bundle.erased():
+        if erased.seq > head.seq:
+            raise Refused(
+                sentence(
+                    f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
+                    "the bundle's end",
+                    where=str(bundle.path),
+                    expected=f"values to go on with after record {head.seq}",
+                    hint=f"export the world to record {erased.seq} or later",
+                )
+            )
+
+
+def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> Imported:
+    header = bundle.header
+    folder = WorldFolder(
+        path=path, world=header.world, created=header.created, executors=header.executors
+    )
+    with folder.opened() as world:
+        world.inner(KEYS, make=True).close()
+    frames = bundle.frames()
+    first = next(frames, None)
+    if first is None:
+        raise Damage(f"{bundle.path}: the journal is empty: it has no genesis")
+    with LmdbStore.create(path / STORE) as store:
+        set_origin(Origin.IMPORTED, store)
+        intake = Intake(
+            world=first.header.world,
+            values=bundle,
+            store=store,
+            where=str(bundle.path),
+            keeps=lambda mark: bundle.has_blob(mark.document),
+        )
+        for frame in itertools.chain([first], frames):
+            intake.take(frame)
+            if progress is not None:
+                progress(frame.header.last, head.seq)
+        _check_end(bundle, head, intake.state)
+        intake.commit(head)
+        blobs = intake.put(bundle.blob_hashes())
+    state = intake.state
+    finish(folder, state.operators)
+    return Imported(
+        folder=folder,
+        seq=state.tip.seq,
+        frames=state.tip.log.size,
+        blobs=blobs,
+        open_intents=len(state.intents),
+    )
+
+
+def _check_end(bundle: Bundle, head: Head, state: State) -> None:
+    """Raises: Damage: The journal does not end as its head says, the world's key did not sign that,
+    or the header is of another world."""
+    where, header = str(bundle.path), bundle.header
+    if Head.of(state.tip).message() != head.message():
+        raise Damage(
+            sentence(
+                "the journal does not end as its head says",
+                where=where,
+                expected=f"record {head.seq}",
+                found=f"record {state.tip.seq}",
+            )
+        )
+    if not head.is_signed_by(state.world_key):
+        raise Damage(f"{where}: the head is not signed by the world's key")
+    said = (header.world, header.world_key, header.operators)
+    if said != (state.world, state.world_key, state.operators):
+        raise Damage(f"{where}: the header does not say what the genesis says")

@@ -1,0 +1,175 @@
+"""Frames of a journal -> an empty store (spec/bundle.md, B-41, B-42).
+
+Every frame is followed and folded, and appended as a running world appends it, so that the rows
+beside the journal are those that it would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from aos.audit.lens.references import references
+from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
+from aos.core.journal.inputs import ERASE
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Control, Fork, Manifest, Record, Snapshot
+from aos.core.journal.signing import SIGNATURE_BYTES
+from aos.core.kernel import Kernel, Sealed
+from aos.core.state.state import Mark, State
+from aos.errors import Damage, Erased, sentence
+from aos.manifest.effective import Effective
+from aos.store.lmdb_store import LmdbStore
+from aos.values.digests import Hash
+
+GROUP_FRAMES: Final = 256
+GROUP_BYTES: Final = 8 * 1024 * 1024
+"""What one transaction takes at most, but for one last frame with its values."""
+
+
+class Values(Protocol):
+    """Where the values of the journal come from."""
+
+    def blob(self, hash: Hash, /) -> bytes: ...
+
+
+@dataclass(slots=True)
+class Intake:
+    """Frames on their way into an empty store, from the genesis of ``world`` on.
+
+    ``where`` is where they come from; ``keeps`` says of a snapshot whether its parts come too.
+    """
+
+    world: Hash
+    values: Values
+    store: LmdbStore
+    where: str
+    keeps: Callable[[Mark], bool]
+    kernel: Kernel = field(init=False)
+    _group: list[Sealed] = field(default_factory=list)
+    _size: int = 0
+    _follows: Hash = NO_FRAME
+    _held: dict[Hash, bytes] = field(default_factory=dict)
+    """Values of the group."""
+    _gone: set[Hash] = field(default_factory=set)
+    """Values that the group erases, which the store still has."""
+
+    def __post_init__(self) -> None:
+        self.kernel = Kernel(State(tip=Tip(world=self.world)), runner=None, read=self._read)
+
+    @property
+    def state(self) -> State:
+        return self.kernel.state
+
+    def take(self, frame: Frame) -> None:
+        """Raises: Damage: The frame does not follow, or a value of it is missing."""
+        if len(self._group) >= GROUP_FRAMES or self._size >= GROUP_BYTES or self._changes(frame):
+            # Not before the next frame is here: the last group gets the signed head.
+            self.commit()
+        for data in frame.records:
+            self.append(from_bytes(data))
+        sealed = self.seal(frame.salt)
+        if sealed.frame != frame:
+            raise Damage(
+                sentence(
+                    f"frame {frame.header.first} does not follow the one before it, or was altered",
+                    where=self.where,
+                    expected=f"hash {sealed.frame.hash.hex()[:16]}",
+                    found=frame.hash.hex()[:16],
+                    hint="aos verify tells more",
+                )
+            )
+
+    def append(self, record: Record) -> None:
+        """Take a record with the values that it needs."""
+        self.kernel.append(record, dict(self._values(record)))
+        for value in _erased_by(record):
+            self._held.pop(value, None)
+            self._gone.add(value)
+
+    def seal(self, salt: bytes) -> Sealed:
+        """Make a frame of the records since the last."""
+        sealed = self.kernel.seal(salt)
+        assert sealed is not None, "a frame holds records"
+        sealed = replace(sealed, snapshots=tuple(filter(self.keeps, sealed.snapshots)))
+        self._held.update(sealed.blobs)
+        self._group.append(sealed)
+        self._size += sum(map(len, (*sealed.frame.records, *sealed.blobs.values())))
+        return sealed
+
+    def commit(self, head: Head | None = None) -> None:
+        """Make the frames so far durable: under ``head``, or one that nobody signed, for a folder
+        that is not finished."""
+        if self._group:
+            head = head or _unsigned(self._group[-1].tip)
+            self.store.append(self._group, head, expected=self._follows)
+            self._follows = head.frame
+            self._group, self._size = [], 0
+            self._held, self._gone = {}, set()
+
+    def put(self, hashes: Iterable[Hash]) -> int:
+        """Store the values that no record brought; return how many of ``hashes`` there are."""
+        rest: dict[Hash, bytes] = {}
+        size = count = 0
+        for value in hashes:
+            count += 1
+            if self.store.has_blob(value):
+                continue
+            rest[value] = self.values.blob(value)
+            size += len(rest[value])
+            if size >= GROUP_BYTES:
+                self.store.put_blobs(rest)
+                rest, size = {}, 0
+        if rest:
+            self.store.put_blobs(rest)
+        return count
+
+    def _changes(self, frame: Frame) -> bool:
+        """Whether another world begins with ``frame``: a transaction is of one world."""
+        return bool(self._group) and self._group[-1].frame.header.world != frame.header.world
+
+    def _values(self, record: Record) -> Iterator[tuple[Hash, bytes]]:
+        """The values that come with a record: those that are not stored. One that was erased later
+        has no bytes any more."""
+        for value in self._needed(record):
+            if value in self._held or (value not in self._gone and self.store.has_blob(value)):
+                continue
+            try:
+                data = self.values.blob(value)
+            except Erased:
+                continue
+            self._held[value] = data
+            self._gone.discard(value)
+            yield value, data
+
+    def _needed(self, record: Record) -> Iterator[Hash]:
+        if isinstance(record, Snapshot):
+            return  # with the rest: nothing that is folded here needs it
+        for _, reference in references(record):
+            yield reference.hash
+        if isinstance(record, Manifest):
+            document = self.values.blob(record.document.hash)
+            for module in Effective.from_document(document).modules.values():
+                yield module.hash
+
+    def _read(self, hash: Hash, /) -> bytes:
+        found = self._held.get(hash)
+        return self.values.blob(hash) if found is None else found
+
+
+def _erased_by(record: Record) -> tuple[Hash, ...]:
+    if isinstance(record, Fork):
+        return record.erased
+    if isinstance(record, Control) and record.action == ERASE and record.value is not None:
+        return (Hash(record.value),)
+    return ()
+
+
+def _unsigned(tip: Tip) -> Head:
+    """The head of a folder that is not finished: nobody opens it."""
+    head = Head.of(tip)
+    return Head(
+        world=head.world, seq=head.seq, frame=head.frame, log_root=head.log_root,
+        frames=head.frames, signature=bytes(SIGNATURE_BYTES),
+    )  # fmt: skip

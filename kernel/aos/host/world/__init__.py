@@ -1,0 +1,1 @@
+"""One world at work: inputs become frames, frames become durable and then known."""

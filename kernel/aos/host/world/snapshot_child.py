@@ -1,0 +1,67 @@
+"""The process that makes a snapshot: it reads the world's store and writes to its parent.
+
+    message = kind (1 byte), length (4 bytes, big-endian), body
+    B       a blob that the snapshot needs and the last one may not have: its hash, then its bytes
+    D       the end: {"at", "frame", "document", "size", "cells"}
+    E       it could not be made: {"is_damage", "message"}
+
+It takes no lock and writes nothing to the store.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import IO, Final
+
+from aos.core.snapshot.take import take
+from aos.errors import AosError, Damage
+from aos.host.folder.reader import open_reader
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
+
+LENGTH_BYTES: Final = 4
+BLOB: Final = b"B"
+DONE: Final = b"D"
+FAILED: Final = b"E"
+
+
+def snapshot(path: Path, out: IO[bytes]) -> None:
+    """Take the world at ``path`` as it is durable now."""
+
+    def say(kind: bytes, body: bytes) -> None:
+        out.write(kind + len(body).to_bytes(LENGTH_BYTES, "big"))
+        out.write(body)
+
+    def put(data: bytes) -> Hash:
+        hash = content_hash(data)
+        say(BLOB, hash + data)
+        return hash
+
+    try:
+        with open_reader(path) as reader:
+            taken = take(reader.state, put)
+            cells = len(reader.state.cells)
+    except AosError as problem:
+        is_damage = isinstance(problem, Damage)
+        say(FAILED, encode({"is_damage": is_damage, "message": str(problem)}))
+    else:
+        say(
+            DONE,
+            encode(
+                {
+                    "at": taken.at,
+                    "frame": taken.frame,
+                    "document": taken.document,
+                    "size": taken.size,
+                    "cells": cells,
+                }
+            ),
+        )
+    out.flush()
+
+
+if __name__ == "__main__":
+    os.nice(int(sys.argv[2]))
+    snapshot(Path(sys.argv[1]), sys.stdout.buffer)

@@ -1,0 +1,324 @@
+"""What is let in, what is not, and that a refusal changes nothing (K-11 to K-14, K-70)."""
+
+from __future__ import annotations
+
+import pytest
+from nacl.signing import SigningKey
+
+from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
+from aos.core.journal.inputs import EventInput, ManifestInput, StartInput
+from aos.core.journal.records import Event, Manifest
+from aos.core.kernel import Kernel
+from aos.core.limits import Limits
+from aos.core.state.state import State
+from aos.manifest.load import Loaded
+from aos.values.cbor import Value, encode
+from aos.values.digests import content_hash
+from tests.core.decide.test_effects import BUYER, PAID, buyers, key_text, order
+from tests.core.decide.test_steps import COUNTER, NODES, add, counters
+from tests.memory_world import (
+    OPERATOR_KEY,
+    WORLD_KEY,
+    MemoryWorld,
+    air,
+    route,
+    schema,
+    workflow,
+)
+
+
+def refused(answer: object) -> Refusal:
+    assert isinstance(answer, Refusal), answer
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "rule", "message"),
+    [
+        ("t/Nope@1", add("a"), Rule.EVENT_SCHEMA_IS_UNKNOWN, '"t/Nope@1" is not in the manifest'),
+        ("sys/EffectError@1", {}, Rule.EVENT_SCHEMA_IS_UNKNOWN, "not in the manifest"),
+        ("t/Add@1", {"key": "a"}, Rule.EVENT_IS_INVALID, "$.by"),
+        ("t/Add@1", {"key": "a", "by": 2**63}, Rule.EVENT_IS_INVALID, "$.by"),
+        ("t/Add@1", {"key": "a", "by": 1, "x": 1}, Rule.EVENT_IS_INVALID, "x"),
+    ],
+)
+def test_an_event_that_does_not_fit_is_refused(
+    schema: str, value: Value, rule: Rule, message: str
+) -> None:
+    world = counters()
+    answer = refused(world.send(schema, value))
+    assert answer.rule is rule
+    assert message in answer.message
+    assert [type(each) for each in world.seal()] == [Manifest]
+
+
+def test_bytes_that_are_not_cbor_are_refused() -> None:
+    world = counters()
+    given = EventInput(schema="t/Add@1", value=b"\xbf\xff")
+    assert refused(world.kernel.admit(given, world.stamp())).rule is Rule.EVENT_IS_INVALID
+
+
+def test_an_event_without_a_subscription_is_journaled_and_reaches_nobody() -> None:
+    world = counters()
+    answer = world.send("t/Note@1", "hello")
+    assert answer == Admitted(seq=3, to=())
+    (event,) = [each for each in world.seal() if isinstance(each, Event)]
+    assert event.to == ()
+
+
+def test_an_event_reaches_every_subscriber_in_manifest_order() -> None:
+    nodes = [
+        *NODES,
+        workflow("t/late@1", state="t/Count@1", event="t/Add@1", key_schema="t/Key@1"),
+        workflow("t/early@1", state="t/Count@1", event="t/Add@1"),
+    ]
+    loaded = air(nodes, [route("t/Add@1", "t/late@1", "key"), route("t/Add@1", "t/early@1")])
+    world = MemoryWorld(loaded, {})
+    answer = world.send("t/Add@1", add("a"))
+    assert answer == Admitted(seq=3, to=(("t/late@1", encode("a")), ("t/early@1", b"")))
+
+
+def test_the_same_submission_is_answered_and_another_under_its_id_is_refused() -> None:
+    world = counters()
+    first = world.send("t/Add@1", add("a"), "order-1")
+    assert isinstance(first, Admitted)
+
+    assert world.send("t/Add@1", add("a"), "order-1") == Duplicate(seq=first.seq)
+    other = refused(world.send("t/Add@1", add("a", 2), "order-1"))
+
+    assert other.rule is Rule.SUBMISSION_ID_IS_TAKEN
+    assert [type(each) for each in world.seal()] == [Manifest, Event]
+
+
+def test_the_same_value_in_another_spelling_is_the_same_submission() -> None:
+    world = counters()
+    world.send("t/Add@1", add("a"), "order-1")
+    spelled = EventInput(
+        schema="t/Add@1", value=b"\xa2\x63key\x61a\x62by\x18\x01", submission_id="order-1"
+    )
+    assert isinstance(world.kernel.admit(spelled, world.stamp()), Duplicate)
+
+
+def test_submission_ids_are_forgotten_by_age_and_by_number() -> None:
+    world = counters(limits={"world": {"dedup_rows": 2, "dedup_ns": 10**9}})
+    for name in ["one", "two", "three"]:
+        world.send("t/Add@1", add("a"), name)
+    assert list(world.state.submissions) == ["two", "three"]
+
+    world.now_ns += 2 * 10**9
+    world.send("t/Add@1", add("a"), "four")
+    assert list(world.state.submissions) == ["four"]
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, "é" * 129])
+def test_a_submission_id_has_1_to_256_bytes(name: str) -> None:
+    answer = refused(counters().send("t/Add@1", add("a"), name))
+    assert answer.rule is Rule.SUBMISSION_ID_IS_INVALID
+
+
+def test_a_world_without_a_manifest_takes_no_event() -> None:
+    world = counters()
+    kernel = Kernel(State(tip=world.state.tip), runner=None, read=world.read)
+    answer = kernel.admit(EventInput(schema="t/Add@1", value=b"\xa0"), world.stamp())
+    assert refused(answer).rule is Rule.WORLD_HAS_NO_MANIFEST
+
+
+def second(version: int = 2) -> Loaded:
+    counter = workflow(
+        COUNTER, state="t/Count@1", event="t/CounterEvent@1", key_schema="t/Key@1",
+        annotations="t/Note@1", effects=["t/ping@1"],
+    )  # fmt: skip
+    return air([*NODES, counter], [route("t/Add@1", COUNTER, "key")], version=version)
+
+
+def test_a_manifest_comes_into_force_at_quiescence() -> None:
+    world = counters()
+    world.send("t/Add@1", add("a"))
+    loaded = second()
+
+    blocked = refused(world.apply(loaded))
+    assert blocked.rule is Rule.WORLD_IS_NOT_QUIESCENT
+    assert [each.kind for each in blocked.blockers] == [
+        "instance_is_not_terminal",
+        "mail_is_queued",
+    ]
+    world.run()
+
+    assert isinstance(world.apply(loaded), Admitted)
+    assert world.effective.hash == loaded.effective.hash
+
+
+def test_an_open_intent_blocks_and_its_receipt_unblocks() -> None:
+    world = buyers()
+    order(world, "a")
+    other = buyers(limits={"step": {"fuel": 5}}).loaded
+
+    blocked = refused(world.apply(other))
+    assert [each.kind for each in blocked.blockers] == [
+        "instance_is_not_terminal",
+        "intent_is_open",
+    ]
+
+    world.settle(world.open()[0], PAID)
+    world.run()
+    assert isinstance(world.apply(other), Admitted)
+
+
+def test_an_explicit_lifecycle_ends_only_by_word_or_fault() -> None:
+    said: list[str] = []
+
+    def module(envelope: dict[str, object]) -> dict[str, object]:
+        status = {"status": said[-1]} if said else {}
+        return {"state": encode({"sum": 0}), **status}
+
+    world = counters(module, lifecycle="explicit")
+    world.send("t/Add@1", add("a"))
+    world.run()
+    assert refused(world.apply(second())).rule is Rule.WORLD_IS_NOT_QUIESCENT
+
+    said.append("completed")
+    world.send("t/Add@1", add("a"))
+    world.run()
+    assert isinstance(world.apply(second()), Admitted)
+
+
+def command(world: MemoryWorld, loaded: Loaded, **fields: object) -> object:
+    document = loaded.effective.document
+    serial = fields.pop("serial", world.state.serial)
+    assert isinstance(serial, int)
+    message = ManifestInput.message(world.state.world, serial, content_hash(document))
+    signature = OPERATOR_KEY.sign(message).signature
+    given = {
+        "document": document, "principal": "operator", "serial": serial, "signature": signature,
+        **fields,
+    }  # fmt: skip
+    return world.kernel.admit(ManifestInput(**given), world.stamp())  # type: ignore[arg-type]  # a table of wrong fields
+
+
+def test_only_an_operators_word_applies_and_only_once() -> None:
+    world = counters()
+    loaded = second()
+    intruder = SigningKey(bytes([5]) * 32)
+    message = ManifestInput.message(world.state.world, 1, loaded.effective.hash)
+
+    cases: list[tuple[dict[str, object], Rule]] = [
+        ({"principal": "mallory"}, Rule.MANIFEST_PRINCIPAL_IS_UNKNOWN),
+        ({"signature": intruder.sign(message).signature}, Rule.MANIFEST_SIGNATURE_IS_WRONG),
+        ({"signature": bytes(64)}, Rule.MANIFEST_SIGNATURE_IS_WRONG),
+        ({"document": second(3).effective.document}, Rule.MANIFEST_SIGNATURE_IS_WRONG),
+        ({"serial": 0}, Rule.MANIFEST_SERIAL_IS_WRONG),
+        ({"serial": 2}, Rule.MANIFEST_SERIAL_IS_WRONG),
+    ]
+    for fields, rule in cases:
+        assert refused(command(world, loaded, **fields)).rule is rule
+    assert isinstance(command(world, loaded), Admitted)
+    assert refused(command(world, loaded)).rule is Rule.MANIFEST_IS_IN_FORCE
+
+
+def test_a_listed_node_must_be_the_worlds_own_key() -> None:
+    world = counters()
+    other = SigningKey(bytes([5]) * 32)
+    counter = workflow(
+        COUNTER, state="t/Count@1", event="t/CounterEvent@1", key_schema="t/Key@1",
+        effects=["t/ping@1"],
+    )  # fmt: skip
+    loaded = air(
+        [*NODES, counter],
+        [route("t/Add@1", COUNTER, "key")],
+        executors=[
+            {"name": "node", "public_key": key_text(other), "effects": []},
+            {"name": "test", "public_key": key_text(OPERATOR_KEY), "effects": ["t/ping@1"]},
+        ],
+    )
+    answer = refused(world.apply(loaded))
+    assert answer.rule is Rule.MANIFEST_IS_INVALID
+    assert "node must have this world's own key" in answer.message
+
+
+def test_workflows_of_an_earlier_manifest_keep_their_cells() -> None:
+    world = counters()
+    world.send("t/Add@1", add("a"))
+    world.run()
+    nodes = [
+        schema("u/E@1", {"record": {"k": {"text": {}}}}),
+        schema("u/S@1", {"unit": {}}),
+        workflow("u/other@1", state="u/S@1", event="u/E@1"),
+    ]
+    other = air(nodes, [route("u/E@1", "u/other@1")])
+    answer = refused(world.apply(other))
+    assert answer.rule is Rule.MANIFEST_DOES_NOT_FIT
+    assert answer.blockers[0].kind == "workflow_has_cells"
+    assert isinstance(world.apply(other, leaves=(COUNTER,)), Admitted)
+    assert world.state_of(COUNTER, "a") == {"sum": 1}
+    assert BUYER not in world.effective.workflows
+
+
+def test_a_submission_id_that_is_not_unicode_is_refused() -> None:
+    answer = refused(counters().send("t/Add@1", add("a"), "\ud800"))
+    assert answer.rule is Rule.SUBMISSION_ID_IS_INVALID
+    assert "text that is not Unicode" in answer.message
+
+
+def test_a_submission_id_names_nothing_any_more_when_its_time_is_up() -> None:
+    """K-12: also when nothing has come under an id since."""
+    world = counters(limits={"world": {"dedup_ns": 10**9}})
+    first = world.send("t/Add@1", add("a"), "one")
+    world.send("t/Add@1", add("a"), "two")
+    assert isinstance(first, Admitted)
+    world.now_ns += 10**9 - 3_000
+    assert isinstance(world.send("t/Add@1", add("a"), "one"), Duplicate)
+    world.now_ns += 10**9
+
+    again = world.send("t/Add@1", add("a", 5), "one")
+
+    assert isinstance(again, Admitted)
+    assert list(world.state.submissions) == ["one"]
+    assert world.state.submissions["one"].seq == again.seq
+
+
+def test_a_key_over_a_kilobyte_is_refused() -> None:
+    world = counters()
+    answer = refused(world.send("t/Add@1", add("k" * 1022)))
+    assert answer.rule is Rule.EVENT_KEY_IS_INVALID
+    assert answer.message == (
+        "t/Add@1: $.key: too long for a key of t/counter@1: expected at most 1024 bytes, found 1025"
+    )
+
+
+def test_an_event_reaches_a_bounded_number_of_mailboxes() -> None:
+    world = counters()
+    world.state.limits = Limits(deliveries=0)
+    assert refused(world.send("t/Add@1", add("a"))).rule is Rule.EVENT_REACHES_TOO_MANY
+    assert isinstance(world.send("t/Note@1", "unrouted"), Admitted)
+
+
+def test_the_worlds_key_signs_as_node_and_under_no_other_name() -> None:
+    world = counters()
+    counter = workflow(
+        COUNTER, state="t/Count@1", event="t/CounterEvent@1", key_schema="t/Key@1",
+        effects=["t/ping@1"],
+    )  # fmt: skip
+    named = {"name": "test", "public_key": key_text(WORLD_KEY), "effects": ["t/ping@1"]}
+    loaded = air([*NODES, counter], [route("t/Add@1", COUNTER, "key")], executors=[named])
+    answer = refused(world.apply(loaded))
+    assert answer.rule is Rule.MANIFEST_IS_INVALID
+    assert "nobody else may" in answer.message
+
+
+@pytest.mark.parametrize("serial", [-1, 2**64, 2**100, -(2**100)])
+def test_a_serial_of_any_size_is_wrong(serial: int) -> None:
+    world = counters()
+    document = second().effective.document
+    given = ManifestInput(
+        document=document, principal="operator", serial=serial, signature=bytes(64)
+    )
+    assert refused(world.kernel.admit(given, world.stamp())).rule is Rule.MANIFEST_SERIAL_IS_WRONG
+
+
+def test_what_cannot_be_written_is_not_folded() -> None:
+    """K-2: the record's bytes are made before the state changes."""
+    world = counters()
+    given = StartInput(host=(("kernel", "\ud800"),))
+    with pytest.raises(TypeError):
+        world.kernel.admit(given, world.stamp())
+    assert (world.state.next_seq, world.kernel.pending_records) == (3, 1)

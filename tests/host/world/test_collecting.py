@@ -1,0 +1,421 @@
+"""Marking beside a world that works: what comes meanwhile stays (RT-20 to RT-24)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from aos.core.decide.answers import Admitted
+from aos.core.journal.records import slot_bytes
+from aos.core.limits import Limits
+from aos.errors import AosError, Unavailable
+from aos.host.door.writer import Writer, open_writer
+from aos.host.errors import Stopping
+from aos.host.retention.gc import collect_world
+from aos.host.retention.marking import mark
+from aos.host.retention.marking_child import find_still_needed
+from aos.host.world import collecting
+from aos.host.world.collecting import Arrivals, parts
+from aos.host.world.engine import Engine
+from aos.host.world.still_needed import StillNeeded
+from aos.store.errors import NoRoom
+from aos.store.forget import FORGET_MAX, Forget
+from aos.store.lmdb_store import LmdbStore
+from aos.values.digests import Hash, content_hash
+from tests.cli.shell import here
+from tests.host import puppet
+from tests.host.disk_world import Running
+from tests.host.retention.test_gc import blob, check, stored
+from tests.host.rig import Rig, add, counter, loaded, running, sign
+from tests.host.served import served
+from tests.host.vault import Vault, make, write
+
+DATA = b"somebody's blob " * 100
+HASH = content_hash(DATA)
+WAIT_S = 10.0
+
+
+def begin(rig: Rig) -> int:
+    return rig.engine.begin_marking().result(WAIT_S).token
+
+
+def forget(rig: Rig, token: int, *hashes: Hash) -> int:
+    return rig.engine.forget(token, Forget(blobs=hashes)).result(WAIT_S)
+
+
+def test_a_blob_that_nobody_marked_goes() -> None:
+    """RT-24."""
+    with running() as rig:
+        rig.engine.keep({HASH: DATA}).result(WAIT_S)
+        token = begin(rig)
+
+        assert forget(rig, token, HASH) == 1
+        assert not rig.store.has_blob(HASH)
+
+
+def test_what_is_put_since_the_marking_began_stays() -> None:
+    """RT-21: though it was there before, and nobody needed it then."""
+    with running() as rig:
+        rig.engine.keep({HASH: DATA}).result(WAIT_S)
+        for put in (
+            lambda: rig.engine.keep({HASH: DATA}).result(WAIT_S),
+            lambda: rig.ask(add("a"), blobs={HASH: DATA}),
+        ):
+            token = begin(rig)
+            put()
+            assert forget(rig, token, HASH) == 0
+            assert rig.store.has_blob(HASH)
+        token = begin(rig)
+        assert forget(rig, token, HASH) == 1
+
+
+def test_what_comes_back_after_it_went_is_stored_again() -> None:
+    """RT-21."""
+    with running() as rig:
+        rig.engine.keep({HASH: DATA}).result(WAIT_S)
+        assert forget(rig, begin(rig), HASH) == 1
+        rig.ask(add("a"), blobs={HASH: DATA})
+        assert rig.store.blob(HASH) == DATA
+
+
+def test_a_marking_begins_when_what_is_under_way_is_durable() -> None:
+    """RT-22: a record in the making has put some of its blobs already."""
+    with running() as rig:
+        rig.quiet()
+        rig.store.entered.clear()
+        rig.store.gate.clear()
+        answer = rig.submit(add("a"))
+        assert rig.store.entered.wait(WAIT_S)
+        begun = rig.engine.begin_marking()
+        time.sleep(0.05)
+        assert not begun.done()
+        seq = rig.store.head().seq
+        rig.store.gate.set()
+
+        begun.result(WAIT_S)
+
+        assert rig.store.head().seq > seq
+        assert isinstance(answer.result(WAIT_S)[0], Admitted)
+
+
+def test_a_later_marking_ends_an_earlier_one() -> None:
+    """RT-23."""
+    with running() as rig:
+        first, second = begin(rig), begin(rig)
+
+        with pytest.raises(Unavailable, match="another one began"):
+            forget(rig, first, HASH)
+        with pytest.raises(Unavailable, match="another one began"):
+            rig.engine.still_marking(first)
+        rig.engine.end_marking(first)
+        rig.engine.still_marking(second)
+        rig.engine.end_marking(second)
+        with pytest.raises(Unavailable):
+            forget(rig, second, HASH)
+
+
+def test_a_marking_that_says_nothing_for_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RT-23: what is remembered for it does not grow for ever."""
+    arrivals = Arrivals(())
+    token = arrivals.begin()
+    monkeypatch.setattr(collecting, "OPEN_S", -1.0)
+
+    arrivals.note([HASH])
+
+    with pytest.raises(Unavailable):
+        arrivals.heard(token)
+
+
+def test_a_module_that_a_manifest_relies_on_does_not_go_before_it_comes() -> None:
+    """RT-21: it was looked for, and not given."""
+    second = loaded(2)
+    with running() as rig:
+        rig.engine.keep(second.modules).result(WAIT_S)
+        rig.runner.modules = {**rig.runner.modules}
+        token = begin(rig)
+
+        [answer] = rig.ask(sign(second, rig.world, 1))
+        assert isinstance(answer, Admitted)
+        assert forget(rig, token, *second.modules) == 0
+        assert all(map(rig.store.has_blob, second.modules))
+
+
+def test_states_that_were_spilled_are_nobodys_but_the_cores() -> None:
+    """RT-21: no record and no snapshot names them."""
+    names = [f"c{number}" for number in range(30)]
+    rig = Rig(limits=Limits(delta_bytes=0))
+    rig.state.cells.keep(1)
+    with running(rig):
+        rig.ask(*(add(name, 1000) for name in names))
+        rig.quiet()
+        rig.ask(add(names[0], 1))
+        rig.quiet()
+        begun = rig.engine.begin_marking().result(WAIT_S)
+        marks = mark(rig.store, keep=1, base=begun.base)
+        dead = [hash for hash in rig.store.blob_hashes() if hash not in marks.live]
+        assert len(dead) >= 1, "states of 1000 were spilled, and are one blob"
+
+        assert forget(rig, begun.token, *dead) < len(dead)
+
+        rig.ask(*(add(name, 1) for name in names))
+        rig.quiet()
+        assert rig.engine.stats().figures.faults == 0
+        for name in names[1:]:
+            state = rig.state.cells[counter(name)].state
+            assert state is not None
+            assert slot_bytes(state, rig.engine.read) == b"\x19\x03\xe9"
+    assert not rig.stopped
+
+
+def test_no_room_to_take_away_is_no_end_of_the_world() -> None:
+    with running() as rig:
+
+        def fail(_: Forget) -> None:
+            raise NoRoom("full", needed=1, free=0)
+
+        token = begin(rig)
+        rig.store.store.forget = fail  # type: ignore[method-assign, assignment]
+        with pytest.raises(NoRoom):
+            forget(rig, token, HASH)
+        rig.ask(add("a"))
+    assert not rig.stopped
+
+
+def test_a_world_that_stops_marks_no_more() -> None:
+    with running() as rig:
+        token = begin(rig)
+    for act in (rig.engine.begin_marking, lambda: rig.engine.forget(token, Forget()).result(1)):
+        with pytest.raises(Stopping):
+            act()
+
+
+def test_parts_are_bounded_and_rows_come_before_what_they_name() -> None:
+    """RT-24."""
+    blobs = [content_hash(bytes([n % 256, n // 256])) for n in range(FORGET_MAX * 2 + 1)]
+    found = list(parts(Forget(blobs=blobs, snapshots=[1, 2], puts=[b"p"])))
+
+    assert [len(each) for each in found] == [2, 1, FORGET_MAX, FORGET_MAX, 1]
+    assert [each.snapshots for each in found[:1]] == [[1, 2]]
+    assert [hash for each in found for hash in each.blobs] == blobs
+
+
+def test_a_client_marks_through_the_socket(tmp_path: Path) -> None:
+    """RT-20, H-53."""
+    with (
+        served(tmp_path / "world", still_needed=lambda _: NOTHING) as world,
+        world.connect() as connection,
+    ):
+        world.rig.engine.keep({HASH: DATA}).result(WAIT_S)
+
+        def ask(**fields: Any) -> dict[str, Any]:
+            return world.ask(connection, op="collect", **fields)
+
+        begun = ask(step="begin")
+        assert begun["base"] == 0
+        token = begun["token"]
+        assert "error" not in ask(step="beat", token=token)
+        gone = ask(step="forget", token=token, blobs=[HASH], snapshots=[], puts=[])
+        assert gone["gone"] == 1
+        assert not world.rig.store.has_blob(HASH)
+        assert "error" not in ask(step="end", token=token)
+        for fields, kind in (
+            ({"step": "beat", "token": token}, "unavailable"),
+            ({"step": "sweep"}, "usage"),
+            ({"step": "forget", "token": token}, "usage"),
+            ({"step": "forget", "token": token, "blobs": [b"x"], "snapshots": [], "puts": []},
+             "usage"),
+            ({"step": "forget", "token": token, "blobs": [], "snapshots": ["1"], "puts": []},
+             "usage"),
+            ({"step": "beat", "token": "1"}, "usage"),
+        ):  # fmt: skip
+            assert ask(**fields)["error"]["kind"] == kind, fields
+
+
+NOTHING: Final = StillNeeded(array("Q"), frozenset(), frozenset())
+
+
+def test_a_world_that_cannot_find_out_what_it_needs_removes_nothing(tmp_path: Path) -> None:
+    """RT-20a."""
+
+    def fail(_: int) -> StillNeeded:
+        raise Unavailable("the store cannot be marked")
+
+    with served(tmp_path / "w", still_needed=fail) as world, world.connect() as connection:
+        answer = world.ask(connection, op="collect", step="begin")
+        assert answer["error"]["message"] == "the store cannot be marked"
+        fields = {"blobs": [HASH], "snapshots": [], "puts": []}
+        answer = world.ask(connection, op="collect", step="forget", token=1, **fields)
+        assert answer["error"]["kind"] == "unavailable"
+
+
+def test_what_a_client_reports_as_gone_stays_where_the_world_needs_it(tmp_path: Path) -> None:
+    """RT-20a: every blob, every row of a snapshot and of a put."""
+    world = Vault()
+    for id in "ab":
+        world.do(id, "put", blob(id))
+        world.do(id, "pad", blob(f"state of {id}"))
+        world.snapshot()
+        world.run()
+    world.do("a", "drop")
+    world.do("a", "finish")
+    orphan = world.put(blob("orphan"))
+    folder = make(world, tmp_path / "w")
+    with LmdbStore.open(folder / "store", readonly=True) as store:
+        marks = mark(store, keep=1, base=0)
+        everything = Forget(
+            blobs=list(store.blob_hashes()),
+            snapshots=[row.at for row in store.snapshots()],
+            puts=[row.key for row in store.puts()],
+        )
+
+    found = find_still_needed(folder, 0).may_go(everything)
+
+    assert set(found.blobs) == set(everything.blobs) - set(marks.live)
+    assert orphan in found.blobs
+    assert not set(found.blobs) & set(world.loaded.modules)
+    assert set(found.snapshots) == {row.at for row in marks.gone} != set()
+    assert list(found.puts) == [row.key for row in marks.over]
+
+
+def test_a_store_that_cannot_be_marked_is_told(tmp_path: Path) -> None:
+    """RT-20a, RT-15."""
+    with pytest.raises(Unavailable, match="nothing was removed: the running world could not find"):
+        find_still_needed(tmp_path / "none", 0)
+
+
+# Killed
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize(
+    ("nth", "after"), [(1, False), (1, True), (2, False), (3, True), (4, False), (4, True)]
+)
+def test_a_collection_that_was_killed_took_away_what_nobody_needs(
+    tmp_path: Path, nth: int, after: bool
+) -> None:
+    """RT-24."""
+    world = Vault()
+    for round in range(3):
+        for id in "ab":
+            world.do(id, "put", blob(f"{id}{round}"))
+            world.do(id, "drop")
+        world.put(blob(f"orphan {round}"))
+        world.snapshot()
+        world.run()
+    world.do("a", "finish")
+    folder = make(world, tmp_path / "w")
+    real, count = Engine.forget, 0
+
+    def killed(engine: Engine, token: int, what: Forget) -> Any:
+        nonlocal count
+        count += 1
+        if count == nth and not after:
+            raise Killed
+        done = real(engine, token, what)
+        if count == nth:
+            done.result()
+            raise Killed
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("aos.host.retention.gc.BLOBS_AT_ONCE", 2)
+        patch.setattr(Engine, "forget", killed)
+        with pytest.raises(Killed):
+            collect_world(folder, keep=1)
+    check(world, folder)
+    collect_world(folder, keep=1)
+    check(world, folder)
+    assert not any(content_hash(blob(f"orphan {round}")) in stored(folder) for round in range(3))
+
+
+def test_a_collection_says_now_and_then_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RT-23."""
+    monkeypatch.setattr("aos.host.retention.gc.BEAT_S", 0.0)
+    beats: list[int] = []
+    monkeypatch.setattr(Writer, "still_marking", lambda _, token: beats.append(token))
+    world = Vault()
+    world.do("a", "pad", blob("x"))
+    folder = make(world, tmp_path / "w")
+
+    collect_world(folder)
+
+    assert len(beats) >= 2
+    write(world, folder)
+
+
+# Beside a process that runs the world
+
+
+def test_a_world_survives_a_client_that_reports_every_blob_as_gone(world: Path) -> None:
+    """RT-20a: with a process that runs it, and a socket."""
+    with Running(world) as run:
+        with open_writer(world) as writer:
+            assert all(isinstance(each, Admitted) for each in writer.send([puppet.do("a")] * 3))
+            writer.snapshot()
+            with LmdbStore.open(world / "store", readonly=True) as store:
+                before = set(store.blob_hashes())
+                rows = [row.at for row in store.snapshots()]
+            token = writer.begin_marking().token
+            gone = writer.forget(token, Forget(blobs=sorted(before), snapshots=rows))
+            writer.end_marking(token)
+            assert all(isinstance(each, Admitted) for each in writer.send([puppet.do("a")] * 3))
+            writer.snapshot()
+        assert run.stop()[0] == 0
+    with LmdbStore.open(world / "store", readonly=True) as store:
+        assert len(before - set(store.blob_hashes())) == gone
+    for command in (("replay",), ("replay", "--from", "snapshot"), ("verify",)):
+        told = here(*command, "--world", world)
+        assert told.code == 0, told.err
+
+
+def test_a_running_world_works_on_while_blobs_go(world: Path) -> None:
+    """RT-20 to RT-22: events, snapshots and collections at once, and nothing is missed."""
+    problems: list[BaseException] = []
+    done = threading.Event()
+
+    def load() -> None:
+        number = 0
+        try:
+            with open_writer(world) as writer:
+                while not done.is_set():
+                    number += 1
+                    batch = [puppet.do(f"k{number % 40}") for _ in range(4)]
+                    assert all(isinstance(each, Admitted) for each in writer.send(batch))
+                    done.wait(0.01)
+        except AosError as problem:
+            problems.append(problem)
+
+    with Running(world) as run:
+        sender = threading.Thread(target=load)
+        sender.start()
+        try:
+            for keep in (2, 1, 1):
+                with open_writer(world) as writer:
+                    writer.snapshot()
+                found = collect_world(world, keep=keep)
+                assert len(found.snapshots_kept) >= min(keep, 1)
+                assert found.is_compacted is None
+        finally:
+            done.set()
+            sender.join()
+        assert run.stop()[0] == 0
+    assert not problems
+    with open_writer(world) as writer:
+        writer.snapshot()
+    for command in (("replay",), ("replay", "--from", "snapshot")):
+        told = here(*command, "--world", world)
+        assert told.code == 0, told.err
+    assert collect_world(world, keep=1).is_compacted
+    with LmdbStore.open(world / "store", readonly=True) as store:
+        assert len(list(store.snapshots())) == 1
+    assert here("verify", "--world", world).code == 0

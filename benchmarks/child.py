@@ -25,7 +25,7 @@ from aos.core.journal.inputs import EventInput
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
-from aos.host.world.engine import Stats
+from aos.host.world.engine import EngineStats
 from benchmarks import floor
 from benchmarks.figures import (
     NS_PER_MS,
@@ -197,7 +197,7 @@ class _Measuring:
             item, _cell_of(item, self._point.cells, self._spec.size), self._point.cells
         )
 
-    def _stats(self) -> Stats:
+    def _stats(self) -> EngineStats:
         return self._watch.engine.stats()
 
 

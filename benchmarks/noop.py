@@ -10,7 +10,7 @@ import cbor2
 
 from aos.core.decide.answers import Answer, Refusal
 from aos.host.executors.settling import Settling
-from aos.host.executors.task import Outcome, Settle, Stats, Task, report_to_stderr
+from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
@@ -60,9 +60,9 @@ class NoopExecutor:
         if self._settling is not None:
             await self._settling.drain(DRAIN_S)
 
-    def stats(self) -> Stats:
+    def stats(self) -> ExecutorStats:
         settling = self._settling
-        return Stats(
+        return ExecutorStats(
             running=0 if settling is None else len(settling),
             queued=0,
             done=0 if settling is None else settling.done,

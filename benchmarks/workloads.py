@@ -13,7 +13,7 @@ import cbor2
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.ports import BlobReader, Call
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Executor
+from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.values.digests import Hash
 from benchmarks.noop import NoopExecutor
@@ -33,7 +33,7 @@ _SCATTER: Final = 7_919
 """A prime: cells are visited in an order that is not that of their making."""
 
 MakeEvent = Callable[[int, str, Cells], EventInput]
-Executors = Callable[[BlobReader, Hash], Sequence[Executor]]
+Executors = Callable[[BlobReader, Hash], Sequence[TaskExecutor]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from aos.core.journal.inputs import EventInput
 from aos.host.apply.manifest_files import load_manifest_files
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
-from aos.host.world.snapshots import Every, Made
+from aos.host.world.snapshots import Every, MadeSnapshot
 from benchmarks.figures import NS_PER_S, as_fields, measured
 from benchmarks.load import Callers
 from benchmarks.memory import Peaks, peaks, rss_anon_mib
@@ -195,10 +195,10 @@ _DO: Final = {
 }
 
 
-async def _snapshot(path: Path) -> Made:
+async def _snapshot(path: Path) -> MadeSnapshot:
     """As ``aos snapshot`` has it made."""
 
-    def ask() -> Made:
+    def ask() -> MadeSnapshot:
         with open_writer(path) as writer:
             return writer.snapshot()
 

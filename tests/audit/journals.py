@@ -15,7 +15,7 @@ from typing import Any
 from aos.audit.verify.findings import VerifyReport
 from aos.audit.verify.verify import Verifier
 from aos.core.journal.faults import FaultKind
-from aos.core.journal.fork import fork_world
+from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, Head, Tip, seal
 from aos.core.journal.inputs import StartInput
 from aos.core.journal.ports import BlobReader
@@ -240,7 +240,9 @@ def head_of(frames: Sequence[Frame]) -> Head:
 def entered(tip: Tip, first: bytes) -> Tip:
     """What a frame with this first record follows: a fork's is of its own world."""
     record = from_bytes(first)
-    return dataclasses.replace(tip, world=fork_world(record)) if isinstance(record, Fork) else tip
+    return (
+        dataclasses.replace(tip, world=forked_world_id(record)) if isinstance(record, Fork) else tip
+    )
 
 
 def records(frames: Sequence[Frame]) -> Iterator[Record]:

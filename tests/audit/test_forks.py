@@ -14,13 +14,13 @@ from nacl.signing import SigningKey
 from aos.audit.replay.replay import replay
 from aos.audit.replay.replay_report import Divergence
 from aos.audit.trace.trace import trace
-from aos.audit.verify.findings import Finding, Kind, VerifyReport
+from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import verify_store
 from aos.audit.views.journal_view import record as record_view
 from aos.audit.views.record_view import summary
 from aos.audit.views.view import View
 from aos.core.decide.answers import Admitted, Duplicate, Refusal, Rule
-from aos.core.journal.fork import fork_world, message_of
+from aos.core.journal.fork import forked_world_id, message_of
 from aos.core.journal.frame import Frame, Head, Tip, seal
 from aos.core.journal.inputs import ControlInput
 from aos.core.journal.record_codec import from_bytes, to_bytes
@@ -104,11 +104,11 @@ def test_a_fork_is_another_world_with_everything_that_the_first_had() -> None:
 
     worlds = [frame.header.world for frame in world.frames]
     assert worlds[: len(before.frames)] == [before.state.world] * len(before.frames)
-    assert set(worlds[len(before.frames) :]) == {fork_world(record)}
+    assert set(worlds[len(before.frames) :]) == {forked_world_id(record)}
     assert [each.hash for each in world.frames[: len(before.frames)]] == [
         each.hash for each in before.frames
     ]
-    assert world.state.world == fork_world(record) != before.state.world
+    assert world.state.world == forked_world_id(record) != before.state.world
     assert world.state.ancestors == (Ancestor(before.state.world, record.at),)
     assert world.state.clock_ns > before.state.clock_ns > START_NS
     assert world.state.serial == before.state.serial
@@ -124,12 +124,12 @@ def test_a_fork_is_folded_verified_and_replayed() -> None:
         assert take(folded(world), content_hash) == take(world.state, content_hash)
         report = verified(world)
         assert report.is_sound, report.findings
-        assert report.world == fork_world(record)
-        assert replayed(world).world == fork_world(record)
+        assert report.world == forked_world_id(record)
+        assert replayed(world).world == forked_world_id(record)
         store = stored(world)
         assert list(differences(store, derived_rows(store.frames()))) == []
         assert verify_store(store).is_sound
-        state = restore(store, fork_world(record))
+        state = restore(store, forked_world_id(record))
         assert take(state, content_hash) == take(world.state, content_hash)
         with pytest.raises(Damage, match="the store holds another world"):
             restore(store, record.parent)
@@ -237,9 +237,9 @@ def test_forks_of_forks(monkeypatch: pytest.MonkeyPatch) -> None:  # K-110, K-11
     assert take(restore(store, world.state.world), content_hash) == take(world.state, content_hash)
     for record in records:
         found = identity_at(store, record.seq)
-        assert (found.world, found.since) == (fork_world(record), record.seq)
+        assert (found.world, found.since) == (forked_world_id(record), record.seq)
         assert identity_at(store, record.at).world == record.parent
-    assert identity_at(store, world.state.tip.seq).world == fork_world(records[-1])
+    assert identity_at(store, world.state.tip.seq).world == forked_world_id(records[-1])
 
 
 def test_a_snapshot_knows_the_ancestors() -> None:  # K-111, SN-23
@@ -300,7 +300,7 @@ def signed(record: Fork, key: SigningKey = WORLD_KEY) -> Fork:
     return dataclasses.replace(record, signature=key.sign(message_of(record)).signature)
 
 
-def findings(frames: Sequence[Frame]) -> set[Kind]:
+def findings(frames: Sequence[Frame]) -> set[FindingKind]:
     world, _ = a_fork()
     return {each.kind for each in verify_frames(frames, world.read).findings}
 
@@ -308,21 +308,21 @@ def findings(frames: Sequence[Frame]) -> set[Kind]:
 @pytest.mark.parametrize(
     ("field", "value", "kind"),
     [
-        ("parent", OTHER, Kind.IDENTITY_WRONG),
-        ("at", 1, Kind.IDENTITY_WRONG),
-        ("frame", OTHER, Kind.CHAIN_BROKEN),
-        ("nonce", b"other", Kind.SIGNATURE_WRONG),
-        ("world_key", b"\x01" * 32, Kind.SIGNATURE_WRONG),
-        ("operators", (Principal("eve", b"\x02" * 32),), Kind.SIGNATURE_WRONG),
-        ("open_work", "keep", Kind.SIGNATURE_WRONG),
-        ("open_work", "drop", Kind.RECORD_CANNOT_FOLLOW),
-        ("erased", (OTHER,), Kind.SIGNATURE_WRONG),
-        ("cut", OTHER, Kind.SIGNATURE_WRONG),
-        ("signature", bytes(64), Kind.SIGNATURE_WRONG),
+        ("parent", OTHER, FindingKind.IDENTITY_WRONG),
+        ("at", 1, FindingKind.IDENTITY_WRONG),
+        ("frame", OTHER, FindingKind.CHAIN_BROKEN),
+        ("nonce", b"other", FindingKind.SIGNATURE_WRONG),
+        ("world_key", b"\x01" * 32, FindingKind.SIGNATURE_WRONG),
+        ("operators", (Principal("eve", b"\x02" * 32),), FindingKind.SIGNATURE_WRONG),
+        ("open_work", "keep", FindingKind.SIGNATURE_WRONG),
+        ("open_work", "drop", FindingKind.RECORD_CANNOT_FOLLOW),
+        ("erased", (OTHER,), FindingKind.SIGNATURE_WRONG),
+        ("cut", OTHER, FindingKind.SIGNATURE_WRONG),
+        ("signature", bytes(64), FindingKind.SIGNATURE_WRONG),
     ],
 )
 def test_a_forged_field_is_found_though_the_chain_was_made_anew(
-    field: str, value: Any, kind: Kind
+    field: str, value: Any, kind: FindingKind
 ) -> None:
     """J-44, A-24b"""
     world, record = a_fork()
@@ -345,9 +345,11 @@ def test_a_fork_by_another_key_is_another_fork() -> None:  # J-43
             break
         fold_frame(state, frame, world.read)
         tip = state.tip
-    mine, _ = seal(dataclasses.replace(tip, world=fork_world(other)), [to_bytes(other)], bytes(32))
+    mine, _ = seal(
+        dataclasses.replace(tip, world=forked_world_id(other)), [to_bytes(other)], bytes(32)
+    )
     fold_frame(state, mine, world.read)
-    assert state.world == fork_world(other) != fork_world(record)
+    assert state.world == forked_world_id(other) != forked_world_id(record)
     assert state.world_key == bytes(key.verify_key)
 
 
@@ -375,7 +377,7 @@ def test_no_frame_is_another_worlds_without_a_fork() -> None:  # J-45
     with pytest.raises(Damage, match="is another world's"):
         fold_frame(world.state, frames[-1], world.read)
     report = verify_frames(frames, world.read)
-    assert {each.kind for each in report.findings} == {Kind.CHAIN_BROKEN}
+    assert {each.kind for each in report.findings} == {FindingKind.CHAIN_BROKEN}
     with pytest.raises(Divergence):
         replay(frames, world.read, runner(world))
 
@@ -386,12 +388,14 @@ def test_a_fork_is_the_first_record_of_its_frame_and_named_by_it() -> None:  # J
     frames = with_frame(world, record.parent, record)
     with pytest.raises(Damage, match=r"holds a fork|a fork stands in it"):
         fold_frame(folded(world), frames[-1], world.read)
-    assert Kind.CHAIN_BROKEN in {each.kind for each in verify_frames(frames, world.read).findings}
+    assert FindingKind.CHAIN_BROKEN in {
+        each.kind for each in verify_frames(frames, world.read).findings
+    }
     with pytest.raises(Divergence):
         replay(frames, world.read, runner(world))
     start = Start(seq=record.seq, stamp=record.stamp, host=(("kernel", "0"),))
     late = a_record(world, seq=record.seq + 1, at=record.seq)
-    for of in (record.parent, fork_world(late)):
+    for of in (record.parent, forked_world_id(late)):
         frames = with_frame(world, of, start, late)
         with pytest.raises(Damage):
             fold_frame(folded(world), frames[-1], world.read)
@@ -416,7 +420,9 @@ def test_one_flipped_bit_of_a_fork_is_found_and_named() -> None:  # A-23
         found: Sequence[Finding] = verify_frames(
             frames, world.read, head=head_of(world.frames)
         ).findings
-        assert [(each.kind, each.record) for each in found] == [(Kind.RECORD_ALTERED, record.seq)]
+        assert [(each.kind, each.record) for each in found] == [
+            (FindingKind.RECORD_ALTERED, record.seq)
+        ]
 
 
 def test_a_flipped_bit_of_its_header_is_found() -> None:  # A-22
@@ -428,7 +434,7 @@ def test_a_flipped_bit_of_its_header_is_found() -> None:  # A-22
     header = dataclasses.replace(frames[place].header, world=OTHER)
     frames[place] = dataclasses.replace(frames[place], header=header, hash=header.hash())
     found = verify_frames(frames, world.read, head=head_of(world.frames)).findings
-    assert [each.kind for each in found] == [Kind.FRAME_ALTERED]
+    assert [each.kind for each in found] == [FindingKind.FRAME_ALTERED]
     assert isinstance(from_bytes(frames[place].records[0]), Fork)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from aos.audit.replay.replay import replay
 from aos.audit.replay.replay_report import Divergence
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify import verify_store
 from aos.audit.views.cell_view import cell as cell_view
 from aos.audit.views.cell_view import cells as cells_view
@@ -87,7 +87,7 @@ def test_a_step_under_another_manifest_than_the_instances_is_found(under: int | 
     with pytest.raises(Divergence, match="replay differs in under"):
         replay(frames, world.read, world.runner)
     kinds = {each.kind for each in verify_frames(frames, world.read).findings}
-    assert Kind.RECORD_CANNOT_FOLLOW in kinds
+    assert FindingKind.RECORD_CANNOT_FOLLOW in kinds
 
 
 def test_a_manifest_of_another_mode_than_was_signed_is_found() -> None:
@@ -96,7 +96,7 @@ def test_a_manifest_of_another_mode_than_was_signed_is_found() -> None:
     for fields in ({"mode": MIGRATE}, {"leaves": ("x/y@1",)}):
         frames = resealed(world.frames, manifest.seq, lambda found, f=fields: replaced(found, **f))  # type: ignore[misc]
         report = verify_frames(frames, world.read)
-        assert Kind.SIGNATURE_WRONG in {each.kind for each in report.findings}
+        assert FindingKind.SIGNATURE_WRONG in {each.kind for each in report.findings}
 
 
 def test_what_a_migration_made_is_read_and_what_is_missing_is_found() -> None:
@@ -110,7 +110,7 @@ def test_what_a_migration_made_is_read_and_what_is_missing_is_found() -> None:
         return world.read(hash)
 
     report = verify_frames(world.frames, without_root)
-    found = next(each for each in report.findings if each.kind is Kind.BLOB_DAMAGED)
+    found = next(each for each in report.findings if each.kind is FindingKind.BLOB_DAMAGED)
     assert found.record == manifest.seq
     assert "cells that were migrated cannot be read: it is gone" in str(found)
 

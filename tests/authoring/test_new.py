@@ -13,7 +13,7 @@ from aos.authoring.new import HIDDEN, IN_CODE, IN_TEXT, new_project, templates
 from aos.authoring.project import LANGUAGES, read_project
 from aos.authoring.sdk import LEFT_OUT, RECORD, release, sdk_folder
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.worker.load import load
+from aos.worker.load_executors import load
 from tests.cli.shell import Aos
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.replay.difference import Difference, Place
+from aos.audit.replay.difference import DifferingPlace, FieldDifference
 from aos.audit.replay.replay_report import Divergence
 from aos.audit.trace.trace import NODES_MAX
 from aos.host.folder.folder import open_folder
@@ -270,8 +270,8 @@ def test_a_divergence_is_exit_3_and_shown_decoded(
     """C-40"""
 
     def diverge(*_: object, **__: object) -> None:
-        place = Place(path="$.qty", recorded=2, recomputed=3)
-        found = Difference(
+        place = DifferingPlace(path="$.qty", recorded=2, recomputed=3)
+        found = FieldDifference(
             field="state", recorded={"qty": 2}, recomputed={"qty": 3}, places=(place,)
         )
         raise Divergence(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify import verify_store
 from aos.core.journal.frame import Frame, Head, read_frame
 from aos.store.memory_store import MemoryStore
@@ -31,11 +31,11 @@ def target(data: bytes) -> None:
     if report.is_sound:
         return
     if number == len(_frames()):
-        assert report.findings[0].kind is Kind.HEAD_WRONG
+        assert report.findings[0].kind is FindingKind.HEAD_WRONG
     else:
         # A frame that is elsewhere now is named by the one that stands in its place.
         named = {each.frame for each in report.findings}
-        assert _first(number) in named or report.findings[0].kind is Kind.FRAME_MISSING
+        assert _first(number) in named or report.findings[0].kind is FindingKind.FRAME_MISSING
 
 
 class Damaged(MemoryStore):

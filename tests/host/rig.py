@@ -28,7 +28,7 @@ from aos.host.stamps import Sources
 from aos.host.world.engine import Bounds, Engine, Published
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
-from aos.store.store import NO_NOTES, Sealed, Store
+from aos.store.store import NO_NOTES, SealedFrame, Store
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, derive
 from tests.memory_world import (
@@ -138,7 +138,7 @@ class FaultyStore:
 
     def append(
         self,
-        group: Sequence[Sealed],
+        group: Sequence[SealedFrame],
         head: Head,
         *,
         expected: Hash,

@@ -26,7 +26,7 @@ from aos.host.errors import Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.redelivery import left_open
 from aos.host.executors.settling import Settling
-from aos.host.executors.task import Executor, Outcome, Settle, Stats, Task
+from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.reader import open_reader
 from aos.host.process import Ended, Started, Status, run_world
@@ -97,11 +97,11 @@ class Echo:
         if self.settling is not None:
             await self.settling.drain(1.0)
 
-    def stats(self) -> Stats:
-        return Stats(running=0, queued=0, done=len(self.answers))
+    def stats(self) -> ExecutorStats:
+        return ExecutorStats(running=0, queued=0, done=len(self.answers))
 
 
-def run(path: Path, *executors: Executor, **more: Any) -> Ended:
+def run(path: Path, *executors: TaskExecutor, **more: Any) -> Ended:
     return asyncio.run(
         asyncio.wait_for(
             run_world(path, executors=lambda _b, _w: executors, handle_signals=False, **more),
@@ -121,7 +121,7 @@ def send(path: Path, *items: Item) -> list[Answer]:
 
 
 def beside(
-    path: Path, body: Callable[[], Coroutine[Any, Any, T]], *executors: Executor, **more: Any
+    path: Path, body: Callable[[], Coroutine[Any, Any, T]], *executors: TaskExecutor, **more: Any
 ) -> tuple[T, Ended]:
     """Run the world, and ``body`` on its loop once it has started; then stop it."""
 

@@ -19,7 +19,7 @@ import httpx
 import pytest
 
 from aos.worker import EffectContext, EffectFailed, Executors
-from aos.worker.load import load
+from aos.worker.load_executors import load
 from tests.modules.guests import ROOT, shop_module
 
 books = shop_module("books")

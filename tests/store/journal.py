@@ -31,7 +31,7 @@ from aos.core.state.state import Mark
 from aos.store.derived import DerivedRows
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
-from aos.store.store import Sealed
+from aos.store.store import SealedFrame
 from aos.values.digests import Hash, content_hash, derive, digest
 
 WORLD_KEY = SigningKey(bytes([1]) * 32)
@@ -277,9 +277,9 @@ def receipt_name(record: Receipt) -> Hash:
 AnyStore = LmdbStore | MemoryStore
 
 
-def put(store: AnyStore, journal: Journal, *group: Sealed) -> None:
+def put(store: AnyStore, journal: Journal, *group: SealedFrame) -> None:
     """Append what ``journal`` sealed last, or these, with the head over it."""
-    whole: Sequence[Sealed] = group or journal.made[-1:]
+    whole: Sequence[SealedFrame] = group or journal.made[-1:]
     store.append(whole, journal.head(), expected=whole[0].frame.header.prev)
 
 

@@ -30,9 +30,9 @@ from aos.store.bundle.items import (
     HEADER,
     INDEX,
     OPENING_BYTES_MAX,
+    BundleHeader,
     End,
     ErasedValue,
-    Header,
     item,
     read_opening,
     row,
@@ -54,7 +54,7 @@ def command(value: Hash = GONE, seq: int = 9) -> Control:
     )  # fmt: skip
 
 
-HEADER_OF_ALL: Final = Header(
+HEADER_OF_ALL: Final = BundleHeader(
     world=Hash(b"w" * 32),
     created="2026-01-01T00:00:00Z",
     world_key=b"k" * 32,

@@ -16,7 +16,7 @@ from aos.errors import Damage, Erased, Unavailable
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import ErasedRow, IntentRow
-from aos.store.store import Sealed, Store
+from aos.store.store import SealedFrame, Store
 from aos.values.digests import content_hash, hash_text
 from tests.store.journal import (
     WORLD,
@@ -42,7 +42,7 @@ def test_both_are_stores_and_the_kernel_seals_what_they_take(store: AnyStore) ->
     def a_store(store: Store) -> Store:
         return store
 
-    def a_sealed(sealed: kernel.Sealed) -> Sealed:
+    def a_sealed(sealed: kernel.Sealed) -> SealedFrame:
         return sealed
 
     assert a_store(store) is store

@@ -16,7 +16,7 @@ from aos.store.rows import SnapshotRow
 from aos.store.snapshots import state_of
 from aos.store.store import Store
 from aos.testing import InputRefused, World, WorldProblem, desk, like
-from aos.testing.play import Failure, play
+from aos.testing.play import ScenarioFailure, play
 from aos.testing.scenario import parse
 from aos.values.digests import hash_text
 from tests.testing.stage import (
@@ -304,7 +304,7 @@ fail = "stock.reserve"
 code = "none_left"
 """
 
-    def played(text: str) -> Failure | None:
+    def played(text: str) -> ScenarioFailure | None:
         return play(parse(text.encode(), tmp_path / "x.scenario.toml")).failure
 
     assert played(text) is None

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from aos.core.decide.answers import Answer
-from aos.host.executors.task import Executor, Journaling, Lost, Outcome, StreamFrame, Task
+from aos.host.executors.task import Journaling, Lost, Outcome, StreamFrame, Task, TaskExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
@@ -189,14 +189,14 @@ def error_code(outcome: Outcome) -> str:
     return str(payload(outcome)["code"])
 
 
-async def start(executor: Executor, journal: Journal) -> None:
+async def start(executor: TaskExecutor, journal: Journal) -> None:
     if isinstance(executor, Journaling):
         executor.tell_to(journal)
     await executor.start(journal.settle)
 
 
 def act(
-    make: Callable[[Journal], Executor],
+    make: Callable[[Journal], TaskExecutor],
     play: Callable[[Any, Journal], Awaitable[None]],
     *,
     answer: Callable[[Outcome], Awaitable[Answer]] | None = None,

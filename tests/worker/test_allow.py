@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aos.errors import BadUsage
-from aos.manifest.hosts import Place, as_address
-from aos.worker.allow import AllowList, Entry, is_public, parse_entry
+from aos.manifest.hosts import HostPort, as_address
+from aos.worker.allow import AllowedPlace, AllowList, is_public, parse_entry
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from aos.worker.allow import AllowList, Entry, is_public, parse_entry
     ],
 )
 def test_an_entry_is_read(text: str, host: str, port: int | None, is_private: bool) -> None:
-    place = Place(host=host, port=port)
-    assert parse_entry(text) == Entry(place=place, is_private=is_private)
+    place = HostPort(host=host, port=port)
+    assert parse_entry(text) == AllowedPlace(place=place, is_private=is_private)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from aos.host.executors import child, life, settling
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Executor, Outcome, Stats, StreamFrame
+from aos.host.executors.task import ExecutorStats, Outcome, StreamFrame, TaskExecutor
 from aos.values.cbor import encode
 from tests.answers import LATE, SETTLED, TAKEN, refused
 from tests.worker.stage import (
@@ -67,7 +67,7 @@ def test_tasks_run_in_a_process_and_what_it_prints_is_passed_on_with_its_name() 
         executor.publish([task(200, "test/other@1"), task(106)])
         await journal.wait(5)
         await asyncio.sleep(0)
-        assert executor.stats() == Stats(running=0, queued=0, done=5)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, done=5)
 
     journal = act(actors, play)
 
@@ -225,7 +225,7 @@ def test_running_and_queued_tasks_are_canceled() -> None:
         executor.publish([task(n) for n in range(1000, 1008)])
         executor.cancel([intent_of(n) for n in range(1000, 1008)])
         await journal.wait(8)
-        assert executor.stats() == Stats(running=1, queued=0, done=8)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, done=8)
         executor.cancel([intent_of(102), intent_of(5)])
         await journal.wait(9)
 
@@ -321,7 +321,7 @@ def test_before_a_task_runs_again_its_attempt_is_journaled() -> None:
         executor.publish([task(1)])
         await journal.wait(1)  # the new process is at work
         await asyncio.sleep(0.02)
-        assert executor.stats() == Stats(running=1, queued=0, done=1)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, done=1)
         gate.set()
         await journal.wait(2)
 
@@ -420,7 +420,7 @@ def test_what_may_run_once_is_lost_with_its_process_and_the_others_go_on() -> No
         executor.publish([task(1, "test/once@1")])
         await journal.wait(1)
         await asyncio.sleep(0.02)
-        assert executor.stats() == Stats(running=1, queued=0, done=1)
+        assert executor.stats() == ExecutorStats(running=1, queued=0, done=1)
         executor.cancel([intent_of(102)])
         await journal.wait(2)
 
@@ -505,7 +505,7 @@ def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: Answer, is_cancel
             executor.publish([task(1)])
             await journal.wait(1)
         await asyncio.sleep(0.01)
-        assert executor.stats() == Stats(running=0, queued=0, done=0)
+        assert executor.stats() == ExecutorStats(running=0, queued=0, done=0)
 
     journal = act(actors, play, answer=settle)
 
@@ -777,7 +777,7 @@ def test_functions_that_cannot_be_loaded_are_an_error_at_the_start(
     """X-51."""
     (tmp_path / "faulty.py").write_text(source)
 
-    async def play(executor: Executor, journal: Journal) -> None:
+    async def play(executor: TaskExecutor, journal: Journal) -> None:
         raise AssertionError("it cannot start")
 
     with pytest.raises(BadUsage) as caught:
@@ -805,7 +805,7 @@ def test_an_executor_is_stopped_while_it_starts(
 
 
 def test_a_command_that_is_not_there_is_an_error_at_the_start() -> None:
-    async def play(executor: Executor, journal: Journal) -> None:
+    async def play(executor: TaskExecutor, journal: Journal) -> None:
         raise AssertionError("it cannot start")
 
     def make(journal: Journal) -> ChildExecutor:

@@ -7,7 +7,7 @@ import pytest
 
 from aos.values.cbor import decode_record
 from aos.worker import EffectFailed
-from aos.worker.failure import MESSAGE_BYTES_MAX, Failure, bounded, failure_of
+from aos.worker.failure import MESSAGE_BYTES_MAX, AttemptFailure, bounded, failure_of
 
 
 class Unshowable(Exception):
@@ -34,11 +34,11 @@ class Unshowable(Exception):
 def test_an_exception_is_a_failure(
     error: BaseException, code: str, message: str, retryable: bool
 ) -> None:
-    assert failure_of(error) == Failure(code=code, message=message, retryable=retryable)
+    assert failure_of(error) == AttemptFailure(code=code, message=message, retryable=retryable)
 
 
 def test_the_payload_is_an_effect_error() -> None:
-    payload = Failure(code="declined", message="no funds", retryable=False).payload()
+    payload = AttemptFailure(code="declined", message="no funds", retryable=False).payload()
 
     assert decode_record(payload) == {
         "code": "declined",
@@ -63,7 +63,7 @@ def test_a_message_is_cut_at_a_character(text: str, expected: str) -> None:
 
 
 def test_a_huge_message_does_not_reach_the_journal() -> None:
-    payload = Failure(code="exception", message="x" * 10**6, retryable=False).payload()
+    payload = AttemptFailure(code="exception", message="x" * 10**6, retryable=False).payload()
 
     assert len(payload) < MESSAGE_BYTES_MAX + 100
 

@@ -23,8 +23,8 @@ from aos.worker.allow import AllowList
 from aos.worker.connections import Outside
 from aos.worker.failure import EffectFailed
 from aos.worker.http import Client
+from aos.worker.http_limits import HttpLimits
 from aos.worker.job import RequestContext
-from aos.worker.limits import Limits
 from aos.worker.results import WithBlobs, payload_of
 from tests.worker.stage import (
     Journal,
@@ -175,7 +175,7 @@ def with_server(
                 server.server_names.append(name)
 
             theirs.sni_callback = on_name
-        limits = Limits(response_bytes_max=1_000_000, inline_bytes_max=64 * 1024)
+        limits = HttpLimits(response_bytes_max=1_000_000, inline_bytes_max=64 * 1024)
         async with server.listening(theirs):
             outside = Outside(**more) if ours is None else Outside(ssl_context=ours, **more)
             client = Client(AllowList(allow(server.port)), limits, outside=outside)

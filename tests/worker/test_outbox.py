@@ -15,7 +15,7 @@ from aos.core.journal.signing import is_signed
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.worker import EffectContext, effect
-from aos.worker.signing import Signer, read_key
+from aos.worker.executor_key import Signer, read_key
 from tests.worker.stage import WORLD, intent_of
 from tests.worker.test_runner import Node, Plain, counting, rehearse
 

@@ -12,7 +12,7 @@ import pytest
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
-from aos.host.executors.task import Outcome, Settle, Stats, Task
+from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task
 from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
@@ -63,8 +63,8 @@ class Actor:
     async def stop(self) -> None:
         self.heard.append("stop")
 
-    def stats(self) -> Stats:
-        return Stats(running=1, queued=2, done=3)
+    def stats(self) -> ExecutorStats:
+        return ExecutorStats(running=1, queued=2, done=3)
 
     def stranded(self) -> Mapping[Hash, Task]:
         return self.left
@@ -90,7 +90,7 @@ def test_tasks_go_to_the_executor_of_their_effect_in_their_order() -> None:
 
         assert one.heard == ["start", "use", [1, 3], (intent_of(1),), "stop"]
         assert two.heard == ["start", "use", [2], (intent_of(1),), "stop"]
-        assert pool.stats()["two"] == Stats(running=1, queued=2, done=3)
+        assert pool.stats()["two"] == ExecutorStats(running=1, queued=2, done=3)
 
     asyncio.run(scene())
 

@@ -10,7 +10,7 @@ import pytest
 
 from aos.manifest.limits import MIB, WorldLimits
 from aos.worker import progress
-from aos.worker.progress import Progress, Stream
+from aos.worker.progress import Progress, ProgressStream
 
 
 class Listener:
@@ -20,7 +20,7 @@ class Listener:
         self.now = 100.0
         self.sent: list[Progress] = []
         self.complaints: list[str] = []
-        self.stream = Stream(
+        self.stream = ProgressStream(
             limits=WorldLimits(**limits),
             first=first,
             has_taker=has_taker,

@@ -10,7 +10,7 @@ import pytest
 from aos.values.cbor import Value, decode_record
 from aos.values.errors import ValueProblem
 from aos.values.schema import compile_schemas
-from aos.worker.failure import Failure
+from aos.worker.failure import AttemptFailure
 from aos.worker.results import cost_problem, payload_of, to_value
 
 SCHEMA = compile_schemas(
@@ -119,7 +119,7 @@ def test_a_result_is_brought_into_normal_form() -> None:
 def test_a_misfit_is_an_error_that_names_the_path(result: object, message: str) -> None:
     failure = payload_of(result, SCHEMA, bytes_max=1000)
 
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, AttemptFailure)
     assert (failure.code, failure.retryable) == ("executor_result_invalid", False)
     assert failure.message.startswith(message)
 
@@ -132,7 +132,7 @@ def test_a_result_at_the_limit_is_taken_and_one_byte_more_is_not() -> None:
     assert payload_of(GOOD, SCHEMA, bytes_max=size) == payload
     failure = payload_of(GOOD, SCHEMA, bytes_max=size - 1)
 
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, AttemptFailure)
     assert failure.code == "executor_result_too_large"
     assert failure.message.startswith(f"the result has {size} bytes: expected at most {size - 1}")
 

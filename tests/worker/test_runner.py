@@ -20,8 +20,8 @@ from aos.values.digests import Hash, hash_text
 from aos.worker import EffectContext, EffectFailed, Executors, effect
 from aos.worker.api import EffectFunction
 from aos.worker.calls import Callers
-from aos.worker.runner import Runner
-from aos.worker.signing import Signer, read_key
+from aos.worker.executor_key import Signer, read_key
+from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
 from tests.worker.stage import WORLD, effective, intent_of, task
 
@@ -32,7 +32,7 @@ class Node:
     """What the runner talks to."""
 
     def __init__(self) -> None:
-        self.runner: Runner
+        self.runner: TaskRunner
         self.heard: list[Message] = []
         self.is_granting = True
         self._changed = asyncio.Event()
@@ -104,7 +104,7 @@ def rehearse(
         executors = Executors("troupe", functions, setup=setup)
         callers = Callers(executors.effects)
         resource = await callers.start(setup)
-        node.runner = Runner(
+        node.runner = TaskRunner(
             executors, callers, world=WORLD, signer=signer, resource=resource, send=node.send
         )
         node.runner.receive({"op": "manifest", "document": effective().document})

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from aos.authoring import build as builds
-from aos.authoring.build import Built, Checked, Differs
+from aos.authoring.build import Built, Checked, StaleFile
 from aos.authoring.errors import BuildFailed
 from aos.authoring.project import Project, find_project
 from aos.authoring.running import Console
@@ -100,7 +100,7 @@ def show(built: Built) -> None:
     line(f"manifest {hash_text(effective.hash)}  ({took})")
 
 
-def _differ(differing: Sequence[Differs], *, is_told: bool) -> None:
+def _differ(differing: Sequence[StaleFile], *, is_told: bool) -> None:
     """Raises BuildFailed."""
     for each in differing if is_told else ():
         for text in each.lines:

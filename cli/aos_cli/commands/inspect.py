@@ -287,7 +287,7 @@ def _records(
         raise BadUsage(f"--from: expected a record, 1 to {end}, found {first}")
     if last is not None:
         end = min(end, last)
-    reader = journal_view.Reader(view.journal, view.lens)
+    reader = journal_view.RecordReader(view.journal, view.lens)
     if first is None:
         most = limit or (FOLLOWED_FIRST if follow else LIMIT)
         yield from reader.newest(most, last=end, selection=selection)
@@ -299,7 +299,7 @@ def _records(
 
 def _follow(view: View, selection: journal_view.Selection, *, json: bool) -> None:
     """Tell what comes until Ctrl-C, which is how this ends, or until nobody reads it any more."""
-    reader = journal_view.Reader(view.journal, view.lens)
+    reader = journal_view.RecordReader(view.journal, view.lens)
     after = view.state.next_seq - 1
     try:
         while has_reader():

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from aos.authoring.new import Made, new_project
+from aos.authoring.new import NewProject, new_project
 from aos_cli.options import Json
 from aos_cli.output import line, print_json
 
@@ -36,14 +36,14 @@ def new(
         _show(made)
 
 
-def _show(made: Made) -> None:
+def _show(made: NewProject) -> None:
     line(f"new project in {made.folder}", style="bold")
     for command, what in commands(made):
         line(f"  {command:<11} {what}" if what else f"  {command}")
     line(f"its README.md goes on from there; the workflow is in {made.workflow}")
 
 
-def commands(made: Made) -> list[tuple[str, str]]:
+def commands(made: NewProject) -> list[tuple[str, str]]:
     """What to type next, in this order."""
     return [
         (f"cd {quote(str(made.folder))}", ""),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from aos.audit.lens.words import count
-from aos.host.retention.pruning import Pruned, prune_world
+from aos.host.retention.pruning import PrunedRecords, prune_world
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
@@ -48,7 +48,7 @@ def prune(
         note(f"the store's file could not be compacted: {done.not_compacted}", style="yellow")
 
 
-def _document(done: Pruned) -> dict[str, object]:
+def _document(done: PrunedRecords) -> dict[str, object]:
     found = dataclasses.asdict(done)
     problem = found.pop("not_compacted")
     return {
@@ -59,7 +59,7 @@ def _document(done: Pruned) -> dict[str, object]:
     }
 
 
-def _show(done: Pruned) -> None:
+def _show(done: PrunedRecords) -> None:
     what = "finished what was begun: " if done.was_begun else ""
     line(f"{what}pruned to record {done.last:,}", style="bold")
     line(f"  records {done.first:,} to {done.last:,} are in {done.archive}")

@@ -10,7 +10,7 @@ import typer
 
 from aos.audit.lens.words import count, short
 from aos.audit.replay.bundle import replay_bundle
-from aos.audit.replay.difference import Difference
+from aos.audit.replay.difference import FieldDifference
 from aos.audit.replay.replay_report import Divergence, ReplayReport
 from aos.audit.replay.replay_store import replay_store
 from aos.errors import BadUsage, Damage
@@ -160,7 +160,7 @@ def _show_divergence(divergence: Divergence) -> None:
         _show_difference(each)
 
 
-def _show_difference(found: Difference) -> None:
+def _show_difference(found: FieldDifference) -> None:
     line(found.field, style="bold")
     if not found.places:
         line(f"  recorded    {short(found.recorded, VALUE_CHARACTERS)}")

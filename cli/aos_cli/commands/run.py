@@ -18,7 +18,7 @@ from aos.host.errors import NoRoomLeft, Stopping
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Executor
+from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended, Started, Status, run_world
@@ -129,7 +129,7 @@ def _executors(
     specs: Sequence[str],
     allow_http: Sequence[str],
     secrets: Secrets,
-) -> list[Executor]:
+) -> list[TaskExecutor]:
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),

@@ -16,7 +16,7 @@ import typer
 from aos.audit.lens.words import count
 from aos.authoring.live import shown
 from aos.errors import BadUsage, Refused
-from aos.testing.play import Failure, Played, play, project_of
+from aos.testing.play import Played, ScenarioFailure, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
 from aos_cli.options import Json
 from aos_cli.output import finish, line, note, print_json
@@ -143,7 +143,7 @@ def _show(played: Played) -> None:
             line(f"    {text}")
 
 
-def _show_places(failure: Failure) -> None:
+def _show_places(failure: ScenarioFailure) -> None:
     for place in failure.places:
         line(f"    {place.path}")
         line(f"      expected  {place.expected}")

@@ -81,7 +81,7 @@ class Built:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Differs:
+class StaleFile:
     """A file on disk that is not what the sources make. ``lines`` say how."""
 
     file: str
@@ -121,7 +121,7 @@ class Checked:
     bytes say nothing."""
 
     built: Built | None
-    differing: tuple[Differs, ...]
+    differing: tuple[StaleFile, ...]
     by_another: bool = False
 
 
@@ -351,16 +351,16 @@ def _beside(file: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _compare(project: Project, name: str, made: bytes | None) -> Differs | None:
+def _compare(project: Project, name: str, made: bytes | None) -> StaleFile | None:
     file = project.folder / name
     there = file.read_bytes() if file.is_file() else None
     if there == made:
         return None
     if made is None or there is None:
         word = "is there and should not be" if made is None else "is missing"
-        return Differs(file=name, lines=(f"{name} {word}",))
+        return StaleFile(file=name, lines=(f"{name} {word}",))
     if name.endswith(".wasm"):
-        return Differs(file=name, lines=(f"- {_facts(there)}", f"+ {_facts(made)}"))
+        return StaleFile(file=name, lines=(f"- {_facts(there)}", f"+ {_facts(made)}"))
     lines = difflib.unified_diff(
         there.decode(errors="replace").splitlines(),
         made.decode(errors="replace").splitlines(),
@@ -371,7 +371,7 @@ def _compare(project: Project, name: str, made: bytes | None) -> Differs | None:
     shown = list(lines)
     if len(shown) > _SHOWN:
         shown = [*shown[:_SHOWN], f"… {len(shown) - _SHOWN} lines more"]
-    return Differs(file=name, lines=tuple(shown))
+    return StaleFile(file=name, lines=tuple(shown))
 
 
 def _facts(wasm: bytes) -> str:

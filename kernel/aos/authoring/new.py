@@ -47,7 +47,7 @@ HIDDEN: Final = {"gitignore": ".gitignore"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class NewProject:
     folder: Path
     name: str
     lang: str
@@ -59,7 +59,7 @@ class Made:
         return "src/lib.rs" if self.lang == RUST else "assembly/index.ts"
 
 
-def new_project(folder: Path, *, lang: str) -> Made:
+def new_project(folder: Path, *, lang: str) -> NewProject:
     """Make a project in a new or empty folder, named after it.
 
     Raises:
@@ -80,7 +80,7 @@ def new_project(folder: Path, *, lang: str) -> Made:
             files = sorted(_names(place))
     except OSError as error:
         raise Unavailable(f"{folder}: the project cannot be written: {error.strerror}") from error
-    return Made(folder=folder, name=name, lang=lang, files=tuple(files))
+    return NewProject(folder=folder, name=name, lang=lang, files=tuple(files))
 
 
 def check_name(name: str) -> None:

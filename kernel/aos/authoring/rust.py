@@ -21,14 +21,14 @@ TARGET_FOLDER: Final = "target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class BuiltModules:
     """The bytes of each module, as the compiler left them, by name; and what made them."""
 
     modules: Mapping[str, bytes]
     compiler: Mapping[str, str]
 
 
-def compile_rust(project: Project, *, locked: bool, console: Console) -> Compiled:
+def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltModules:
     """Build every module of the project.
 
     ``locked``: a ``Cargo.lock`` that is not there or would change is an error.
@@ -69,7 +69,7 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> Compile
         module.name: _read(made, packages[module.name], module, project)
         for module in project.modules
     }
-    return Compiled(modules=modules, compiler=toolchain.identity())
+    return BuiltModules(modules=modules, compiler=toolchain.identity())
 
 
 def _manifest_path(module: ModuleSource) -> list[str]:

@@ -21,14 +21,14 @@ _U32_BYTES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class StrippedModule:
     """A module without the custom sections of one name, and what these held."""
 
     wasm: bytes
     data: tuple[bytes, ...]
 
 
-def take_sections(wasm: bytes, name: str) -> Taken:
+def take_sections(wasm: bytes, name: str) -> StrippedModule:
     """Take all custom sections of that name out of a module.
 
     Raises:
@@ -41,7 +41,7 @@ def take_sections(wasm: bytes, name: str) -> Taken:
             data.append(found[1])
         else:
             kept.append(wasm[start:end])
-    return Taken(wasm=b"".join(kept), data=tuple(data))
+    return StrippedModule(wasm=b"".join(kept), data=tuple(data))
 
 
 def _sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:

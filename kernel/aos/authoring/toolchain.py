@@ -62,7 +62,7 @@ class Toolchain:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """A command, and the whole environment that it is given."""
 
     command: tuple[str, ...]
@@ -77,7 +77,7 @@ def cargo_build(
     arguments: Sequence[str],
     std: Path | None = None,
     flags: Sequence[str] = (f"-Clink-arg=-zstack-size={STACK_BYTES}",),
-) -> Call:
+) -> ToolCall:
     """A release build for WASM whose bytes depend on the sources and the toolchain alone.
 
     Args:
@@ -110,7 +110,7 @@ def cargo_build(
         if vendored.is_dir():
             command += ["--config", 'source.crates-io.replace-with="shipped"']
             command += ["--config", f'source.shipped.directory="{vendored}"']
-    return Call(tuple(command), environment)
+    return ToolCall(tuple(command), environment)
 
 
 def _installed_library(toolchain: Toolchain) -> dict[Path, str]:

@@ -27,7 +27,7 @@ from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import Executor
+from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended, Started, run_world
@@ -77,7 +77,7 @@ def main() -> int:
     return 0
 
 
-def _executors(order: Order, read: BlobReader, world: Hash) -> list[Executor]:
+def _executors(order: Order, read: BlobReader, world: Hash) -> list[TaskExecutor]:
     secrets = Secrets(None if order.secrets is None else Path(order.secrets))
     return [
         TimerExecutor(report=_note),

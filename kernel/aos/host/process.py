@@ -31,14 +31,13 @@ from aos.host.executors.intent_abi import Spoken
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.redelivery import Again, left_open, telling_losses
-from aos.host.executors.task import Executor, Report, Task, report_to_stderr
-from aos.host.executors.task import Stats as ExecutorStats
+from aos.host.executors.redelivery import Redelivery, left_open, telling_losses
+from aos.host.executors.task import ExecutorStats, Report, Task, TaskExecutor, report_to_stderr
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.stamps import Sources
-from aos.host.world.engine import Engine, Published, Stats
+from aos.host.world.engine import Engine, EngineStats, Published
 from aos.host.world.overlay import Overlay
 from aos.host.world.snapshots import Every, Snapshots
 from aos.manifest.effective import Effective
@@ -56,7 +55,7 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 KEY_SHOWN: Final = 40
 PUBLISH_SLICE: Final = 1000
 """Tasks that a start publishes before the loop does something else."""
-Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[Executor]]
+Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[TaskExecutor]]
 """Makes the executors of a world, given how its durable blobs are read and which world it is."""
 
 
@@ -64,7 +63,7 @@ Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[Executor]]
 class Status:
     """For a live line. ``waiting`` counts open intents by effect that nobody here can settle."""
 
-    stats: Stats
+    stats: EngineStats
     steps_per_s: float
     waiting: Mapping[str, int]
     executors: Mapping[str, ExecutorStats]
@@ -89,7 +88,7 @@ class Ended:
     open intents whose receipt from here was refused, and why.
     """
 
-    stats: Stats
+    stats: EngineStats
     is_idle: bool
     waiting: Mapping[str, int]
     given_up: frozenset[str]
@@ -312,12 +311,12 @@ class _Run:
     def _take_no_tasks(self) -> None:
         self._takes_tasks = False
 
-    async def _publish_again(self, state: State) -> list[Again]:
+    async def _publish_again(self, state: State) -> list[Redelivery]:
         """Hand executors what was open when the last process ended; return what is lost."""
         self._open.update(
             intent for intent, each in state.intents.items() if not state.is_inherited(each)
         )
-        lost: list[Again] = []
+        lost: list[Redelivery] = []
         rest = left_open(state)
         while some := list(islice(rest, PUBLISH_SLICE)):
             lost += [each for each in some if each.is_lost]
@@ -325,7 +324,7 @@ class _Run:
             await asyncio.sleep(0)
         return lost
 
-    def _task_again(self, again: Again) -> Task:
+    def _task_again(self, again: Redelivery) -> Task:
         task = self._task(again.intent)
         return replace(task, attempt=again.attempt, next_frame=again.next_frame)
 

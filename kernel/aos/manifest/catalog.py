@@ -46,7 +46,7 @@ _BUILTINS: Final[Mapping[str, Mapping[str, Node]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class RuleFinding:
     """One broken rule, at a JSON pointer into the subject's node."""
 
     subject: Subject
@@ -118,7 +118,7 @@ class Catalog:
         names = {n for k, n in (*self.definitions, *self.broken) if k == kind}
         return did_you_mean(name, names | set(_BUILTINS.get(kind, {}))) or _not_here(kind, name)
 
-    def _schema_findings(self) -> Iterator[Finding]:
+    def _schema_findings(self) -> Iterator[RuleFinding]:
         # Each for itself, then all together, each time without those that are known to be wrong:
         # one problem must not hide another.
         for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
@@ -131,25 +131,25 @@ class Catalog:
             before = len(self.unsound)
             yield from self._refused({**self.types, **_stubs(self.unsound)})
 
-    def _refused(self, types: Mapping[str, Expression]) -> Iterator[Finding]:
+    def _refused(self, types: Mapping[str, Expression]) -> Iterator[RuleFinding]:
         try:
             compile_schemas(types)
         except SchemaProblems as problems:
             for problem in problems.problems:
                 yield from self._schema_finding(problem)
 
-    def _schema_finding(self, problem: SchemaProblem) -> Iterator[Finding]:
+    def _schema_finding(self, problem: SchemaProblem) -> Iterator[RuleFinding]:
         self.unsound.add(problem.schema)
         subject, pointer = ("defschema", problem.schema), f"/type{problem.pointer}"
         named = dict(references(self.types.get(problem.schema, {})))
         unknown = named.get(problem.pointer)
         if unknown is None or self.exists("defschema", unknown):
-            yield Finding(
+            yield RuleFinding(
                 subject=subject, pointer=pointer, message=problem.message, hint=problem.hint
             )
             return
         for at, message, hint in self._missing("defschema", unknown, pointer):
-            yield Finding(subject=subject, pointer=at, message=message, hint=hint)
+            yield RuleFinding(subject=subject, pointer=at, message=message, hint=hint)
 
 
 def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:

@@ -12,8 +12,8 @@ from aos.manifest.expressions import Expression, form_of, shown
 from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.manifest.hosts import read_place
 from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
+from aos.manifest.manifest_secrets import read_binding
 from aos.manifest.names import EXECUTOR_NAME, KERNEL, is_name
-from aos.manifest.secrets import read_binding
 from aos.values.errors import ValueProblem
 
 WORKFLOW_SCHEMAS: Final = ("state", "event", "context", "annotations", "key_schema")

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 from aos.manifest.effective import Effective, Executor, Route
 from aos.manifest.keys import key_text
+from aos.manifest.manifest_secrets import Secret
 from aos.manifest.names import is_system
-from aos.manifest.secrets import Secret
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]

@@ -30,8 +30,8 @@ from aos.manifest.forms import (
 from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
+from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
 from aos.manifest.names import is_system
-from aos.manifest.secrets import SECRET_REF, Secret, secret_of
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem

@@ -25,7 +25,7 @@ _PLACE: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]/]+)(:(?P<port>[1-9][0-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class HostPort:
     """``port`` None stands for 80 and 443."""
 
     host: str
@@ -42,7 +42,7 @@ class Place:
         )
 
 
-def read_place(text: str) -> Place:
+def read_place(text: str) -> HostPort:
     """``HOST`` or ``HOST:PORT``, in any case of letters. ValueProblem for anything else."""
     match = _PLACE.fullmatch(text.lower())
     if match is None:
@@ -53,7 +53,7 @@ def read_place(text: str) -> Place:
     host = read_host(given.strip("[]"))
     if (":" in host) != given.startswith("["):
         raise _unfit(text)
-    return Place(host=host, port=port)
+    return HostPort(host=host, port=port)
 
 
 def read_host(text: str) -> str:

@@ -11,7 +11,16 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from aos.manifest import builtins
-from aos.manifest.catalog import NOT_YET, Catalog, Finding, Found, Node, Subject, each_once, within
+from aos.manifest.catalog import (
+    NOT_YET,
+    Catalog,
+    Found,
+    Node,
+    RuleFinding,
+    Subject,
+    each_once,
+    within,
+)
 from aos.manifest.definition_rules import DEFINITION_RULES, WORKFLOW_SCHEMAS
 from aos.manifest.executor_rules import executors
 from aos.manifest.expressions import closure
@@ -36,7 +45,7 @@ def check(
     broken: AbstractSet[Subject] = frozenset(),
     *,
     incomplete: bool = False,
-) -> Iterator[Finding]:
+) -> Iterator[RuleFinding]:
     """Every broken rule.
 
     Args:
@@ -56,24 +65,24 @@ def check(
         yield from _schemas_are_used(catalog)
 
 
-def _findings(catalog: Catalog) -> Iterator[Finding]:
+def _findings(catalog: Catalog) -> Iterator[RuleFinding]:
     definitions, manifest = catalog.definitions, catalog.manifest
     for subject in sorted(definitions):
         node = definitions[subject]
         if not is_name(subject[1]):
-            yield Finding(
+            yield RuleFinding(
                 subject=subject,
                 pointer="/name",
                 message=f"{subject[1]} is not a name",
                 hint="expected namespace/name@version, for example acme/order.step@1",
             )
         for pointer, message, hint in DEFINITION_RULES[subject[0]](node, catalog):
-            yield Finding(subject=subject, pointer=pointer, message=message, hint=hint)
+            yield RuleFinding(subject=subject, pointer=pointer, message=message, hint=hint)
     yield from catalog.schema_findings
     yield from _takes_part(catalog)
     if manifest is not None:
         for pointer, message, hint in _manifest(manifest, catalog):
-            yield Finding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
+            yield RuleFinding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
 
 
 def _manifest(manifest: Node, catalog: Catalog) -> Found:
@@ -95,7 +104,7 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
             yield f"/{field}", f"the field {field} is {NOT_YET}", "leave it out"
 
 
-def _takes_part(catalog: Catalog) -> Iterator[Finding]:
+def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:
     """A definition that the manifest leaves out is a mistake more often than a plan (M-12)."""
     if catalog.manifest is None:
         return
@@ -106,7 +115,7 @@ def _takes_part(catalog: Catalog) -> Iterator[Finding]:
                 yield _unlisted(subject, section, "")
 
 
-def _schemas_are_used(catalog: Catalog) -> Iterator[Finding]:
+def _schemas_are_used(catalog: Catalog) -> Iterator[RuleFinding]:
     """A schema takes part when the manifest reaches it, listed or not."""
     if catalog.manifest is None:
         return
@@ -117,8 +126,8 @@ def _schemas_are_used(catalog: Catalog) -> Iterator[Finding]:
             yield _unlisted(subject, "schemas", ", and nothing in it refers to it")
 
 
-def _unlisted(subject: Subject, section: str, more: str) -> Finding:
-    return Finding(
+def _unlisted(subject: Subject, section: str, more: str) -> RuleFinding:
+    return RuleFinding(
         subject=subject,
         pointer="/name",
         message=f"{subject[1]} is defined but not listed in the manifest{more}",

@@ -18,10 +18,10 @@ from aos.values.expressions import (
     MapOf,
     Option,
     Record,
-    Ref,
     Scalar,
     SetOf,
     Type,
+    TypeRef,
     Variant,
 )
 from aos.values.hash_fields import HashFields, blobs_of, spelled_in
@@ -132,7 +132,7 @@ class _Shapes:
 
 def _refs(type_: Type) -> Iterator[str]:
     match type_:
-        case Ref(name):
+        case TypeRef(name):
             yield name
         case Option(item) | ListOf(item) | SetOf(item) | MapOf(_, item):
             yield from _refs(item)

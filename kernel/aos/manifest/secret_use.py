@@ -10,10 +10,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aos.manifest.effective import Effective
-from aos.manifest.secrets import SECRET_REF, secret_name
+from aos.manifest.manifest_secrets import SECRET_REF, secret_name
 from aos.values.cbor import Value
 from aos.values.errors import quoted, segment
-from aos.values.expressions import ListOf, MapOf, Option, Record, Ref, Scalar, SetOf, Type, Variant
+from aos.values.expressions import (
+    ListOf,
+    MapOf,
+    Option,
+    Record,
+    Scalar,
+    SetOf,
+    Type,
+    TypeRef,
+    Variant,
+)
 from aos.values.schema import Schema
 
 
@@ -39,16 +49,16 @@ def named_secrets(
     params: Schema, value: Value, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, str]]:
     """(path, name of a definition) of every reference in a value in normal form, in fixed order."""
-    return _named(Ref(params.name), value, "$", schemas)
+    return _named(TypeRef(params.name), value, "$", schemas)
 
 
 def _named(
     type_: Type, value: Any, path: str, schemas: Mapping[str, Schema]
 ) -> Iterator[tuple[str, str]]:
     match type_:
-        case Ref(name) if name == SECRET_REF:
+        case TypeRef(name) if name == SECRET_REF:
             yield path, secret_name(value["alias"], value["version"])
-        case Ref(name):
+        case TypeRef(name):
             yield from _named(schemas[name].type, value, path, schemas)
         case Record(fields):
             # By name: the order in which an author wrote them is no part of the document.

@@ -32,7 +32,16 @@ from aos.sandbox.inspect import (
     panic_address,
     survey,
 )
-from aos.sandbox.lowlevel import BadRange, Compiled, Entry, Misfit, Result, Runner, Stage, Trap
+from aos.sandbox.lowlevel import (
+    BadRange,
+    CallResult,
+    Compiled,
+    Entrypoint,
+    InstanceRunner,
+    RangeMisfit,
+    Stage,
+    Trap,
+)
 from aos.sandbox.module import Outline
 from aos.sandbox.show import plain
 from aos.sandbox.stack import require_big_stack
@@ -71,7 +80,7 @@ class _Loaded:
     compiled: Compiled
     outline: Outline
     first_bytes: int
-    entries: dict[str, Entry]
+    entries: dict[str, Entrypoint]
 
 
 class Sandbox:
@@ -94,7 +103,7 @@ class Sandbox:
         self._load = load
         self._cache = cache
         self._engine = build_engine(stack_bytes=stack_bytes, target=target)
-        self._runner = Runner(self._engine)
+        self._runner = InstanceRunner(self._engine)
         self._modules: dict[Hash, _Loaded] = {}
         self.fingerprint = fingerprint(stack_bytes=stack_bytes, target=target)
 
@@ -187,7 +196,7 @@ class Sandbox:
         self._cache.put(module, self.fingerprint, bytes(compiled.serialize()))
         return compiled
 
-    def _find_entry(self, module: Hash, loaded: _Loaded, entrypoint: str) -> Entry:
+    def _find_entry(self, module: Hash, loaded: _Loaded, entrypoint: str) -> Entrypoint:
         problems = list(export_problems(loaded.outline, [entrypoint]))
         if problems:
             raise ModuleRefused(hash_text(module), problems)
@@ -196,7 +205,7 @@ class Sandbox:
         return entry
 
 
-def _fault(call: Call, result: Result, pages: int) -> Fault | None:
+def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
     """Our words for how a call stopped. Nothing of the engine's text goes in."""
     stop = result.stop
     where = _where(call, stop)
@@ -229,7 +238,7 @@ def _fault(call: Call, result: Result, pages: int) -> Fault | None:
 
 def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:
     found = f"{stop.size} bytes at {stop.pointer}"
-    if stop.misfit is Misfit.OUTPUT_TOO_LONG:
+    if stop.misfit is RangeMisfit.OUTPUT_TOO_LONG:
         expected = f"at most {call.output_bytes} bytes"
         return Fault(
             kind=FaultKind.OUTPUT_TOO_LARGE,
@@ -237,7 +246,7 @@ def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:
                 "the output is too large", where=where, expected=expected, found=f"{stop.size}"
             ),
         )
-    if stop.misfit is Misfit.OUTPUT_OUTSIDE:
+    if stop.misfit is RangeMisfit.OUTPUT_OUTSIDE:
         what = "the output lies outside the memory"
         message = sentence(what, where=where, found=found)
         return Fault(kind=FaultKind.OUTPUT_MALFORMED, message=message)
@@ -269,6 +278,6 @@ def _where(call: Call, stop: Trap | BadRange | None) -> str:
     """The export that ran when the call stopped, or ``instantiate`` before any did."""
     if isinstance(stop, Trap):
         return call.entrypoint if stop.stage is Stage.ENTRYPOINT else stop.stage.value
-    if stop is None or stop.misfit in {Misfit.OUTPUT_OUTSIDE, Misfit.OUTPUT_TOO_LONG}:
+    if stop is None or stop.misfit in {RangeMisfit.OUTPUT_OUTSIDE, RangeMisfit.OUTPUT_TOO_LONG}:
         return call.entrypoint
     return Stage.ALLOC.value

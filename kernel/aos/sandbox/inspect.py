@@ -27,7 +27,7 @@ from aos.sandbox.caps import (
 )
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.form import Form
-from aos.sandbox.module import Export, Outline, Unreadable, outline
+from aos.sandbox.module import ModuleExport, Outline, Unreadable, outline
 from aos.sandbox.show import printable
 from aos.values.errors import quoted
 
@@ -117,7 +117,7 @@ def panic_address(found: Outline) -> int | None:
     return None if export is None else export.value
 
 
-def _misfit(name: str, expected: str, export: Export | None) -> str:
+def _misfit(name: str, expected: str, export: ModuleExport | None) -> str:
     if export is None:
         shown = "no such export"
     elif export.type is None:

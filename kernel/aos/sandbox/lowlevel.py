@@ -4,7 +4,7 @@ The one file that talks to wasmtime's C API directly: the library's convenient c
 times as much a step (spec/sandbox.md, S-31). Three rules keep it safe.
 
 Rule 1: raw pointers keep nothing alive. ``Compiled`` holds the Python owners of the engine, the
-module and the pre-instance; ``Runner`` holds every buffer whose address C is given.
+module and the pre-instance; ``InstanceRunner`` holds every buffer whose address C is given.
 
 Rule 2: a store is deleted, and a trap or error freed, on every way out.
 
@@ -100,7 +100,7 @@ class Stage(enum.Enum):
     ENTRYPOINT = "entrypoint"
 
 
-class Misfit(enum.Enum):
+class RangeMisfit(enum.Enum):
     """A range that the guest named and that cannot be used."""
 
     INPUT_OUTSIDE = "input"
@@ -122,12 +122,12 @@ class Trap:
 class BadRange:
     """What the guest returned: ``size`` bytes at ``pointer``, both as unsigned numbers."""
 
-    misfit: Misfit
+    misfit: RangeMisfit
     pointer: int
     size: int
 
 
-class Result(NamedTuple):
+class CallResult(NamedTuple):
     """One call. Exactly one of ``output`` and ``stop`` is set."""
 
     output: bytes | None
@@ -144,7 +144,7 @@ class Compiled:
     """One module, ready to be instantiated.
 
     Holds the owners of what the addresses point at. ``close`` is for a cache that drops it; a
-    ``Runner`` must not be given it afterwards.
+    ``InstanceRunner`` must not be given it afterwards.
     """
 
     __slots__ = (
@@ -175,9 +175,9 @@ class Compiled:
         self.memory_at = self._names.index("memory")
         self.alloc_at = self._names.index("alloc")
 
-    def entry(self, entrypoint: str, form: Form) -> Entry:
+    def entry(self, entrypoint: str, form: Form) -> Entrypoint:
         """The place of an export. The caller has checked that its type is the form's."""
-        return Entry(at=self._names.index(entrypoint), form=form)
+        return Entrypoint(at=self._names.index(entrypoint), form=form)
 
     def close(self) -> None:
         self._pre.close()
@@ -185,14 +185,14 @@ class Compiled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entrypoint:
     """An entrypoint: its index among the module's exports, and how it is called."""
 
     at: int
     form: Form
 
 
-class Runner:
+class InstanceRunner:
     """Runs calls one after another in fresh instances. For one thread at a time."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:
@@ -242,13 +242,13 @@ class Runner:
     def run(
         self,
         compiled: Compiled,
-        entry: Entry,
+        entry: Entrypoint,
         data: bytes,
         *,
         fuel: int,
         memory_bytes: int,
         output_bytes: int,
-    ) -> Result:
+    ) -> CallResult:
         """Instantiate, hand ``data`` over, call, copy the output out, and delete everything."""
         store = self._new_store(self._engine, None, None)
         try:
@@ -261,19 +261,19 @@ class Runner:
             )
             if error or self._trap.value:
                 stop = self._stopped(Stage.INSTANTIATE, error)
-                return Result(None, stop, fuel - self._fuel_left(context), 0)
+                return CallResult(None, stop, fuel - self._fuel_left(context), 0)
             done = self._converse(context, compiled, entry, data, output_bytes)
             left = self._fuel_left(context)
             peak = self._memory_size(context, self._memory)
             if isinstance(done, bytes):
-                return Result(done, None, fuel - left, peak)
+                return CallResult(done, None, fuel - left, peak)
             said = self._said(context, compiled.panic_at, peak) if isinstance(done, Trap) else b""
-            return Result(None, done, fuel - left, peak, said)
+            return CallResult(None, done, fuel - left, peak, said)
         finally:
             self._delete_store(store)
 
     def _converse(
-        self, context: int, compiled: Compiled, entry: Entry, data: bytes, output_bytes: int
+        self, context: int, compiled: Compiled, entry: Entrypoint, data: bytes, output_bytes: int
     ) -> bytes | Trap | BadRange:
         """Write the input where ``alloc`` says, call the entrypoint, read what it returns."""
         export, instance, name, size = self._export, self._instance, self._name, self._name_size
@@ -283,12 +283,12 @@ class Runner:
         u32 = self._u32
         length = len(data)
         assert length <= _U32_MASK, "a longer input could be in no memory"
-        pointer = self._reserve(context, length, Misfit.INPUT_OUTSIDE)
+        pointer = self._reserve(context, length, RangeMisfit.INPUT_OUTSIDE)
         if not isinstance(pointer, int):
             return pointer
         ctypes.memmove(self._memory_data(context, self._memory) + pointer, data, length)
         if entry.form is Form.RETURN_POINTER:
-            result = self._reserve(context, _RESULT_BYTES, Misfit.RESULT_OUTSIDE)
+            result = self._reserve(context, _RESULT_BYTES, RangeMisfit.RESULT_OUTSIDE)
             if not isinstance(result, int):
                 return result
             u32[0], u32[_SLOT], u32[2 * _SLOT] = result, pointer, length
@@ -311,12 +311,12 @@ class Runner:
             else:
                 pointer, length = u32[0], u32[_SLOT]
         if pointer + length > self._memory_size(context, self._memory):
-            return BadRange(misfit=Misfit.OUTPUT_OUTSIDE, pointer=pointer, size=length)
+            return BadRange(misfit=RangeMisfit.OUTPUT_OUTSIDE, pointer=pointer, size=length)
         if length > output_bytes:
-            return BadRange(misfit=Misfit.OUTPUT_TOO_LONG, pointer=pointer, size=length)
+            return BadRange(misfit=RangeMisfit.OUTPUT_TOO_LONG, pointer=pointer, size=length)
         return ctypes.string_at(self._memory_data(context, self._memory) + pointer, length)
 
-    def _reserve(self, context: int, size: int, misfit: Misfit) -> int | Trap | BadRange:
+    def _reserve(self, context: int, size: int, misfit: RangeMisfit) -> int | Trap | BadRange:
         """Ask the guest for ``size`` bytes. Its answer is inside the memory as it is now."""
         self._u32[0] = size
         stop = self._invoke(context, self._alloc, 1, Stage.ALLOC)

@@ -86,7 +86,7 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class ModuleExport:
     """``type`` is a function's, as in ``(i32) -> i32``; None for every other kind. ``value`` is an
     i32 global's that never changes, as an unsigned number."""
 
@@ -96,7 +96,7 @@ class Export:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class FunctionBody:
     """One function's code that is over a cap."""
 
     function: int
@@ -111,9 +111,9 @@ class Outline:
     imports: list[Import] = field(default_factory=list)
     memories: list[int] = field(default_factory=list)
     tables: list[int] = field(default_factory=list)
-    exports: dict[str, Export] = field(default_factory=dict)
+    exports: dict[str, ModuleExport] = field(default_factory=dict)
     has_start: bool = False
-    large_bodies: list[Body] = field(default_factory=list)
+    large_bodies: list[FunctionBody] = field(default_factory=list)
 
 
 def outline(wasm: bytes) -> Outline:
@@ -255,7 +255,7 @@ class _Reader:
         value = None
         if kind == _GLOBAL and index < len(self._globals):
             value = self._value_at(self._globals[index])
-        self._outline.exports[name] = Export(kind=_KINDS[kind], type=signature, value=value)
+        self._outline.exports[name] = ModuleExport(kind=_KINDS[kind], type=signature, value=value)
 
     def _element(self) -> None:
         start = self._at
@@ -285,7 +285,7 @@ class _Reader:
         if self._at > body + size:
             raise Unreadable(f"the locals of function {index} leave its body", offset=start)
         if size > BODY_BYTES_MAX or declared > LOCALS_MAX:
-            over = Body(function=index, size=size, locals=declared)
+            over = FunctionBody(function=index, size=size, locals=declared)
             self._outline.large_bodies.append(over)
         self._at = body + size
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aos.core.journal.fork import fork_world
+from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame
 from aos.core.journal.identity import world_id
 from aos.core.journal.record_codec import from_bytes
@@ -51,7 +51,7 @@ def identity_at(store: Store, seq: int) -> Identity:
     if isinstance(record, Genesis):
         found = world_id(record.nonce, record.world_key)
     elif isinstance(record, Fork):
-        found = fork_world(record)
+        found = forked_world_id(record)
     else:
         raise Damage(f"record {first}: expected the beginning of a world, found {record.KIND}")
     if found != world:

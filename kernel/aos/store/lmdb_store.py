@@ -45,7 +45,7 @@ from aos.store.rows import (
 from aos.store.shared import acquire, compact, release
 from aos.store.store import (
     NO_NOTES,
-    Sealed,
+    SealedFrame,
     check_blobs,
     check_expected,
     check_group,
@@ -125,7 +125,7 @@ class LmdbStore:
 
     def append(
         self,
-        group: Sequence[Sealed],
+        group: Sequence[SealedFrame],
         head: Head,
         *,
         expected: Hash,

@@ -14,7 +14,7 @@ from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
-    Sealed,
+    SealedFrame,
     check_blobs,
     check_expected,
     check_group,
@@ -60,7 +60,7 @@ class MemoryStore:
 
     def append(
         self,
-        group: Sequence[Sealed],
+        group: Sequence[SealedFrame],
         head: Head,
         *,
         expected: Hash,

@@ -35,7 +35,7 @@ class Opened(Protocol):
     def index(self) -> int: ...
 
 
-class Settled(Protocol):
+class SettledIntent(Protocol):
     """An intent that a receipt settled; ``receipt`` is the receipt's digest."""
 
     @property
@@ -46,7 +46,7 @@ class Settled(Protocol):
     def receipt(self) -> Hash: ...
 
 
-class Submitted(Protocol):
+class SubmittedEvent(Protocol):
     """An event that came with a submission id; ``payload`` is the hash of what it was."""
 
     @property
@@ -57,7 +57,7 @@ class Submitted(Protocol):
     def payload(self) -> Hash: ...
 
 
-class Taken(Protocol):
+class TakenSnapshot(Protocol):
     """A snapshot after record ``at`` that record ``seq`` says is kept under ``document``."""
 
     @property
@@ -68,7 +68,7 @@ class Taken(Protocol):
     def document(self) -> Hash: ...
 
 
-class Sealed(Protocol):
+class SealedFrame(Protocol):
     """A frame and what becomes durable with it, as ``Kernel.seal`` gives it.
 
     ``erased`` are the values whose bytes go when the frame comes, each by a record in it. A value
@@ -84,15 +84,15 @@ class Sealed(Protocol):
     @property
     def opened(self) -> Sequence[Opened]: ...
     @property
-    def settled(self) -> Sequence[Settled]: ...
+    def settled(self) -> Sequence[SettledIntent]: ...
     @property
     def abandoned(self) -> Sequence[Hash]: ...
     @property
-    def submissions(self) -> Sequence[Submitted]: ...
+    def submissions(self) -> Sequence[SubmittedEvent]: ...
     @property
     def erased(self) -> Sequence[Hash]: ...
     @property
-    def snapshots(self) -> Sequence[Taken]: ...
+    def snapshots(self) -> Sequence[TakenSnapshot]: ...
 
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
@@ -107,7 +107,7 @@ class Store(Protocol):
 
     def append(
         self,
-        group: Sequence[Sealed],
+        group: Sequence[SealedFrame],
         head: Head,
         *,
         expected: Hash,
@@ -281,7 +281,7 @@ class Store(Protocol):
 # What every implementation does before it writes.
 
 
-def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
+def check_group(group: Sequence[SealedFrame], head: Head, expected: Hash) -> None:
     """State what the caller owes: a chain from ``expected`` on, and the head that belongs to it.
 
     Anything else is a bug of the caller's, found before it is stored.
@@ -299,7 +299,7 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
 
 
 def check_expected(
-    found: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, where: str
+    found: Head | None, group: Sequence[SealedFrame], head: Head, expected: Hash, where: str
 ) -> None:
     """Raises: Damage: The store does not end where the caller thinks."""
     at = NO_FRAME if found is None else found.frame
@@ -332,7 +332,7 @@ def _frame_name(frame: Hash) -> str:
 
 
 def intent_changes(
-    group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], where: str
+    group: Sequence[SealedFrame], stored: Callable[[Hash], IntentRow | None], where: str
 ) -> dict[Hash, IntentRow]:
     """The rows of intents that ``group`` writes, in its order.
 
@@ -385,7 +385,7 @@ def _contradiction(intent: Hash, where: str, what: str) -> Damage:
     )
 
 
-def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
+def submission_changes(group: Sequence[SealedFrame]) -> dict[str, SubmissionRow]:
     """The rows of submissions that ``group`` writes; the newest event under an id counts."""
     return {
         each.submission_id: SubmissionRow(
@@ -396,7 +396,7 @@ def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
     }
 
 
-def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
+def snapshot_changes(group: Sequence[SealedFrame]) -> list[SnapshotRow]:
     """The rows of snapshots that ``group`` writes."""
     return [
         SnapshotRow(at=each.at, seq=each.seq, document=each.document)
@@ -405,7 +405,7 @@ def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
     ]
 
 
-def erasing(sealed: Sealed) -> dict[Hash, int]:
+def erasing(sealed: SealedFrame) -> dict[Hash, int]:
     """The values that ``sealed`` erases, and the newest record in it that erases each."""
     if not sealed.erased:
         return {}

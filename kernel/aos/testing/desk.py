@@ -43,7 +43,7 @@ from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
-from aos.host.executors.redelivery import Again, left_open
+from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore
 from aos.host.world.erasing import unerasable
 from aos.manifest.load import Loaded
@@ -247,7 +247,7 @@ class Desk:
             if cell is not None and cell.fault is not None and cell.fault_seq == record.seq:
                 self.failed.append((record.seq, id, cell.fault))
 
-    def restart(self) -> list[Again]:
+    def restart(self) -> list[Redelivery]:
         """Forget all but the journal, and come back from that and its last snapshot. What executors
         had to do is theirs to be told again."""
         self.seal()

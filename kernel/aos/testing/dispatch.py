@@ -13,7 +13,7 @@ from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.blob import GET, PUT, carry_out
 from aos.host.executors.naming import StoredBlobs
-from aos.host.executors.redelivery import LOST_PROBLEM, Again
+from aos.host.executors.redelivery import LOST_PROBLEM, Redelivery
 from aos.manifest.builtins import TIMER
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk
@@ -90,7 +90,7 @@ class Dispatch:
     def due_of(self, intent: Hash) -> int | None:
         return self._agenda.due_of(intent)
 
-    def restarted(self, left: list[Again]) -> None:
+    def restarted(self, left: list[Redelivery]) -> None:
         """What the journal left open is published again; what may run only once is lost."""
         self._agenda.clear()
         self._waiting.clear()

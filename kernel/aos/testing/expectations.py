@@ -9,7 +9,7 @@ from typing import Any, Final
 from aos.audit.views.record_view import name_cell
 from aos.testing.effects import Effect
 from aos.testing.plain import Mismatch, mismatches, shown
-from aos.testing.scenario import Step
+from aos.testing.scenario import ScenarioStep
 from aos.testing.world import World
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, untyped_to_json
@@ -34,7 +34,7 @@ class Expectations:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._kinds: dict[str, Callable[[Step], None]] = {
+        self._kinds: dict[str, Callable[[ScenarioStep], None]] = {
             "cell": self._cell,
             "cells": partial(self._rows, self._cells),
             "effects": partial(self._rows, self._effects),
@@ -43,11 +43,11 @@ class Expectations:
             "faults": partial(self._rows, self._faults),
         }
 
-    def check(self, step: Step) -> None:
+    def check(self, step: ScenarioStep) -> None:
         """Raises: Differs, or BadUsage for a name that is none."""
         self._kinds[step.value](step)
 
-    def _cell(self, step: Step) -> None:
+    def _cell(self, step: ScenarioStep) -> None:
         world, fields = self._world, step.fields
         name = world.workflow(fields["workflow"])
         key = fields.get("key")
@@ -69,7 +69,9 @@ class Expectations:
         found = {name: found[name] for name in expected}
         self._compare(expected, found, step, said=expected)
 
-    def _rows(self, read: Callable[[Step], list[dict[str, object]]], step: Step) -> None:
+    def _rows(
+        self, read: Callable[[ScenarioStep], list[dict[str, object]]], step: ScenarioStep
+    ) -> None:
         rows = read(step)
         count = step.fields.get("count", len(rows))
         if count != len(rows):
@@ -92,7 +94,7 @@ class Expectations:
         return found
 
     @staticmethod
-    def _compare(expected: object, found: object, step: Step, *, said: object) -> None:
+    def _compare(expected: object, found: object, step: ScenarioStep, *, said: object) -> None:
         """``said`` is what is expected as the file says it."""
         exactly = step.fields.get("exactly", False)
         # What a row does not name does not count even then: only what stands inside of values.
@@ -100,7 +102,7 @@ class Expectations:
         if places:
             raise Differs(places, said, found)
 
-    def _cells(self, step: Step) -> list[dict[str, object]]:
+    def _cells(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
                 "workflow": each.workflow,
@@ -111,13 +113,13 @@ class Expectations:
             for each in self._world.cells(step.fields.get("workflow"))
         ]
 
-    def _effects(self, step: Step) -> list[dict[str, object]]:
+    def _effects(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [self.effect(each) for each in self._world.effects(step.fields.get("effect"))]
 
-    def _timers(self, _: Step) -> list[dict[str, object]]:
+    def _timers(self, _: ScenarioStep) -> list[dict[str, object]]:
         return [self.effect(each) for each in self._world.timers()]
 
-    def _events(self, step: Step) -> list[dict[str, object]]:
+    def _events(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
                 "schema": each.schema,
@@ -128,7 +130,7 @@ class Expectations:
             for each in self._world.emitted(step.fields.get("schema"))
         ]
 
-    def _faults(self, step: Step) -> list[dict[str, object]]:
+    def _faults(self, step: ScenarioStep) -> list[dict[str, object]]:
         return [
             {
                 "workflow": each.workflow,

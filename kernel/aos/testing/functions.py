@@ -18,8 +18,8 @@ from aos.manifest.limits import WorldLimits
 from aos.testing.loop import Loop
 from aos.testing.receipts import Reply
 from aos.worker.api import EffectContext, EffectFunction, Executors
-from aos.worker.failure import EXCEPTION, Failure, failure_of
-from aos.worker.load import load
+from aos.worker.failure import EXCEPTION, AttemptFailure, failure_of
+from aos.worker.load_executors import load
 from aos.worker.policy import policy_of
 from aos.worker.results import cost_problem, payload_of
 
@@ -66,7 +66,7 @@ class Functions:
         payload = cost_problem(ctx.cost_cents) or payload_of(
             value, intent.effect.receipt, bytes_max=limits.event_bytes
         )
-        if isinstance(payload, Failure):
+        if isinstance(payload, AttemptFailure):
             return Reply(status="error", payload=payload.payload())
         return Reply(status="ok", payload=payload, cost_cents=ctx.cost_cents)
 
@@ -81,7 +81,7 @@ class Functions:
         intent: OpenIntent,
         function: EffectFunction[Any],
         ctx: EffectContext,
-        failure: Failure,
+        failure: AttemptFailure,
     ) -> Reply | Again:
         policy = policy_of(intent.effect, function)
         is_once = intent.effect.delivery == "at_most_once"

@@ -13,7 +13,7 @@ from aos.testing.effects import Effect, only
 from aos.testing.expectations import Differs, Expectations
 from aos.testing.plain import Mismatch, matches
 from aos.testing.problems import InputRefused, WorldProblem
-from aos.testing.scenario import Scenario, Step
+from aos.testing.scenario import Scenario, ScenarioStep
 from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn
 from aos.testing.times import START
 from aos.testing.words import WORDS
@@ -23,11 +23,11 @@ PROJECT: Final = "aos.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ScenarioFailure:
     """The first step that was not as it says; ``step`` is None where the world could not be made,
     or was not replayed. ``places`` are what differs."""
 
-    step: Step | None
+    step: ScenarioStep | None
     message: str
     places: tuple[Mismatch, ...] = ()
     expected: object = None
@@ -55,7 +55,7 @@ class Played:
     """``records`` are those of its world's journal."""
 
     scenario: Scenario
-    failure: Failure | None
+    failure: ScenarioFailure | None
     records: int
     seconds: float
 
@@ -85,7 +85,7 @@ def play(scenario: Scenario) -> Played:
     try:
         world = _made(scenario)
     except AosError as problem:
-        failure = Failure(step=None, message=str(problem))
+        failure = ScenarioFailure(step=None, message=str(problem))
         return Played(
             scenario=scenario, failure=failure, records=0, seconds=time.perf_counter() - began
         )
@@ -135,7 +135,7 @@ class _Player:
         self._world = world
         self._folder = folder
         self._expectations = Expectations(world)
-        self._words: dict[str, Callable[[Step], object]] = {
+        self._words: dict[str, Callable[[ScenarioStep], object]] = {
             "send": self._send,
             "run": lambda step: world.run(may_fail=_may_fail(step)),
             "advance": lambda step: world.advance(step.value, may_fail=_may_fail(step)),
@@ -164,23 +164,23 @@ class _Player:
             "expect": self._expectations.check,
         }
 
-    def play(self, scenario: Scenario) -> Failure | None:
+    def play(self, scenario: Scenario) -> ScenarioFailure | None:
         failure = self._steps(scenario.steps)
         try:
             if failure is None:
                 self._world.close()
         except AosError as problem:
-            failure = Failure(step=None, message=str(problem), trace=self._world.trace())
+            failure = ScenarioFailure(step=None, message=str(problem), trace=self._world.trace())
         finally:
             self._world.abandon()
         return failure
 
-    def _steps(self, steps: Iterable[Step]) -> Failure | None:
+    def _steps(self, steps: Iterable[ScenarioStep]) -> ScenarioFailure | None:
         for step in steps:
             try:
                 self._do(step)
             except Differs as differs:
-                return Failure(
+                return ScenarioFailure(
                     step=step,
                     message=str(differs),
                     places=differs.places,
@@ -189,10 +189,10 @@ class _Player:
                     trace=self._world.trace(),
                 )
             except AosError as problem:
-                return Failure(step=step, message=str(problem), trace=self._world.trace())
+                return ScenarioFailure(step=step, message=str(problem), trace=self._world.trace())
         return None
 
-    def _do(self, step: Step) -> None:
+    def _do(self, step: ScenarioStep) -> None:
         rule = step.fields.get("refused")
         try:
             self._words[step.word](step)
@@ -209,17 +209,17 @@ class _Player:
 
     # Giving it something
 
-    def _send(self, step: Step) -> None:
+    def _send(self, step: ScenarioStep) -> None:
         self._world.send(step.value, step.fields.get("value", {}), id=step.fields.get("id"))
 
-    def _answer(self, step: Step) -> None:
+    def _answer(self, step: ScenarioStep) -> None:
         self._open(step).answer(
             step.fields.get("value"),
             after=step.fields.get("after", 0),
             cost_cents=step.fields.get("cost_cents"),
         )
 
-    def _fail(self, step: Step) -> None:
+    def _fail(self, step: ScenarioStep) -> None:
         self._open(step).fail(
             step.fields["code"],
             step.fields.get("message", ""),
@@ -227,30 +227,30 @@ class _Player:
             after=step.fields.get("after", 0),
         )
 
-    def _on(self, step: Step) -> None:
+    def _on(self, step: ScenarioStep) -> None:
         scripts = [_script(each) for each in step.fields["answers"]]
         self._world.on(step.value, in_turn(*scripts[:-1], then=scripts[-1]))
 
-    def _apply(self, step: Step) -> None:
+    def _apply(self, step: ScenarioStep) -> None:
         self._world.apply(
             self._folder / step.value,
             mode=step.fields.get("mode", "strict"),
             leave=step.fields.get("leave", ()),
         )
 
-    def _open(self, step: Step) -> Effect:
+    def _open(self, step: ScenarioStep) -> Effect:
         """The only open effect that the step says."""
         found = self._which(self._world.effects(step.value), step)
         return only(found, step.value, [*self._world.effects(), *self._world.timers()])
 
-    def _settled(self, step: Step) -> Effect:
+    def _settled(self, step: ScenarioStep) -> Effect:
         found = self._which(self._world.asked(step.value), step)
         over = [each for each in found if not each.is_open]
         if not over:
             raise WorldProblem(f"no {step.value} as asked for is settled")
         return over[-1]
 
-    def _which(self, found: list[Effect], step: Step) -> list[Effect]:
+    def _which(self, found: list[Effect], step: ScenarioStep) -> list[Effect]:
         names = ("workflow", "key", "issuer_ref", "params")
         which = {name: step.fields[name] for name in names if name in step.fields}
         if "workflow" in which:
@@ -258,7 +258,7 @@ class _Player:
         return [each for each in found if matches(which, self._expectations.effect(each))]
 
 
-def _may_fail(step: Step) -> bool:
+def _may_fail(step: ScenarioStep) -> bool:
     return bool(step.fields.get("may_fail", False))
 
 

@@ -16,7 +16,7 @@ from aos.testing.problems import WorldProblem
 from aos.testing.scripts import Fail, Timeout
 from aos.testing.sources import WORLD_KEY, signing_key
 from aos.values.digests import Hash, content_hash
-from aos.worker.failure import Failure
+from aos.worker.failure import AttemptFailure
 
 STRANGER = "stranger"
 
@@ -39,10 +39,12 @@ def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) 
     """
     match answer:
         case Fail():
-            failure = Failure(code=answer.code, message=answer.message, retryable=answer.retryable)
+            failure = AttemptFailure(
+                code=answer.code, message=answer.message, retryable=answer.retryable
+            )
             return Reply(status="error", payload=failure.payload(), cost_cents=cost_cents)
         case Timeout():
-            failure = Failure(code="timeout", message=answer.message, retryable=True)
+            failure = AttemptFailure(code="timeout", message=answer.message, retryable=True)
             return Reply(status="timeout", payload=failure.payload(), cost_cents=cost_cents)
         case _:
             what = f"the answer to {intent.effect.name}"

@@ -22,7 +22,7 @@ _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*step[ \t]*\]\]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScenarioStep:
     """``word`` is what it does, ``value`` what stands behind that, ``fields`` what beside it.
 
     ``line`` is None in a file that does not write its steps as ``[[step]]``.
@@ -51,7 +51,7 @@ class Scenario:
     seed: str | None
     executors: tuple[str, ...]
     replay: bool
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -111,7 +111,7 @@ class _Reader:
             steps=tuple(each for each in steps if each is not None),
         )
 
-    def _step(self, number: int, row: dict[str, Any]) -> Step | None:
+    def _step(self, number: int, row: dict[str, Any]) -> ScenarioStep | None:
         line = self._lines[number - 1] if self._lines else None
         # ``timeout`` and ``fail`` are words; the others of a row stand beside one.
         found = [name for name in row if name in WORDS]
@@ -143,7 +143,7 @@ class _Reader:
             self._say(line, where, f"{name} is missing")
         if word == "on":
             self._answers(fields.get("answers"), where, line)
-        return Step(
+        return ScenarioStep(
             number=number, line=line, word=word, value=_plain(row[word]), fields=_plain(fields)
         )
 

@@ -29,7 +29,7 @@ from aos.testing.times import START, Time, read_time
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, digest, hash_text
 from aos.values.errors import ValueProblem
-from aos.worker.failure import Failure
+from aos.worker.failure import AttemptFailure
 
 REJECTED_PAYLOAD: Final = b"\xff"
 
@@ -330,7 +330,7 @@ class _Stage:
         if event.status == "rejected":
             return Reply(status="ok", payload=REJECTED_PAYLOAD)
         if event.status == "canceled":
-            failure = Failure(code="canceled", message="", retryable=False)
+            failure = AttemptFailure(code="canceled", message="", retryable=False)
             return Reply(status="canceled", payload=failure.payload())
         if intent.effect.name == TIMER and event.status == "ok" and event.answer is None:
             key = plain(intent.params, self._read)["key"]

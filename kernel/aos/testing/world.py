@@ -44,7 +44,7 @@ from aos.testing.plain import canonical
 from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
 from aos.testing.times import START, Span, Time, read_span, read_time
-from aos.testing.trace import LAST, trace
+from aos.testing.world_trace import LAST, trace
 from aos.values.digests import Hash, content_hash, hash_text
 
 ROUNDS_MAX: Final = 100_000

@@ -15,10 +15,10 @@ from aos.values.expressions import (
     MapOf,
     Option,
     Record,
-    Ref,
     Scalar,
     SetOf,
     Type,
+    TypeRef,
     Variant,
 )
 from aos.values.scalars import SCALAR_CODECS
@@ -32,7 +32,7 @@ def build(type_: Type, codecs: Mapping[str, Codec]) -> Codec:
     match type_:
         case Scalar(name):
             return SCALAR_CODECS[name]
-        case Ref(name):
+        case TypeRef(name):
             return codecs[name]
         case Option(item):
             return _Option(build(item, codecs))

@@ -72,11 +72,11 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class TypeRef:
     name: str
 
 
-Type: TypeAlias = Scalar | Record | Variant | ListOf | SetOf | MapOf | Option | Ref
+Type: TypeAlias = Scalar | Record | Variant | ListOf | SetOf | MapOf | Option | TypeRef
 UNIT: Final = Scalar("unit")
 
 
@@ -116,7 +116,7 @@ def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
 
 def resolve(type_: Type, types: Mapping[str, Type]) -> Type:
     """Follow references to the type that they end in. Call it when there are no cycles."""
-    while isinstance(type_, Ref):
+    while isinstance(type_, TypeRef):
         type_ = types[type_.name]
     return type_
 
@@ -174,7 +174,7 @@ class _Reader:
                 "define that schema, or correct its name and version",
             )
         self.refs.setdefault(self.schema, {}).setdefault(argument, pointer)
-        return Ref(argument)
+        return TypeRef(argument)
 
     def _parts(
         self, form: str, argument: object, pointer: str, levels: int
@@ -262,7 +262,7 @@ def _children(type_: Type) -> Iterator[tuple[str, Type]]:
             yield "/map/value", item
         case Option(item):
             yield "/option", item
-        case Scalar() | Ref():
+        case Scalar() | TypeRef():
             return
 
 
@@ -296,7 +296,7 @@ def _check_resolved(types: Mapping[str, Type]) -> Iterator[SchemaProblem]:
 
 def _depth(type_: Type, depths: Mapping[str, int]) -> int:
     """Levels of containers in the deepest value of this type."""
-    if isinstance(type_, Ref):
+    if isinstance(type_, TypeRef):
         return depths[type_.name]
     inner = max((_depth(child, depths) for _, child in _children(type_)), default=0)
     return inner if isinstance(type_, Scalar | Option) else inner + 1

@@ -24,10 +24,10 @@ from aos.values.expressions import (
     MapOf,
     Option,
     Record,
-    Ref,
     Scalar,
     SetOf,
     Type,
+    TypeRef,
     Variant,
 )
 from aos.values.schema import Schema
@@ -179,7 +179,7 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
     wanted is its UTF-8, ``"true"`` is a bool, anything is unit.
     """
     match type_:
-        case Ref(name):
+        case TypeRef(name):
             known = schemas.get(name)
             return value if known is None else relaxed(known.type, value, schemas)
         case Option(item):

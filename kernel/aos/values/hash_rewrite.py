@@ -15,10 +15,10 @@ from aos.values.expressions import (
     MapOf,
     Option,
     Record,
-    Ref,
     Scalar,
     SetOf,
     Type,
+    TypeRef,
     Variant,
 )
 from aos.values.schema import Schema
@@ -62,7 +62,7 @@ class HashRewrite:
         match type_:
             case Scalar():
                 return _spelled if type_ == _HASH else None
-            case Ref(name):
+            case TypeRef(name):
                 return self._named(name)
             case Option(item):
                 return _in_option(self._write(item))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aos.errors import BadUsage
-from aos.manifest.hosts import DEFAULT_PORTS, Address, Place, as_address, read_place
+from aos.manifest.hosts import DEFAULT_PORTS, Address, HostPort, as_address, read_place
 from aos.values.errors import ValueProblem
 
 PRIVATE: Final = "+private"
@@ -31,10 +31,10 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class AllowedPlace:
     """``is_private`` lets the place lead to addresses that are not public."""
 
-    place: Place
+    place: HostPort
     is_private: bool
 
 
@@ -51,15 +51,15 @@ class AllowList:
     def __init__(self, entries: Iterable[str]) -> None:
         self._entries = {each.place: each for each in map(parse_entry, entries)}
 
-    def find(self, host: str, port: int) -> Entry | None:
+    def find(self, host: str, port: int) -> AllowedPlace | None:
         """The entry that allows ``host``, spelt as ``read_host`` returns it, at ``port``."""
-        entry = self._entries.get(Place(host=host, port=port))
+        entry = self._entries.get(HostPort(host=host, port=port))
         if entry is None and port in DEFAULT_PORTS:
-            entry = self._entries.get(Place(host=host, port=None))
+            entry = self._entries.get(HostPort(host=host, port=None))
         return entry
 
 
-def parse_entry(text: str) -> Entry:
+def parse_entry(text: str) -> AllowedPlace:
     try:
         place = read_place(text.removesuffix(PRIVATE))
     except ValueProblem as problem:
@@ -68,7 +68,7 @@ def parse_entry(text: str) -> Entry:
             "api.example.com, without scheme, path or *"
         ) from problem
     leads_itself = as_address(place.host) is not None or place.host == LOCALHOST
-    return Entry(place=place, is_private=text.endswith(PRIVATE) or leads_itself)
+    return AllowedPlace(place=place, is_private=text.endswith(PRIVATE) or leads_itself)
 
 
 def is_public(address: Address) -> bool:

@@ -21,19 +21,19 @@ from aos.worker.console import show
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CallEnd:
     """What a call came to: a value, or the exception that left it."""
 
     value: object = None
     error: BaseException | None = None
 
 
-class Call(ABC):
+class FunctionCall(ABC):
     """One call in progress. ``ended`` belongs to the watching loop."""
 
     def __init__(self) -> None:
         self._control = asyncio.get_running_loop()
-        self.ended: asyncio.Future[Ended] = self._control.create_future()
+        self.ended: asyncio.Future[CallEnd] = self._control.create_future()
 
     @abstractmethod
     def cancel(self) -> None:
@@ -44,18 +44,18 @@ class Call(ABC):
     def heard(self) -> bool:
         """Whether ``cancel`` arrived; False after a while means that the loop is blocked."""
 
-    def _finish(self, ended: Ended) -> None:
+    def _finish(self, ended: CallEnd) -> None:
         """From the thread of the call."""
         # The watching loop is closed only when the process is about to end.
         with contextlib.suppress(RuntimeError):
             self._control.call_soon_threadsafe(self._set, ended)
 
-    def _set(self, ended: Ended) -> None:
+    def _set(self, ended: CallEnd) -> None:
         if not self.ended.done():
             self.ended.set_result(ended)
 
 
-class AsyncCall(Call):
+class AsyncCall(FunctionCall):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -78,9 +78,9 @@ class AsyncCall(Call):
         try:
             value = await function(params, ctx)
         except BaseException as error:  # noqa: BLE001  # SystemExit would end the loop of all others
-            self._finish(Ended(error=error))
+            self._finish(CallEnd(error=error))
         else:
-            self._finish(Ended(value))
+            self._finish(CallEnd(value))
 
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(self._hear)
@@ -95,7 +95,7 @@ class AsyncCall(Call):
         return self._heard
 
 
-class PlainCall(Call):
+class PlainCall(FunctionCall):
     def __init__(
         self,
         threads: ThreadPoolExecutor,
@@ -110,9 +110,9 @@ class PlainCall(Call):
         try:
             value = function(params, ctx)
         except BaseException as error:  # noqa: BLE001  # the thread serves the next call
-            self._finish(Ended(error=error))
+            self._finish(CallEnd(error=error))
         else:
-            self._finish(Ended(value))
+            self._finish(CallEnd(value))
 
     def cancel(self) -> None:
         pass
@@ -134,7 +134,9 @@ class Callers:
         self._lifespan: Future[None] | None = None
         self._own: asyncio.Task[None] | None = None
 
-    def begin(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> Call:
+    def begin(
+        self, function: EffectFunction[Any], params: object, ctx: EffectContext
+    ) -> FunctionCall:
         if function.is_async:
             return AsyncCall(self._loop, function, params, ctx)
         return PlainCall(self._threads, function, params, ctx)
@@ -144,25 +146,25 @@ class Callers:
         self._thread.start()
         if setup is None:
             return None
-        entered: Future[Ended] = Future()
+        entered: Future[CallEnd] = Future()
         self._lifespan = asyncio.run_coroutine_threadsafe(self._live(setup, entered), self._loop)
         ended = await asyncio.wrap_future(entered)
         if ended.error is not None:
             raise ended.error
         return ended.value
 
-    async def _live(self, setup: Setup, entered: Future[Ended]) -> None:
+    async def _live(self, setup: Setup, entered: Future[CallEnd]) -> None:
         # One task enters and leaves: a cancel scope or task group in ``setup`` insists on that.
         self._own = asyncio.current_task()
         try:
             async with setup() as resource:
-                entered.set_result(Ended(resource))
+                entered.set_result(CallEnd(resource))
                 await self._leave.wait()
         except BaseException as error:  # noqa: BLE001  # whatever it is, somebody is told
             if entered.done():
                 show(error)
             else:
-                entered.set_result(Ended(error=error))
+                entered.set_result(CallEnd(error=error))
 
     async def stop(self, seconds: float) -> None:
         """Cancel async calls and leave ``setup``; whatever does not end in time is left behind."""

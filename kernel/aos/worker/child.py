@@ -19,9 +19,9 @@ from aos.errors import AosError, BadUsage
 from aos.worker.api import Executors
 from aos.worker.calls import Callers
 from aos.worker.console import flush, say, show
-from aos.worker.load import load
-from aos.worker.runner import Runner
-from aos.worker.signing import Signer, read_key
+from aos.worker.executor_key import Signer, read_key
+from aos.worker.load_executors import load
+from aos.worker.runner import TaskRunner
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, frame
 
 STOP_S: Final = 2.0
@@ -70,7 +70,7 @@ class _Worker:
         self._channel = channel
         self._executors = executors
         self._callers = Callers(executors.effects)
-        self._runner: Runner | None = None
+        self._runner: TaskRunner | None = None
         self._waiting: asyncio.Queue[Message] = asyncio.Queue()
         self._lost = asyncio.Event()
 
@@ -114,7 +114,7 @@ class _Worker:
             message = f"executors {executors.name!r}: setup failed: {type(error).__name__}: {error}"
             link.send({"op": "failed", "message": message})
             return
-        self._runner = Runner(
+        self._runner = TaskRunner(
             executors,
             self._callers,
             world=hello["world"],

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias
 import httpcore
 import httpx
 
-from aos.manifest.hosts import Place, as_address
-from aos.worker.allow import AllowList, Entry, leads_out
+from aos.manifest.hosts import HostPort, as_address
+from aos.worker.allow import AllowedPlace, AllowList, leads_out
 from aos.worker.failure import EffectFailed
-from aos.worker.limits import TOO_LARGE
+from aos.worker.http_limits import TOO_LARGE
 
 ADDRESSES_MAX: Final = 4
 """Addresses of one name that are tried, one after the other."""
@@ -96,7 +96,7 @@ class Metered(httpcore.AsyncNetworkStream):
         return self._inner.get_extra_info(info)
 
 
-class Gate(httpcore.AsyncNetworkBackend):
+class ConnectionGate(httpcore.AsyncNetworkBackend):
     """Makes connections, to allowed hosts at allowed addresses only."""
 
     def __init__(self, allowed: AllowList, outside: Outside, *, bytes_max: int) -> None:
@@ -130,7 +130,7 @@ class Gate(httpcore.AsyncNetworkBackend):
         assert failure is not None
         raise failure
 
-    async def _addresses(self, entry: Entry, host: str, port: int) -> list[str]:
+    async def _addresses(self, entry: AllowedPlace, host: str, port: int) -> list[str]:
         """Where ``host`` is, those addresses only that the entry lets us go to."""
         if as_address(host) is not None:
             return [host]
@@ -159,7 +159,7 @@ class Gate(httpcore.AsyncNetworkBackend):
 
 
 def not_allowed(host: str, port: int) -> EffectFailed:
-    entry = Place(host=host, port=port)
+    entry = HostPort(host=host, port=port)
     return EffectFailed(
         NOT_ALLOWED, f"{entry} is not allowed: the node must be run with --allow-http {entry}"
     )
@@ -168,7 +168,7 @@ def not_allowed(host: str, port: int) -> EffectFailed:
 class Connections:
     """One request at a time goes over each; an idle one is used again for the same origin only."""
 
-    def __init__(self, gate: Gate, ssl_context: ssl.SSLContext) -> None:
+    def __init__(self, gate: ConnectionGate, ssl_context: ssl.SSLContext) -> None:
         self._gate = gate
         self._ssl_context = ssl_context
         self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []

@@ -41,7 +41,7 @@ class EffectFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class AttemptFailure:
     """Why an attempt did not give a result."""
 
     code: str
@@ -59,14 +59,14 @@ class Failure:
         )
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> AttemptFailure:
     """What an exception that left a function means."""
     if isinstance(error, EffectFailed):
-        return Failure(code=error.code, message=error.message, retryable=error.retryable)
+        return AttemptFailure(code=error.code, message=error.message, retryable=error.retryable)
     message = _shown(error)
     if isinstance(error, ConnectionError | TimeoutError) or _is_httpx_transport(error):
-        return Failure(code=TRANSPORT, message=message, retryable=True)
-    return Failure(code=EXCEPTION, message=message, retryable=False)
+        return AttemptFailure(code=TRANSPORT, message=message, retryable=True)
+    return AttemptFailure(code=EXCEPTION, message=message, retryable=False)
 
 
 def _is_httpx_transport(error: BaseException) -> bool:

@@ -24,9 +24,9 @@ from aos.worker.allow import AllowList
 from aos.worker.api import EffectContext, EffectFunction, Executors
 from aos.worker.body import Body, BodyProblem
 from aos.worker.child import serve
-from aos.worker.connections import CONNECT_FAILED, Connections, Gate, Outside, not_allowed
+from aos.worker.connections import CONNECT_FAILED, ConnectionGate, Connections, Outside, not_allowed
 from aos.worker.failure import EXCEPTION, EffectFailed
-from aos.worker.limits import CONCURRENCY, HTTP, TOO_LARGE, Limits
+from aos.worker.http_limits import CONCURRENCY, HTTP, TOO_LARGE, HttpLimits
 from aos.worker.redaction import Overlong, Redactor
 from aos.worker.request import BAD_REQUEST, Request, read_request, secrets_of
 from aos.worker.results import WithBlobs
@@ -46,10 +46,10 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 class Client:
     """Sends requests."""
 
-    def __init__(self, allowed: AllowList, limits: Limits, *, outside: Outside) -> None:
+    def __init__(self, allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> None:
         self._allowed = allowed
         self._limits = limits
-        gate = Gate(allowed, outside, bytes_max=limits.wire_bytes_max)
+        gate = ConnectionGate(allowed, outside, bytes_max=limits.wire_bytes_max)
         self.connections = Connections(gate, outside.ssl_context)
 
     async def request(self, params: Mapping[str, Any], ctx: EffectContext) -> WithBlobs:
@@ -214,7 +214,7 @@ def _joined(headers: Headers, dropped: AbstractSet[str]) -> dict[str, str]:
     return joined
 
 
-def executors(allowed: AllowList, limits: Limits, *, outside: Outside) -> Executors:
+def executors(allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> Executors:
     """The one effect as an Executors, for the same process as any other."""
 
     @asynccontextmanager
@@ -248,7 +248,7 @@ def main(arguments: Sequence[str], *, outside: Outside | None = None) -> int:
     parser.add_argument("--inline-bytes-max", type=int, required=True)
     parser.add_argument("--timeout-s", type=float, required=True)
     given = parser.parse_args(arguments)
-    limits = Limits(
+    limits = HttpLimits(
         response_bytes_max=given.response_bytes_max,
         inline_bytes_max=given.inline_bytes_max,
         timeout_s=given.timeout_s,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from aos.values.digests import Hash
 from aos.worker.api import EffectContext
-from aos.worker.calls import Call
-from aos.worker.failure import CANCELED, TIMEOUT, Failure
-from aos.worker.progress import Stream
+from aos.worker.calls import FunctionCall
+from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
+from aos.worker.progress import ProgressStream
 from aos.worker.wire import Message
 
 
@@ -33,7 +33,7 @@ class Job:
     blobs: tuple[bytes, ...]
     next_frame: int
     has_taker: bool
-    stream: Stream | None = None
+    stream: ProgressStream | None = None
     """What the function tells while it runs."""
     granted: asyncio.Future[bool] | None = None
     """The node's answer, while the next attempt waits for it."""
@@ -42,7 +42,7 @@ class Job:
     """Done once the node wants the task canceled."""
     is_waiting: bool = False
     """For a slot, or for its next attempt."""
-    overdue: Call | None = None
+    overdue: FunctionCall | None = None
     """A call that did not end when it was asked to."""
 
     def cancel(self) -> None:
@@ -70,7 +70,7 @@ class Job:
 
 
 @dataclass(slots=True, kw_only=True)
-class Result:
+class AttemptResult:
     """How an attempt ended. ``failure`` is None for a value."""
 
     attempt: int
@@ -78,18 +78,18 @@ class Result:
     finished_ns: int
     status: str = "ok"
     payload: bytes = b""
-    failure: Failure | None = None
+    failure: AttemptFailure | None = None
     cost_cents: int | None = None
     blobs: tuple[bytes, ...] = ()
 
     @classmethod
-    def now(cls, attempt: int, started_ns: int) -> Result:
+    def now(cls, attempt: int, started_ns: int) -> AttemptResult:
         """One that ends at this moment, by a wall clock that may have been set back."""
         return cls(
             attempt=attempt, started_ns=started_ns, finished_ns=max(started_ns, time.time_ns())
         )
 
-    def fail(self, failure: Failure, status: str = "error") -> Result:
+    def fail(self, failure: AttemptFailure, status: str = "error") -> AttemptResult:
         self.status = status
         self.failure = failure
         self.payload = failure.payload()
@@ -103,11 +103,13 @@ class RequestContext(EffectContext):
     blobs: tuple[bytes, ...]
 
 
-def timed_out(attempt: int, started_ns: int, timeout_s: float) -> Result:
-    failure = Failure(code=TIMEOUT, message=f"no result within {timeout_s:g} s", retryable=True)
-    return Result.now(attempt, started_ns).fail(failure, TIMEOUT)
+def timed_out(attempt: int, started_ns: int, timeout_s: float) -> AttemptResult:
+    failure = AttemptFailure(
+        code=TIMEOUT, message=f"no result within {timeout_s:g} s", retryable=True
+    )
+    return AttemptResult.now(attempt, started_ns).fail(failure, TIMEOUT)
 
 
-def canceled(attempt: int, started_ns: int, when: str) -> Result:
-    failure = Failure(code=CANCELED, message=f"canceled {when}", retryable=False)
-    return Result.now(attempt, started_ns).fail(failure, CANCELED)
+def canceled(attempt: int, started_ns: int, when: str) -> AttemptResult:
+    failure = AttemptFailure(code=CANCELED, message=f"canceled {when}", retryable=False)
+    return AttemptResult.now(attempt, started_ns).fail(failure, CANCELED)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 from aos.core.journal.inputs import receipt_message, stream_message
 from aos.values.digests import Hash, content_hash
-from aos.worker.job import Job, Result
+from aos.worker.executor_key import Signer
+from aos.worker.job import AttemptResult, Job
 from aos.worker.progress import Progress
-from aos.worker.signing import Signer
 from aos.worker.wire import Message
 
 
@@ -29,7 +29,7 @@ class Outbox:
         self._results: dict[Hash, Message] = {}
         self._unsigned: dict[Hash, Message] = {}
 
-    def put(self, intent: Hash, effect: str, result: Result, *, dropped: int = 0) -> None:
+    def put(self, intent: Hash, effect: str, result: AttemptResult, *, dropped: int = 0) -> None:
         """Send a result; ``dropped`` counts the stream frames that were not sent before it."""
         message: Message = {
             "op": "done",

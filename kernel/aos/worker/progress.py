@@ -54,7 +54,7 @@ class Progress:
         return len(self.payload) + (0 if self.blob is None else len(self.blob))
 
 
-class Stream:
+class ProgressStream:
     """The frames of one intent. Made and used on the loop that talks to the node.
 
     ``first`` is the lowest number that a frame may have. Without ``has_taker`` all are dropped.

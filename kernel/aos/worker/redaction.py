@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import quote_from_bytes
 
-from aos.worker.secrets import VALUE_BYTES_MIN, SecretValue
+from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
 _AFTER_SCHEME: Final = re.compile(rb"(?P<scheme>[A-Za-z][A-Za-z0-9_-]*) +(?P<rest>.+)", re.DOTALL)
 _PERCENT_SAFE: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~", " ")

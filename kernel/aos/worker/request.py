@@ -11,12 +11,12 @@ import httpcore
 import httpx
 
 from aos.manifest.hosts import PORT_MAX, read_host
-from aos.manifest.secrets import secret_name
+from aos.manifest.manifest_secrets import secret_name
 from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext
 from aos.worker.failure import EffectFailed
 from aos.worker.job import RequestContext
-from aos.worker.secrets import HOST_DENIED, UNAVAILABLE, SecretValue, from_wire
+from aos.worker.worker_secrets import HOST_DENIED, UNAVAILABLE, SecretValue, from_wire
 
 BAD_REQUEST: Final = "http_bad_request"
 

@@ -10,7 +10,7 @@ from typing import Final, cast
 from aos.values.cbor import INGRESS_DEPTH_MAX, Value
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
-from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE, Failure
+from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE, AttemptFailure
 
 COST_MAX: Final = 2**63 - 1
 
@@ -23,18 +23,18 @@ class WithBlobs:
     blobs: tuple[bytes, ...]
 
 
-def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | Failure:
+def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | AttemptFailure:
     """Bring a result into the normal form of the receipt schema."""
     try:
         payload = schema.encode(schema.normalise(to_value(result)))
     except ValueProblem as problem:
-        return Failure(
+        return AttemptFailure(
             code=RESULT_INVALID,
             message=f"the result does not fit {schema.name}: {problem}",
             retryable=False,
         )
     if len(payload) > bytes_max:
-        return Failure(
+        return AttemptFailure(
             code=RESULT_TOO_LARGE,
             message=f"the result has {len(payload)} bytes: expected at most {bytes_max} "
             "(limits.world.event_bytes in the manifest)",
@@ -43,10 +43,10 @@ def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | Fai
     return payload
 
 
-def cost_problem(cost: object) -> Failure | None:
+def cost_problem(cost: object) -> AttemptFailure | None:
     if cost is None or (type(cost) is int and 0 <= cost <= COST_MAX):
         return None
-    return Failure(
+    return AttemptFailure(
         code=RESULT_INVALID,
         message=f"ctx.cost_cents: expected a whole number of 0 or more, found {cost!r:.80}",
         retryable=False,

@@ -18,21 +18,21 @@ from aos.manifest.limits import WorldLimits
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
 from aos.worker.api import EffectContext, EffectFunction, Executors
-from aos.worker.calls import Call, Callers, Ended
+from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.console import say, show
+from aos.worker.executor_key import Signer
 from aos.worker.failure import (
     EFFECT_UNKNOWN,
     EXCEPTION,
-    Failure,
+    AttemptFailure,
     bounded,
     failure_of,
 )
-from aos.worker.job import Job, RequestContext, Result, canceled, timed_out
+from aos.worker.job import AttemptResult, Job, RequestContext, canceled, timed_out
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
-from aos.worker.progress import Stream
+from aos.worker.progress import ProgressStream
 from aos.worker.results import WithBlobs, cost_problem, payload_of
-from aos.worker.signing import Signer
 from aos.worker.wire import Message
 
 CANCEL_GRACE_S: Final = 0.25
@@ -42,7 +42,7 @@ PROBLEM_BYTES_MAX: Final = 1024
 """Of why there is another attempt, as the journal keeps it."""
 
 
-class Runner:
+class TaskRunner:
     """Runs the tasks of one process. ``send`` takes messages to the node."""
 
     def __init__(
@@ -131,15 +131,15 @@ class Runner:
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
 
-    async def _result(self, job: Job) -> Result:
+    async def _result(self, job: Job) -> AttemptResult:
         function, effect = self._functions.get(job.effect), self._effects.get(job.effect)
         if function is None or effect is None:
-            failure = Failure(
+            failure = AttemptFailure(
                 code=EFFECT_UNKNOWN,
                 message=f"{job.effect} is not run here, or not in the manifest in force",
                 retryable=True,
             )
-            return Result.now(job.attempt, time.time_ns()).fail(failure)
+            return AttemptResult.now(job.attempt, time.time_ns()).fail(failure)
         slots = self._slots[job.effect]
         job.is_waiting = True
         await slots.acquire()
@@ -152,7 +152,7 @@ class Runner:
             else:
                 self._hold_until_ended(job.effect, job.overdue)
 
-    def _hold_until_ended(self, effect: str, call: Call) -> None:
+    def _hold_until_ended(self, effect: str, call: FunctionCall) -> None:
         """An overdue call keeps its slot: nothing runs in its place before it has ended."""
         self._overdue[effect] += 1
 
@@ -162,7 +162,9 @@ class Runner:
 
         call.ended.add_done_callback(free)
 
-    async def _attempts(self, job: Job, function: EffectFunction[Any], effect: Effect) -> Result:
+    async def _attempts(
+        self, job: Job, function: EffectFunction[Any], effect: Effect
+    ) -> AttemptResult:
         policy = self._policies[job.effect]
         job.stream = self._stream(job)
         while True:
@@ -182,7 +184,7 @@ class Runner:
                 return result
             job.attempt += 1
 
-    async def _may_begin_again(self, job: Job, failure: Failure, pause_s: float) -> bool:
+    async def _may_begin_again(self, job: Job, failure: AttemptFailure, pause_s: float) -> bool:
         """Pause, and meanwhile have the node journal the next attempt. False where it must not."""
         job.granted = asyncio.get_running_loop().create_future()
         self._send(
@@ -198,11 +200,11 @@ class Runner:
         job.is_waiting = False
         return is_granted
 
-    def _stream(self, job: Job) -> Stream:
+    def _stream(self, job: Job) -> ProgressStream:
         def complain(text: str) -> None:
             say(f"{job.effect} {hash_text(job.intent)}: {text}")
 
-        return Stream(
+        return ProgressStream(
             limits=self._limits,
             first=job.next_frame,
             has_taker=job.has_taker,
@@ -212,7 +214,7 @@ class Runner:
 
     async def _attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
-    ) -> Result:
+    ) -> AttemptResult:
         assert job.stream is not None
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
@@ -252,9 +254,9 @@ class Runner:
         return ctx
 
     def _judge(
-        self, job: Job, effect: Effect, ended: Ended, ctx: EffectContext, started: int
-    ) -> Result:
-        result = Result.now(job.attempt, started)
+        self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
+    ) -> AttemptResult:
+        result = AttemptResult.now(job.attempt, started)
         where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
         bad_cost = cost_problem(ctx.cost_cents)
         if bad_cost is None:
@@ -270,13 +272,13 @@ class Runner:
             result.blobs = value.blobs
             value = value.value
         payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._limits.event_bytes)
-        if isinstance(payload, Failure):
+        if isinstance(payload, AttemptFailure):
             say(f"{where}: {payload.message}")
             return result.fail(payload)
         result.payload = payload
         return result
 
-    def _tell_if_stuck(self, job: Job, call: Call) -> None:
+    def _tell_if_stuck(self, job: Job, call: FunctionCall) -> None:
         """Ask to be ended when calls that do not end have taken all that could run others."""
         self._outbox.flush()  # what is asked for after may come before the next turn
         function = self._functions[job.effect]

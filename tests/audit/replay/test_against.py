@@ -6,7 +6,7 @@ import pytest
 
 from aos.audit.replay.against import AgainstReport, named_module
 from aos.audit.replay.against_store import against_store
-from aos.audit.replay.difference import Difference
+from aos.audit.replay.difference import FieldDifference
 from aos.core.journal.records import Event, Ref
 from aos.errors import BadUsage
 from aos.sandbox.inspect import ModuleRefused
@@ -46,7 +46,7 @@ def compare(world: World, *candidates: bytes, name: str | None = None) -> Agains
     return against_store(world._desk.store, {name: wasm})
 
 
-def only(report: AgainstReport) -> tuple[tuple[str, ...], tuple[Difference, ...]]:
+def only(report: AgainstReport) -> tuple[tuple[str, ...], tuple[FieldDifference, ...]]:
     (found,) = report.first
     return found.classes, found.differences
 

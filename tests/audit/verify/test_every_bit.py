@@ -15,7 +15,7 @@ from typing import Final, get_args
 
 import pytest
 
-from aos.audit.verify.findings import Kind, VerifyReport
+from aos.audit.verify.findings import FindingKind, VerifyReport
 from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import NO_FRAME, Frame, Head
@@ -195,9 +195,9 @@ def test_each_bit_of_a_frame_is_found_and_its_frame_and_record_named(
         assert report.findings[0].frame == first, (bit, shown(report))
         if isinstance(place, int):
             named = [(each.kind, each.record) for each in report.findings]
-            assert named == [(Kind.RECORD_ALTERED, place)], (bit, shown(report))
+            assert named == [(FindingKind.RECORD_ALTERED, place)], (bit, shown(report))
         elif place == "salt":
-            assert [each.kind for each in report.findings] == [Kind.FRAME_ALTERED], bit
+            assert [each.kind for each in report.findings] == [FindingKind.FRAME_ALTERED], bit
             assert "in its salt" in report.findings[0].message
 
 
@@ -212,7 +212,7 @@ def test_each_bit_of_the_head_is_found(disk: Disk) -> None:
         disk.turn("system", b"head", bit)
         report = verify_store(disk.store)
         # A head that names a frame too many makes that one be missed as well.
-        wrong = [each for each in report.findings if each.kind is Kind.HEAD_WRONG]
+        wrong = [each for each in report.findings if each.kind is FindingKind.HEAD_WRONG]
         assert wrong, (bit, shown(report))
         assert all((each.frame, each.record) == (None, None) for each in wrong)
 
@@ -237,10 +237,10 @@ def test_each_bit_of_a_blob_is_found_and_the_record_named_that_needs_it(disk: Di
 
 def is_named(disk: Disk, blob: Hash) -> None:
     report = verify_store(disk.store)
-    kinds = (Kind.BLOB_DAMAGED, Kind.SNAPSHOT_WRONG)
+    kinds = (FindingKind.BLOB_DAMAGED, FindingKind.SNAPSHOT_WRONG)
     damaged = [each for each in report.findings if each.kind in kinds]
     assert damaged, shown(report)
-    assert all(each.record is not None for each in damaged if each.kind is Kind.BLOB_DAMAGED)
+    assert all(each.record is not None for each in damaged if each.kind is FindingKind.BLOB_DAMAGED)
     assert any(blob.hex()[:16] in each.message for each in damaged), shown(report)
 
 
@@ -256,9 +256,13 @@ def test_each_bit_of_a_derived_row_is_found(disk: Disk, table: str) -> None:
             assert not report.is_sound, (bit, table)
             kinds = {each.kind for each in report.findings}
             # A row that names another document makes the newest snapshot unreadable as well.
-            also = {Kind.SNAPSHOT_WRONG} if table == "snapshots" else set()
-            assert kinds & {Kind.DERIVED_DIFFERS, Kind.STORE_UNREADABLE}, shown(report)
-            assert kinds - also <= {Kind.DERIVED_DIFFERS, Kind.STORE_UNREADABLE}, shown(report)
+            also = {FindingKind.SNAPSHOT_WRONG} if table == "snapshots" else set()
+            assert kinds & {FindingKind.DERIVED_DIFFERS, FindingKind.STORE_UNREADABLE}, shown(
+                report
+            )
+            assert kinds - also <= {FindingKind.DERIVED_DIFFERS, FindingKind.STORE_UNREADABLE}, (
+                shown(report)
+            )
 
 
 def test_a_record_is_where_the_frame_says() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.audit.verify.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
+from aos.audit.verify.findings import FINDINGS_MAX, Finding, FindingKind, VerifyReport
 from aos.audit.verify.locate import find_flip, flipped
 from aos.audit.verify.verify import Verifier, verify_store
 from aos.core.decide.answers import Admitted
@@ -60,7 +60,7 @@ def only(report: VerifyReport) -> Finding:
     return report.findings[0]
 
 
-def of_kind(report: VerifyReport, kind: Kind) -> Finding:
+def of_kind(report: VerifyReport, kind: FindingKind) -> Finding:
     return next(each for each in report.findings if each.kind is kind)
 
 
@@ -125,7 +125,11 @@ def test_one_flipped_bit_in_a_record_is_found_and_the_record_named(
 
     found = only(report)
     first = frames[place].header.first
-    assert (found.kind, found.frame, found.record) == (Kind.RECORD_ALTERED, first, first + index)
+    assert (found.kind, found.frame, found.record) == (
+        FindingKind.RECORD_ALTERED,
+        first,
+        first + index,
+    )
     assert f"bit {bit} of byte {byte} was flipped" in found.message
     assert report.folded
 
@@ -139,7 +143,7 @@ def test_a_flipped_bit_in_a_salt_is_found() -> None:
 
     found = only(verify(frames, head=head_of(shop().frames)))
 
-    assert (found.kind, found.frame) == (Kind.FRAME_ALTERED, frames[3].header.first)
+    assert (found.kind, found.frame) == (FindingKind.FRAME_ALTERED, frames[3].header.first)
     assert "bit 4 of byte 5 was flipped in its salt" in found.message
 
 
@@ -153,7 +157,7 @@ def test_a_record_altered_in_many_bits_is_found_and_its_frame_named() -> None:
     report = verify(frames, head=head_of(shop().frames))
 
     found = only(report)
-    assert (found.kind, found.frame, found.record) == (Kind.FRAME_ALTERED, 2, None)
+    assert (found.kind, found.frame, found.record) == (FindingKind.FRAME_ALTERED, 2, None)
     assert "one of its records 2 to 7" in found.message
     assert not report.folded
 
@@ -233,7 +237,7 @@ def test_an_unreadable_frame_is_one_finding_and_what_follows_is_read() -> None:
     report = verify_store(DamagedStore(store_of(shop()), 3, b"\xff"))
 
     found = only(report)
-    assert (found.kind, found.frame) == (Kind.FRAME_UNREADABLE, frames[3].header.first)
+    assert (found.kind, found.frame) == (FindingKind.FRAME_UNREADABLE, frames[3].header.first)
     assert report.frames == len(frames) - 1
     assert report.seq == frames[-1].header.last
     assert not report.folded
@@ -243,7 +247,7 @@ def test_an_unreadable_first_frame_leaves_the_rest_checked() -> None:
     """A-21."""
     report = verify_store(DamagedStore(store_of(shop()), 0, b"\xff"))
 
-    assert only(report).kind is Kind.FRAME_UNREADABLE
+    assert only(report).kind is FindingKind.FRAME_UNREADABLE
     assert report.frames == 5
 
 
@@ -257,7 +261,7 @@ def test_an_altered_header_is_told_from_altered_records(field: str, place: int) 
     report = verify(frames, head=head_of(shop().frames))
 
     found = only(report)
-    assert (found.kind, found.frame) == (Kind.FRAME_ALTERED, frames[place].header.first)
+    assert (found.kind, found.frame) == (FindingKind.FRAME_ALTERED, frames[place].header.first)
     assert f"its header was altered: {field}" in found.message
     assert report.folded
 
@@ -270,7 +274,7 @@ def test_a_missing_frame_is_named_by_the_one_after_it() -> None:
     report = verify(frames, head=head_of(shop().frames))
 
     found = only(report)
-    assert (found.kind, found.frame) == (Kind.FRAME_MISSING, frames[2].header.first)
+    assert (found.kind, found.frame) == (FindingKind.FRAME_MISSING, frames[2].header.first)
 
 
 def test_a_cut_off_journal_does_not_end_where_the_head_says() -> None:
@@ -279,7 +283,7 @@ def test_a_cut_off_journal_does_not_end_where_the_head_says() -> None:
 
     found = only(verify(frames[:-1], head=head_of(frames)))
 
-    assert (found.kind, found.frame, found.record) == (Kind.HEAD_WRONG, None, None)
+    assert (found.kind, found.frame, found.record) == (FindingKind.HEAD_WRONG, None, None)
     assert "expected record 28, found record 22" in found.message
 
 
@@ -290,7 +294,7 @@ def test_a_frame_that_comes_twice_is_named() -> None:
 
     report = verify(frames)
 
-    assert report.findings[0].kind is Kind.FRAME_MISSING
+    assert report.findings[0].kind is FindingKind.FRAME_MISSING
     assert "it overlaps the frame before it" in report.findings[0].message
 
 
@@ -306,8 +310,8 @@ def test_a_journal_begins_with_its_genesis_and_has_no_other() -> None:
     without = verify(resealed(shop().frames, 1, lambda _: Start(seq=1, stamp=STAMP, host=())))
     twice = verify(resealed(shop().frames, 3, lambda _: replaced(genesis, seq=3)))
 
-    assert of_kind(without, Kind.IDENTITY_WRONG).record == 1
-    assert of_kind(twice, Kind.IDENTITY_WRONG).record == 3
+    assert of_kind(without, FindingKind.IDENTITY_WRONG).record == 1
+    assert of_kind(twice, FindingKind.IDENTITY_WRONG).record == 3
 
 
 STAMP = Stamp(START_NS, bytes(64))
@@ -320,7 +324,7 @@ def test_a_frame_that_was_replaced_breaks_the_chain_once() -> None:
 
     report = verify(frames, head=head_of(shop().frames))
 
-    broken = [each for each in report.findings if each.kind is Kind.CHAIN_BROKEN]
+    broken = [each for each in report.findings if each.kind is FindingKind.CHAIN_BROKEN]
     assert [each.frame for each in broken] == [frames[3].header.first]
 
 
@@ -330,7 +334,7 @@ def test_a_rewritten_journal_is_given_away_by_the_head() -> None:
 
     found = only(verify(frames, head=head_of(shop().frames)))
 
-    assert found.kind is Kind.HEAD_WRONG
+    assert found.kind is FindingKind.HEAD_WRONG
     assert "frame, log_root" in found.message
 
 
@@ -340,40 +344,40 @@ def test_a_head_with_a_forged_signature_is_found() -> None:
 
     found = only(verify(shop().frames, head=dataclasses.replace(head, signature=bytes(64))))
 
-    assert (found.kind, "not the world key's" in found.message) == (Kind.HEAD_WRONG, True)
+    assert (found.kind, "not the world key's" in found.message) == (FindingKind.HEAD_WRONG, True)
 
 
 @pytest.mark.parametrize(
     ("seq", "fields", "kind"),
     [
-        (1, {"signature": bytes(64)}, Kind.SIGNATURE_WRONG),
-        (1, {"nonce": bytes(32)}, Kind.IDENTITY_WRONG),
-        (2, {"signature": bytes(64)}, Kind.SIGNATURE_WRONG),
-        (2, {"principal": "nobody"}, Kind.AUTHORITY_MISSING),
-        (2, {"document": Ref(OTHER, 5)}, Kind.BLOB_DAMAGED),
-        (4, {"value": encode({"order_id": 5})}, Kind.VALUE_INVALID),
-        (4, {"value": b"\xff"}, Kind.VALUE_INVALID),
-        (4, {"schema": "shop/Nothing@1"}, Kind.VALUE_INVALID),
-        (4, {"value": Ref(OTHER, 5)}, Kind.BLOB_DAMAGED),
-        (6, {"state": encode(1)}, Kind.VALUE_INVALID),
-        (6, {"cell": (ORDER, encode("ord-9"))}, Kind.RECORD_CANNOT_FOLLOW),
-        (6, {"cell": ("shop/nothing@1", b"")}, Kind.VALUE_INVALID),
-        (6, {"entry": (4, 1)}, Kind.RECORD_CANNOT_FOLLOW),
-        (6, {"seq": 7}, Kind.RECORD_OUT_OF_ORDER),
-        (8, {"signature": bytes(64)}, Kind.SIGNATURE_WRONG),
-        (8, {"payload": encode({"id": "mine"})}, Kind.SIGNATURE_WRONG),
-        (8, {"attempt": 2}, Kind.SIGNATURE_WRONG),
-        (8, {"executor": "shop"}, Kind.AUTHORITY_MISSING),
-        (8, {"key_id": bytes(32)}, Kind.AUTHORITY_MISSING),
-        (8, {"cell": (ORDER, encode("ord-2"))}, Kind.IDENTITY_WRONG),
-        (8, {"intent": OTHER}, Kind.RECORD_CANNOT_FOLLOW),
-        (10, {"ann": encode({"why": 1})}, Kind.VALUE_INVALID),
-        (18, {"cell": (LEDGER, encode("c-1"))}, Kind.RECORD_CANNOT_FOLLOW),
-        (21, {"stamp": Stamp(START_NS, bytes(64))}, Kind.TIMER_EARLY),
+        (1, {"signature": bytes(64)}, FindingKind.SIGNATURE_WRONG),
+        (1, {"nonce": bytes(32)}, FindingKind.IDENTITY_WRONG),
+        (2, {"signature": bytes(64)}, FindingKind.SIGNATURE_WRONG),
+        (2, {"principal": "nobody"}, FindingKind.AUTHORITY_MISSING),
+        (2, {"document": Ref(OTHER, 5)}, FindingKind.BLOB_DAMAGED),
+        (4, {"value": encode({"order_id": 5})}, FindingKind.VALUE_INVALID),
+        (4, {"value": b"\xff"}, FindingKind.VALUE_INVALID),
+        (4, {"schema": "shop/Nothing@1"}, FindingKind.VALUE_INVALID),
+        (4, {"value": Ref(OTHER, 5)}, FindingKind.BLOB_DAMAGED),
+        (6, {"state": encode(1)}, FindingKind.VALUE_INVALID),
+        (6, {"cell": (ORDER, encode("ord-9"))}, FindingKind.RECORD_CANNOT_FOLLOW),
+        (6, {"cell": ("shop/nothing@1", b"")}, FindingKind.VALUE_INVALID),
+        (6, {"entry": (4, 1)}, FindingKind.RECORD_CANNOT_FOLLOW),
+        (6, {"seq": 7}, FindingKind.RECORD_OUT_OF_ORDER),
+        (8, {"signature": bytes(64)}, FindingKind.SIGNATURE_WRONG),
+        (8, {"payload": encode({"id": "mine"})}, FindingKind.SIGNATURE_WRONG),
+        (8, {"attempt": 2}, FindingKind.SIGNATURE_WRONG),
+        (8, {"executor": "shop"}, FindingKind.AUTHORITY_MISSING),
+        (8, {"key_id": bytes(32)}, FindingKind.AUTHORITY_MISSING),
+        (8, {"cell": (ORDER, encode("ord-2"))}, FindingKind.IDENTITY_WRONG),
+        (8, {"intent": OTHER}, FindingKind.RECORD_CANNOT_FOLLOW),
+        (10, {"ann": encode({"why": 1})}, FindingKind.VALUE_INVALID),
+        (18, {"cell": (LEDGER, encode("c-1"))}, FindingKind.RECORD_CANNOT_FOLLOW),
+        (21, {"stamp": Stamp(START_NS, bytes(64))}, FindingKind.TIMER_EARLY),
     ],
 )
 def test_a_forged_field_is_found_though_the_chain_was_made_anew(
-    seq: int, fields: dict[str, Any], kind: Kind
+    seq: int, fields: dict[str, Any], kind: FindingKind
 ) -> None:
     """A-24, A-25, A-26."""
     frames = resealed(shop().frames, seq, with_(**fields))
@@ -388,15 +392,15 @@ def test_a_forged_field_is_found_though_the_chain_was_made_anew(
 @pytest.mark.parametrize(
     ("fields", "kind"),
     [
-        ({"intent": OTHER}, Kind.IDENTITY_WRONG),
-        ({"effect_hash": OTHER}, Kind.IDENTITY_WRONG),
-        ({"params": encode({"amount": 6, "memo": ""})}, Kind.IDENTITY_WRONG),
-        ({"key": "other"}, Kind.IDENTITY_WRONG),
-        ({"params": encode({})}, Kind.VALUE_INVALID),
-        ({"effect": "sys/blob.get@1"}, Kind.AUTHORITY_MISSING),
+        ({"intent": OTHER}, FindingKind.IDENTITY_WRONG),
+        ({"effect_hash": OTHER}, FindingKind.IDENTITY_WRONG),
+        ({"params": encode({"amount": 6, "memo": ""})}, FindingKind.IDENTITY_WRONG),
+        ({"key": "other"}, FindingKind.IDENTITY_WRONG),
+        ({"params": encode({})}, FindingKind.VALUE_INVALID),
+        ({"effect": "sys/blob.get@1"}, FindingKind.AUTHORITY_MISSING),
     ],
 )
-def test_a_forged_intent_is_found(fields: dict[str, Any], kind: Kind) -> None:
+def test_a_forged_intent_is_found(fields: dict[str, Any], kind: FindingKind) -> None:
     """A-25."""
 
     def change(step: Step) -> Step:
@@ -413,7 +417,7 @@ def test_an_event_that_a_step_did_not_emit_so_is_found() -> None:
     def change(step: Step) -> Step:
         return dataclasses.replace(step, events=(replaced(step.events[0], value=b"\x01"),))
 
-    found = of_kind(verify(resealed(shop().frames, 10, change)), Kind.VALUE_INVALID)
+    found = of_kind(verify(resealed(shop().frames, 10, change)), FindingKind.VALUE_INVALID)
 
     assert (found.record, found.message.startswith("events[0].value: ")) == (10, True)
 
@@ -430,7 +434,7 @@ def test_each_missing_blob_names_a_record_that_refers_to_it() -> None:
 
     for seq, hash_ in refs:
         report = verify_frames(world.frames, blob_reader(world, without=hash_))
-        found = of_kind(report, Kind.BLOB_DAMAGED)
+        found = of_kind(report, FindingKind.BLOB_DAMAGED)
         assert found.record == seq
 
 
@@ -441,7 +445,7 @@ def test_a_missing_module_names_the_manifest_record() -> None:
 
     found = only(verify_frames(world.frames, blob_reader(world, without=module.hash)))
 
-    assert (found.kind, found.record) == (Kind.BLOB_DAMAGED, 2)
+    assert (found.kind, found.record) == (FindingKind.BLOB_DAMAGED, 2)
     assert found.message.startswith(f"module {module.name}: ")
 
 
@@ -454,7 +458,7 @@ def test_a_reference_with_a_wrong_size_is_found() -> None:
     )
     frames = resealed(shop().frames, seq, with_(state=Ref(ref.hash, ref.size + 1)))
 
-    found = of_kind(verify(frames), Kind.BLOB_DAMAGED)
+    found = of_kind(verify(frames), FindingKind.BLOB_DAMAGED)
 
     assert (found.record, "another size" in found.message) == (seq, True)
 
@@ -474,7 +478,7 @@ def test_a_receipt_by_a_key_that_no_manifest_named_is_found() -> None:
 
     found = only(verify_frames(frames, world.read))
 
-    assert (found.kind, found.record) == (Kind.AUTHORITY_MISSING, receipt.seq)
+    assert (found.kind, found.record) == (FindingKind.AUTHORITY_MISSING, receipt.seq)
 
 
 NODE = {
@@ -522,8 +526,8 @@ def test_a_receipt_of_an_executor_that_may_not_settle_this_effect_is_found() -> 
 
     report = verify_frames(frames, lambda each: {ref.hash: document}.get(each) or world.read(each))
 
-    assert of_kind(report, Kind.AUTHORITY_MISSING).record == 6
-    assert of_kind(report, Kind.SIGNATURE_WRONG).record == 2
+    assert of_kind(report, FindingKind.AUTHORITY_MISSING).record == 6
+    assert of_kind(report, FindingKind.SIGNATURE_WRONG).record == 2
 
 
 def test_a_manifest_that_gives_the_world_key_another_name_is_found() -> None:
@@ -539,7 +543,7 @@ def test_a_manifest_that_gives_the_world_key_another_name_is_found() -> None:
         frames, lambda each: {ref.hash: document, **other.modules}.get(each) or world.read(each)
     )
 
-    assert of_kind(report, Kind.MANIFEST_INVALID).record == 2
+    assert of_kind(report, FindingKind.MANIFEST_INVALID).record == 2
 
 
 def test_stamps_behind_the_journal_clock_are_counted_and_allowed() -> None:
@@ -561,7 +565,7 @@ def test_derived_rows_that_differ_are_found() -> None:
 
     report = verify_store(store)
 
-    assert {each.kind for each in report.findings} == {Kind.DERIVED_DIFFERS}
+    assert {each.kind for each in report.findings} == {FindingKind.DERIVED_DIFFERS}
     assert len(report.findings) == 2
 
 
@@ -569,7 +573,7 @@ def test_a_store_without_a_head_is_found_wanting() -> None:
     """A-27."""
     report = verify_store(MemoryStore())
 
-    assert only(report).kind is Kind.HEAD_WRONG
+    assert only(report).kind is FindingKind.HEAD_WRONG
 
 
 def test_an_unreadable_head_is_a_finding() -> None:
@@ -579,7 +583,7 @@ def test_an_unreadable_head_is_a_finding() -> None:
         def head(self) -> Head | None:
             raise Damage("the head is not canonical CBOR")
 
-    assert verify_store(Headless()).findings[0].kind is Kind.HEAD_WRONG
+    assert verify_store(Headless()).findings[0].kind is FindingKind.HEAD_WRONG
 
 
 def test_a_report_lists_so_many_findings_and_counts_the_rest() -> None:
@@ -587,7 +591,7 @@ def test_a_report_lists_so_many_findings_and_counts_the_rest() -> None:
     verifier = Verifier(shop().read)
 
     for _ in range(FINDINGS_MAX + 3):
-        verifier.add(Kind.VALUE_INVALID, "again")
+        verifier.add(FindingKind.VALUE_INVALID, "again")
 
     report = verifier.report()
     assert (len(report.findings), report.unlisted) == (FINDINGS_MAX, 3)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aos.audit.verify.findings import Finding, Kind, VerifyReport
+from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame, Tip, seal
@@ -101,7 +101,7 @@ def test_one_flipped_bit_is_found_and_the_record_named(seq: int, byte: int, bit:
 
     found = the_only(verify(frames, head=head_of(a_desk().frames)))
 
-    assert (found.kind, found.frame, found.record) == (Kind.RECORD_ALTERED, first, seq)
+    assert (found.kind, found.frame, found.record) == (FindingKind.RECORD_ALTERED, first, seq)
     assert f"bit {bit} of byte {byte} was flipped" in found.message
 
 
@@ -112,65 +112,65 @@ was lost, the answer to an introspection, an effect that an operator canceled.""
 BEGUN, ONLY_RUN, LOSS = range(3)
 RETRY, SKIP, CANCEL, ERASE = range(4)
 
-FORGED: list[tuple[type, int, str, Any, Kind]] = [
-    (KernelReceipt, CANCELED, "intent", OTHER, Kind.RECORD_CANNOT_FOLLOW),
-    (KernelReceipt, CANCELED, "cell", cell_id("other"), Kind.IDENTITY_WRONG),
-    (KernelReceipt, CANCELED, "effect", PAY, Kind.IDENTITY_WRONG),
-    (KernelReceipt, CANCELED, "status", "ok", Kind.AUTHORITY_MISSING),
-    (KernelReceipt, CANCELED, "payload", encode({}), Kind.VALUE_INVALID),
-    (KernelReceipt, CANCELED, "payload", Ref(OTHER, 2000), Kind.BLOB_DAMAGED),
-    (KernelReceipt, CANCELED, "payload_schema", None, Kind.VALUE_INVALID),
-    (KernelReceipt, CANCELED, "payload_schema", "t/Nothing@1", Kind.VALUE_INVALID),
-    (KernelReceipt, CANCELED, "root", 1, Kind.RECORD_CANNOT_FOLLOW),
-    (KernelReceipt, CANCELED, "depth", 1, Kind.RECORD_CANNOT_FOLLOW),
-    (KernelReceipt, CANCELED, "by", None, Kind.AUTHORITY_MISSING),
-    (KernelReceipt, CANCELED, "by", OTHER, Kind.AUTHORITY_MISSING),
-    (KernelReceipt, CANCELED, "outcome", "lost", Kind.RECORD_CANNOT_FOLLOW),
-    (KernelReceipt, CANCELED, "abandoned", (OTHER,), Kind.RECORD_CANNOT_FOLLOW),
-    (KernelReceipt, OWN, "by", OTHER, Kind.AUTHORITY_MISSING),
-    (KernelReceipt, ASKED, "status", "canceled", Kind.AUTHORITY_MISSING),
-    (KernelReceipt, LOST, "status", "canceled", Kind.AUTHORITY_MISSING),
-    (KernelReceipt, GIVEN_UP, "status", "ok", Kind.AUTHORITY_MISSING),
-    (KernelReceipt, GIVEN_UP, "root", 46, Kind.AUTHORITY_MISSING),
-    (Stream, 0, "intent", OTHER, Kind.RECORD_CANNOT_FOLLOW),
-    (Stream, 0, "cell", cell_id("other"), Kind.IDENTITY_WRONG),
-    (Stream, 0, "effect", ONCE, Kind.IDENTITY_WRONG),
-    (Stream, 0, "attempt", 2, Kind.SIGNATURE_WRONG),
-    (Stream, 0, "attempt", 0, Kind.ATTEMPT_WRONG),
-    (Stream, 0, "frame_seq", 2, Kind.SIGNATURE_WRONG),
-    (Stream, 0, "frame_kind", "other", Kind.SIGNATURE_WRONG),
-    (Stream, 0, "payload", b"\x07", Kind.SIGNATURE_WRONG),
-    (Stream, 0, "payload", Ref(OTHER, 2000), Kind.BLOB_DAMAGED),
-    (Stream, 0, "payload_ref", OTHER, Kind.SIGNATURE_WRONG),
-    (Stream, 0, "executor", "test", Kind.AUTHORITY_MISSING),
-    (Stream, 0, "key_id", bytes(32), Kind.AUTHORITY_MISSING),
-    (Stream, 0, "signature", bytes(64), Kind.SIGNATURE_WRONG),
-    (Stream, 1, "frame_seq", 0, Kind.RECORD_CANNOT_FOLLOW),
-    (Attempt, BEGUN, "intent", OTHER, Kind.RECORD_CANNOT_FOLLOW),
-    (Attempt, BEGUN, "cell", cell_id("other"), Kind.IDENTITY_WRONG),
-    (Attempt, BEGUN, "attempt", 1, Kind.ATTEMPT_WRONG),
-    (Attempt, BEGUN, "phase", "lost", Kind.ATTEMPT_WRONG),
-    (Attempt, BEGUN, "phase", "over", Kind.ATTEMPT_WRONG),
-    (Attempt, ONLY_RUN, "attempt", 2, Kind.ATTEMPT_WRONG),
-    (Attempt, LOSS, "phase", "begun", Kind.ATTEMPT_WRONG),
-    (Attempt, LOSS, "attempt", 2, Kind.ATTEMPT_WRONG),
-    (Control, RETRY, "action", "skip", Kind.SIGNATURE_WRONG),
-    (Control, RETRY, "action", "dance", Kind.VALUE_INVALID),
-    (Control, RETRY, "cell", cell_id("other"), Kind.SIGNATURE_WRONG),
-    (Control, RETRY, "intent", OTHER, Kind.VALUE_INVALID),
-    (Control, RETRY, "value", OTHER, Kind.VALUE_INVALID),
-    (Control, RETRY, "principal", "nobody", Kind.AUTHORITY_MISSING),
-    (Control, RETRY, "serial", 5, Kind.SIGNATURE_WRONG),
-    (Control, RETRY, "serial", 5, Kind.RECORD_CANNOT_FOLLOW),
-    (Control, RETRY, "signature", bytes(64), Kind.SIGNATURE_WRONG),
-    (Control, CANCEL, "intent", OTHER, Kind.SIGNATURE_WRONG),
-    (Control, ERASE, "value", OTHER, Kind.SIGNATURE_WRONG),
+FORGED: list[tuple[type, int, str, Any, FindingKind]] = [
+    (KernelReceipt, CANCELED, "intent", OTHER, FindingKind.RECORD_CANNOT_FOLLOW),
+    (KernelReceipt, CANCELED, "cell", cell_id("other"), FindingKind.IDENTITY_WRONG),
+    (KernelReceipt, CANCELED, "effect", PAY, FindingKind.IDENTITY_WRONG),
+    (KernelReceipt, CANCELED, "status", "ok", FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, CANCELED, "payload", encode({}), FindingKind.VALUE_INVALID),
+    (KernelReceipt, CANCELED, "payload", Ref(OTHER, 2000), FindingKind.BLOB_DAMAGED),
+    (KernelReceipt, CANCELED, "payload_schema", None, FindingKind.VALUE_INVALID),
+    (KernelReceipt, CANCELED, "payload_schema", "t/Nothing@1", FindingKind.VALUE_INVALID),
+    (KernelReceipt, CANCELED, "root", 1, FindingKind.RECORD_CANNOT_FOLLOW),
+    (KernelReceipt, CANCELED, "depth", 1, FindingKind.RECORD_CANNOT_FOLLOW),
+    (KernelReceipt, CANCELED, "by", None, FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, CANCELED, "by", OTHER, FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, CANCELED, "outcome", "lost", FindingKind.RECORD_CANNOT_FOLLOW),
+    (KernelReceipt, CANCELED, "abandoned", (OTHER,), FindingKind.RECORD_CANNOT_FOLLOW),
+    (KernelReceipt, OWN, "by", OTHER, FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, ASKED, "status", "canceled", FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, LOST, "status", "canceled", FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, GIVEN_UP, "status", "ok", FindingKind.AUTHORITY_MISSING),
+    (KernelReceipt, GIVEN_UP, "root", 46, FindingKind.AUTHORITY_MISSING),
+    (Stream, 0, "intent", OTHER, FindingKind.RECORD_CANNOT_FOLLOW),
+    (Stream, 0, "cell", cell_id("other"), FindingKind.IDENTITY_WRONG),
+    (Stream, 0, "effect", ONCE, FindingKind.IDENTITY_WRONG),
+    (Stream, 0, "attempt", 2, FindingKind.SIGNATURE_WRONG),
+    (Stream, 0, "attempt", 0, FindingKind.ATTEMPT_WRONG),
+    (Stream, 0, "frame_seq", 2, FindingKind.SIGNATURE_WRONG),
+    (Stream, 0, "frame_kind", "other", FindingKind.SIGNATURE_WRONG),
+    (Stream, 0, "payload", b"\x07", FindingKind.SIGNATURE_WRONG),
+    (Stream, 0, "payload", Ref(OTHER, 2000), FindingKind.BLOB_DAMAGED),
+    (Stream, 0, "payload_ref", OTHER, FindingKind.SIGNATURE_WRONG),
+    (Stream, 0, "executor", "test", FindingKind.AUTHORITY_MISSING),
+    (Stream, 0, "key_id", bytes(32), FindingKind.AUTHORITY_MISSING),
+    (Stream, 0, "signature", bytes(64), FindingKind.SIGNATURE_WRONG),
+    (Stream, 1, "frame_seq", 0, FindingKind.RECORD_CANNOT_FOLLOW),
+    (Attempt, BEGUN, "intent", OTHER, FindingKind.RECORD_CANNOT_FOLLOW),
+    (Attempt, BEGUN, "cell", cell_id("other"), FindingKind.IDENTITY_WRONG),
+    (Attempt, BEGUN, "attempt", 1, FindingKind.ATTEMPT_WRONG),
+    (Attempt, BEGUN, "phase", "lost", FindingKind.ATTEMPT_WRONG),
+    (Attempt, BEGUN, "phase", "over", FindingKind.ATTEMPT_WRONG),
+    (Attempt, ONLY_RUN, "attempt", 2, FindingKind.ATTEMPT_WRONG),
+    (Attempt, LOSS, "phase", "begun", FindingKind.ATTEMPT_WRONG),
+    (Attempt, LOSS, "attempt", 2, FindingKind.ATTEMPT_WRONG),
+    (Control, RETRY, "action", "skip", FindingKind.SIGNATURE_WRONG),
+    (Control, RETRY, "action", "dance", FindingKind.VALUE_INVALID),
+    (Control, RETRY, "cell", cell_id("other"), FindingKind.SIGNATURE_WRONG),
+    (Control, RETRY, "intent", OTHER, FindingKind.VALUE_INVALID),
+    (Control, RETRY, "value", OTHER, FindingKind.VALUE_INVALID),
+    (Control, RETRY, "principal", "nobody", FindingKind.AUTHORITY_MISSING),
+    (Control, RETRY, "serial", 5, FindingKind.SIGNATURE_WRONG),
+    (Control, RETRY, "serial", 5, FindingKind.RECORD_CANNOT_FOLLOW),
+    (Control, RETRY, "signature", bytes(64), FindingKind.SIGNATURE_WRONG),
+    (Control, CANCEL, "intent", OTHER, FindingKind.SIGNATURE_WRONG),
+    (Control, ERASE, "value", OTHER, FindingKind.SIGNATURE_WRONG),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "place", "field", "value", "wrong"), FORGED)
 def test_a_forged_field_is_found_though_the_chain_was_made_anew(
-    kind: type, place: int, field: str, value: object, wrong: Kind
+    kind: type, place: int, field: str, value: object, wrong: FindingKind
 ) -> None:
     """A-24 to A-26."""
     record = only(a_desk(), kind, place)
@@ -208,7 +208,7 @@ def test_a_forged_place_in_a_batch_is_found(fields: dict[str, Any]) -> None:
 
     found = the_only(verify(resealed(a_desk().frames, record.seq, change)))
 
-    assert (found.kind, found.record) == (Kind.SIGNATURE_WRONG, record.seq)
+    assert (found.kind, found.record) == (FindingKind.SIGNATURE_WRONG, record.seq)
 
 
 def test_a_receipt_without_its_batch_is_not_signed() -> None:
@@ -216,7 +216,7 @@ def test_a_receipt_without_its_batch_is_not_signed() -> None:
     record = only(a_desk(), Receipt, 1)
     frames = resealed(a_desk().frames, record.seq, lambda each: replaced(each, batch=None))
 
-    assert the_only(verify(frames)).kind is Kind.SIGNATURE_WRONG
+    assert the_only(verify(frames)).kind is FindingKind.SIGNATURE_WRONG
 
 
 def test_nobody_signs_for_the_core() -> None:
@@ -232,7 +232,7 @@ def test_nobody_signs_for_the_core() -> None:
 
     report = verify(resealed(world.frames, own.seq, change))
 
-    found = next(each for each in report.findings if each.kind is Kind.AUTHORITY_MISSING)
+    found = next(each for each in report.findings if each.kind is FindingKind.AUTHORITY_MISSING)
     assert found.record == own.seq
     assert "answered by the core itself: nobody signs for it" in found.message
 
@@ -250,7 +250,7 @@ def test_the_core_settles_no_effect_of_an_executor_without_a_cause() -> None:
 
     report = verify(resealed(world.frames, signed.seq, change))
 
-    found = next(each for each in report.findings if each.kind is Kind.AUTHORITY_MISSING)
+    found = next(each for each in report.findings if each.kind is FindingKind.AUTHORITY_MISSING)
     assert (found.record, "record 12 neither canceled nor lost t/pay@1" in found.message) == (
         signed.seq, True,
     )  # fmt: skip
@@ -265,7 +265,7 @@ def test_what_may_run_only_once_is_not_begun_twice() -> None:
 
     found = verify(frames).findings[0]
 
-    assert (found.kind, found.record) == (Kind.ATTEMPT_WRONG, loss.seq)
+    assert (found.kind, found.record) == (FindingKind.ATTEMPT_WRONG, loss.seq)
     assert found.message == (
         "t/once@1 may run only once: expected none after attempt 1, found attempt 2"
     )
@@ -278,7 +278,7 @@ def test_a_receipt_of_an_attempt_before_the_last_one_is_found() -> None:
 
     found = the_only(verify(frames))
 
-    assert (found.kind, found.record) == (Kind.ATTEMPT_WRONG, receipt.seq)
+    assert (found.kind, found.record) == (FindingKind.ATTEMPT_WRONG, receipt.seq)
     assert found.message.endswith("expected attempt 3 or a later one, found attempt 2")
 
 
@@ -323,7 +323,7 @@ def test_a_revoked_key_proves_nothing_under_any_later_manifest(revokes: bool) ->
 
     if revokes:
         found = the_only(report)
-        assert (found.kind, found.record) == (Kind.AUTHORITY_MISSING, receipt.seq)
+        assert (found.kind, found.record) == (FindingKind.AUTHORITY_MISSING, receipt.seq)
     else:
         assert report.is_sound, [str(each) for each in report.findings]
 
@@ -351,7 +351,7 @@ def test_a_manifest_that_takes_a_revoked_key_back_is_found() -> None:
 
     report = verify_frames(frames, world.read)
 
-    found = next(each for each in report.findings if each.kind is Kind.MANIFEST_INVALID)
+    found = next(each for each in report.findings if each.kind is FindingKind.MANIFEST_INVALID)
     assert found.record == last
     assert found.message == (
         f"executor test: it has {key_text(SHOP)}, which an earlier manifest revoked"
@@ -381,7 +381,7 @@ def test_a_row_that_says_erased_is_not_believed_without_a_record() -> None:
 
     found = the_only(verify_frames(world.frames, erasing(world, value)))
 
-    assert (found.kind, found.record) == (Kind.BLOB_DAMAGED, 4)
+    assert (found.kind, found.record) == (FindingKind.BLOB_DAMAGED, 4)
     assert found.frame == frame_of(world.frames, 4)
     assert "expected its bytes, or a later record that erases it, found no such record" in (
         found.message
@@ -398,7 +398,7 @@ def test_what_came_again_after_it_was_erased_must_be_there() -> None:
 
     found = the_only(verify_frames(world.frames, erasing(world, value)))
 
-    assert (found.kind, found.record) == (Kind.BLOB_DAMAGED, 7)
+    assert (found.kind, found.record) == (FindingKind.BLOB_DAMAGED, 7)
     world.command("erase", value=value)
     assert verify_frames(world.frames, erasing(world, value)).is_sound
 
@@ -414,7 +414,7 @@ def test_what_is_missing_and_what_is_altered_is_damage_whatever_a_record_says() 
             raise Damage("blob is altered")
         return world.read(hash)
 
-    assert the_only(verify_frames(world.frames, altered)).kind is Kind.BLOB_DAMAGED
+    assert the_only(verify_frames(world.frames, altered)).kind is FindingKind.BLOB_DAMAGED
 
 
 @pytest.mark.parametrize("what", ["the manifest", "a module"])
@@ -431,9 +431,9 @@ def test_what_a_manifest_needs_is_never_erased(what: str) -> None:
 
     report = verify_frames(frames, erasing(world, value))
 
-    found = next(each for each in report.findings if each.kind is Kind.BLOB_DAMAGED)
+    found = next(each for each in report.findings if each.kind is FindingKind.BLOB_DAMAGED)
     assert found.record == 2
     assert "was erased" in found.message
-    assert Kind.RECORD_CANNOT_FOLLOW not in {
+    assert FindingKind.RECORD_CANNOT_FOLLOW not in {
         each.kind for each in report.findings if each.record == 2
     }

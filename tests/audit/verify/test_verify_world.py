@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify_world import STORE_FOLDER, verify_world
 from aos.core.journal.frame import Head
 from aos.errors import BadUsage
@@ -72,7 +72,7 @@ def test_a_file_that_is_cut_off_is_a_finding(whole: Path, tmp_path: Path) -> Non
 
     report = verify_world(folder)
 
-    assert report.findings[0].kind is Kind.STORE_UNREADABLE
+    assert report.findings[0].kind is FindingKind.STORE_UNREADABLE
 
 
 def test_a_folder_that_is_no_world_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from aos.audit.lens.lens import Lens
 from aos.audit.lens.manifests import Manifests
 from aos.audit.views.cell_view import cell, cells, faults
 from aos.audit.views.intent_view import intent, intents
-from aos.audit.views.journal_view import KINDS, Reader, Selection, journal, record, selection
+from aos.audit.views.journal_view import KINDS, RecordReader, Selection, journal, record, selection
 from aos.audit.views.record_view import document, summary
 from aos.audit.views.view import LIMIT_MAX, View
 from aos.audit.views.world_view import manifest, world
@@ -394,7 +394,7 @@ def test_following_reads_only_what_came_since() -> None:
     early = View(state_at(world, 3), store_of(world))
 
     head = world.state.next_seq - 1
-    reader = Reader(early.journal, early.lens)
+    reader = RecordReader(early.journal, early.lens)
 
     found = list(reader.forward(4, head))
 

@@ -24,7 +24,7 @@ from aos.host.world.engine import Bounds
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
-from aos.worker.signing import TOGETHER_MAX
+from aos.worker.executor_key import TOGETHER_MAX
 from tests.answers import word
 from tests.core.desk import ARMS, DESK, ONCE, PAY, cancel, cell_id, desk, nodes, wish
 from tests.host.rig import Rig, eventually, running

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import pytest
 
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify_world import verify_world
 from aos.errors import Unavailable
 from aos.host.door.writer import open_writer
@@ -199,7 +199,7 @@ def test_the_child_of_verify_dies_of_the_file_and_verify_says_so(world: Path) ->
 
     assert not report.is_sound
     [finding] = report.findings
-    assert finding.kind is Kind.STORE_UNREADABLE
+    assert finding.kind is FindingKind.STORE_UNREADABLE
     assert finding.message.startswith("the store's file killed the process that read it (SIG")
     assert finding.message.endswith("it was cut short or overwritten: restore a backup)")
 

@@ -13,7 +13,7 @@ import pytest
 
 from aos.audit.replay.bundle import verify_bundle
 from aos.audit.replay.replay import replay
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.verify import verify_store
 from aos.audit.verify.verify_world import verify_world
 from aos.core.journal.inputs import KEEP_OPEN
@@ -25,7 +25,7 @@ from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos.host.retention import pruning
-from aos.host.retention.pruning import Pruned as Report
+from aos.host.retention.pruning import PrunedRecords as Report
 from aos.host.retention.pruning import prune_world
 from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.forking import fork_world
@@ -385,7 +385,7 @@ def test_an_altered_archive_is_found_with_the_world_and_alone(folder: Path, tmp_
 
     alone, together = verify_bundle(bad), verify_world(folder, archives=[bad])
     for report in (alone, together):
-        assert Kind.BUNDLE_DAMAGED in {each.kind for each in report.findings}
+        assert FindingKind.BUNDLE_DAMAGED in {each.kind for each in report.findings}
     assert verify_world(folder).is_sound
 
 
@@ -414,7 +414,7 @@ def test_the_archive_of_another_world_does_not_lead_to_this_one(
     report = verify_world(folder, archives=[foreign])
 
     assert verify_bundle(foreign).is_sound
-    assert Kind.CHAIN_BROKEN in {each.kind for each in report.findings}
+    assert FindingKind.CHAIN_BROKEN in {each.kind for each in report.findings}
 
 
 def test_a_cut_that_lies_is_found(world: Shop, folder: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from aos.audit.replay.bundle import replay_bundle, verify_bundle
-from aos.audit.verify.findings import Kind, VerifyReport
+from aos.audit.verify.findings import FindingKind, VerifyReport
 from aos.audit.verify.verify_world import verify_world
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame
@@ -30,7 +30,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.transfer import exporting, intake
 from aos.host.transfer.exporting import export_world
 from aos.host.transfer.importing import import_world
-from aos.store.bundle.items import ErasedValue, Header
+from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter
 from aos.store.lmdb_store import LmdbStore
@@ -100,7 +100,7 @@ def world_contents(world: Path) -> dict[str, object]:
         return contents(store)
 
 
-def kinds(report: VerifyReport) -> set[Kind]:
+def kinds(report: VerifyReport) -> set[FindingKind]:
     return {each.kind for each in report.findings}
 
 
@@ -288,7 +288,7 @@ def test_a_command_that_no_operator_signed_excuses_nothing(
 
     monkeypatch.setattr(exporting, "ErasedValue", forged)
     file, _ = erased_later(world, tmp_path)
-    assert kinds(verify_bundle(file)) == {Kind.SIGNATURE_WRONG}
+    assert kinds(verify_bundle(file)) == {FindingKind.SIGNATURE_WRONG}
     with open_bundle(file) as bundle, pytest.raises(Damage, match="no operator of this world"):
         replay_bundle(bundle)
 
@@ -432,7 +432,7 @@ def test_any_altered_byte_is_found_and_nothing_is_imported(lived_in: Path, tmp_p
         data[at] ^= 1 << random.randrange(8)
         (tmp_path / "b").write_bytes(data)
         report = verify_bundle(tmp_path / "b")
-        assert Kind.BUNDLE_DAMAGED in kinds(report)
+        assert FindingKind.BUNDLE_DAMAGED in kinds(report)
         with pytest.raises(Damage):
             import_world(tmp_path / "b", tmp_path / "w")
         assert list((tmp_path / "w").iterdir()) == []
@@ -451,15 +451,17 @@ def test_an_altered_record_is_named(lived_in: Path, tmp_path: Path) -> None:  # 
 
     report = verify_bundle(tmp_path / "b")
 
-    assert kinds(report) == {Kind.BUNDLE_DAMAGED, Kind.RECORD_ALTERED}
-    assert [each.record for each in report.findings if each.kind is Kind.RECORD_ALTERED] == [3]
+    assert kinds(report) == {FindingKind.BUNDLE_DAMAGED, FindingKind.RECORD_ALTERED}
+    assert [each.record for each in report.findings if each.kind is FindingKind.RECORD_ALTERED] == [
+        3
+    ]
 
 
 def test_a_file_that_is_cut_short_is_a_finding(lived_in: Path, tmp_path: Path) -> None:  # B-50
     export_world(lived_in, tmp_path / "b")
     os.truncate(tmp_path / "b", (tmp_path / "b").stat().st_size // 2)
     report = verify_bundle(tmp_path / "b")
-    assert [each.kind for each in report.findings] == [Kind.BUNDLE_DAMAGED]
+    assert [each.kind for each in report.findings] == [FindingKind.BUNDLE_DAMAGED]
     with pytest.raises(Damage, match="cut short"):
         import_world(tmp_path / "b", tmp_path / "w")
     assert not (tmp_path / "w").exists()
@@ -467,7 +469,9 @@ def test_a_file_that_is_cut_short_is_a_finding(lived_in: Path, tmp_path: Path) -
 
 def forging(monkeypatch: pytest.MonkeyPatch, source: Path, file: Path, **fields: object) -> None:
     """Export with a header that says something else than the journal, all hashes right."""
-    monkeypatch.setattr(exporting, "Header", lambda **given: Header(**{**given, **fields}))
+    monkeypatch.setattr(
+        exporting, "BundleHeader", lambda **given: BundleHeader(**{**given, **fields})
+    )
     export_world(source, file)
     monkeypatch.undo()
 
@@ -480,7 +484,7 @@ def test_a_header_that_says_other_than_the_genesis_is_found(
     forging(
         monkeypatch, world, tmp_path / "b", **{field: () if field == "operators" else b"x" * 32}
     )
-    assert kinds(verify_bundle(tmp_path / "b")) == {Kind.BUNDLE_DAMAGED}
+    assert kinds(verify_bundle(tmp_path / "b")) == {FindingKind.BUNDLE_DAMAGED}
     with pytest.raises(Damage, match="the header does not say what the genesis says"):
         import_world(tmp_path / "b", tmp_path / "w")
     assert list((tmp_path / "w").iterdir()) == []
@@ -495,7 +499,7 @@ def test_a_head_that_the_worlds_key_did_not_sign_is_refused(
         exporting, "_signed", lambda *given: replace(signed(*given), signature=bytes(64))
     )
     export_world(world, tmp_path / "b")
-    assert kinds(verify_bundle(tmp_path / "b")) == {Kind.HEAD_WRONG}
+    assert kinds(verify_bundle(tmp_path / "b")) == {FindingKind.HEAD_WRONG}
     with pytest.raises(Damage, match="the head is not signed by the world's key"):
         import_world(tmp_path / "b", tmp_path / "w")
     assert list((tmp_path / "w").iterdir()) == []
@@ -514,7 +518,7 @@ def test_frames_that_do_not_follow_are_refused(
 
     monkeypatch.setattr(BundleWriter, "frame", without_the_third)
     export_world(lived_in, tmp_path / "b")
-    assert Kind.FRAME_MISSING in kinds(verify_bundle(tmp_path / "b"))
+    assert FindingKind.FRAME_MISSING in kinds(verify_bundle(tmp_path / "b"))
     with pytest.raises(Damage):
         import_world(tmp_path / "b", tmp_path / "w")
     assert list((tmp_path / "w").iterdir()) == []

@@ -20,7 +20,7 @@ from aos.host.world import pipeline
 from aos.host.world.engine import Bounds
 from aos.host.world.pipeline import FRAMES_MAX
 from aos.store.lmdb_store import LmdbStore
-from aos.store.store import NO_NOTES, Sealed
+from aos.store.store import NO_NOTES, SealedFrame
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.host.rig import (
@@ -69,7 +69,7 @@ class SlowStore(FaultyStore):
 
     def append(
         self,
-        group: Sequence[Sealed],
+        group: Sequence[SealedFrame],
         head: Head,
         *,
         expected: Hash,

@@ -19,7 +19,7 @@ from typing import Final
 
 from aos.audit.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.audit.lens.manifests import Manifests
-from aos.audit.replay.difference import Difference, differences
+from aos.audit.replay.difference import FieldDifference, differences
 from aos.audit.replay.misfits import unlike
 from aos.core.decide.step import decide_step
 from aos.core.journal.faults import FaultKind
@@ -64,7 +64,7 @@ class StepDifference:
     key: object
     on: str
     classes: tuple[str, ...]
-    differences: tuple[Difference, ...]
+    differences: tuple[FieldDifference, ...]
 
     def to_document(self) -> dict[str, object]:
         return {
@@ -345,7 +345,7 @@ class _Against:
     def _differs(
         self,
         record: Step | Faulted,
-        found: tuple[Difference, ...],
+        found: tuple[FieldDifference, ...],
         lens: Lens,
         mail: Mail,
     ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from aos.audit.replay.replay import replay
 from aos.audit.replay.replay_report import ReplayReport
 from aos.audit.verify.archives import beginning_of
-from aos.audit.verify.findings import Kind, VerifyReport
+from aos.audit.verify.findings import FindingKind, VerifyReport
 from aos.audit.verify.roots import recorded_snapshots
 from aos.audit.verify.verify import Verifier
 from aos.core.journal.frame import Head
@@ -35,7 +35,7 @@ def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = Non
         bundle = open_bundle(path)
     except Damage as problem:
         verifier = Verifier(_nothing)
-        verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+        verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
         return verifier.report()
     with bundle:
         return _Look(bundle).report(on_progress)
@@ -53,7 +53,7 @@ class _Look:
             problem = str(damage)
         self._verifier = Verifier(bundle.blob, begins=begins, snapshots=_snapshots(bundle))
         if problem is not None:
-            self._verifier.add(Kind.BUNDLE_DAMAGED, f"what its frames follow: {problem}")
+            self._verifier.add(FindingKind.BUNDLE_DAMAGED, f"what its frames follow: {problem}")
 
     def report(self, on_progress: Callable[[int], None] | None) -> VerifyReport:
         verifier = self._verifier
@@ -70,7 +70,7 @@ class _Look:
         try:
             look()
         except Damage as problem:
-            self._verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+            self._verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
             return False
         return True
 
@@ -89,7 +89,7 @@ class _Look:
         try:
             return self._bundle.head()
         except Damage as problem:
-            self._verifier.add(Kind.HEAD_WRONG, str(problem))
+            self._verifier.add(FindingKind.HEAD_WRONG, str(problem))
             return None
 
     def _header(self) -> None:
@@ -99,7 +99,8 @@ class _Look:
         said = (header.world_key, header.operators, header.world)
         if said != (genesis.world_key, genesis.operators, self._verifier.world):
             self._verifier.add(
-                Kind.BUNDLE_DAMAGED, "its header does not name the world and keys of the genesis"
+                FindingKind.BUNDLE_DAMAGED,
+                "its header does not name the world and keys of the genesis",
             )
 
 

@@ -19,7 +19,7 @@ PLACES_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DifferingPlace:
     """One place inside a value that differs: ``$.items[2].qty``. Absent is None, as is null."""
 
     path: str
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class FieldDifference:
     """One field of a record that differs, both sides as JSON-able values.
 
     ``places`` are the first that differ inside it; empty for a value without parts.
@@ -37,7 +37,7 @@ class Difference:
     field: str
     recorded: object
     recomputed: object
-    places: tuple[Place, ...] = ()
+    places: tuple[DifferingPlace, ...] = ()
 
     def first(self) -> tuple[str, object, object]:
         """(where, recorded, recomputed) of the first place: what one line can say."""
@@ -50,7 +50,7 @@ class Difference:
         return dataclasses.asdict(self)
 
 
-def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[Difference, ...]:
+def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[FieldDifference, ...]:
     """Compare field by field. ``lens`` reads the blobs of both.
 
     Records of different kinds differ in ``kind`` alone, a list in its first entry that differs.
@@ -122,7 +122,9 @@ def _plain(value: Any, lens: Lens, seq: int) -> object:
             return untyped_to_json(value)
 
 
-def _fields(recorded: Any, recomputed: Any, under: str, show: _Showing) -> Iterator[Difference]:
+def _fields(
+    recorded: Any, recomputed: Any, under: str, show: _Showing
+) -> Iterator[FieldDifference]:
     for each in dataclasses.fields(recorded):
         ours, theirs = getattr(recorded, each.name), getattr(recomputed, each.name)
         if ours == theirs and type(ours) is type(theirs):
@@ -136,7 +138,7 @@ def _fields(recorded: Any, recomputed: Any, under: str, show: _Showing) -> Itera
 
 def _entries(
     field: str, recorded: tuple[Any, ...], recomputed: tuple[Any, ...], show: _Showing
-) -> Iterator[Difference]:
+) -> Iterator[FieldDifference]:
     for index, (ours, theirs) in enumerate(zip(recorded, recomputed, strict=False)):
         if ours != theirs:
             yield from _fields(ours, theirs, f"{field}[{index}].", show)
@@ -144,18 +146,20 @@ def _entries(
     yield difference(field, len(recorded), len(recomputed))
 
 
-def difference(field: str, recorded: object, recomputed: object) -> Difference:
+def difference(field: str, recorded: object, recomputed: object) -> FieldDifference:
     """A difference between two values that are JSON already."""
-    places: list[Place] = []
+    places: list[DifferingPlace] = []
     if isinstance(recorded, dict | list) and type(recorded) is type(recomputed):
         for place in _places("$", recorded, recomputed):
             places.append(place)
             if len(places) == PLACES_MAX:
                 break
-    return Difference(field=field, recorded=recorded, recomputed=recomputed, places=tuple(places))
+    return FieldDifference(
+        field=field, recorded=recorded, recomputed=recomputed, places=tuple(places)
+    )
 
 
-def _places(path: str, recorded: object, recomputed: object) -> Iterator[Place]:
+def _places(path: str, recorded: object, recomputed: object) -> Iterator[DifferingPlace]:
     if isinstance(recorded, dict) and isinstance(recomputed, dict):
         for key in sorted({*recorded, *recomputed}, key=str):
             yield from _places(f"{path}.{key}", recorded.get(key), recomputed.get(key))
@@ -163,7 +167,7 @@ def _places(path: str, recorded: object, recomputed: object) -> Iterator[Place]:
         for index in range(max(len(recorded), len(recomputed))):
             yield from _places(f"{path}[{index}]", _item(recorded, index), _item(recomputed, index))
     elif recorded != recomputed or type(recorded) is not type(recomputed):
-        yield Place(path=path, recorded=recorded, recomputed=recomputed)
+        yield DifferingPlace(path=path, recorded=recorded, recomputed=recomputed)
 
 
 def _item(items: list[object], index: int) -> object:

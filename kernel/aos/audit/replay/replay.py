@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 from aos.audit.lens.lens import ALL_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
-from aos.audit.replay.difference import Difference, difference, differences
+from aos.audit.replay.difference import FieldDifference, difference, differences
 from aos.audit.replay.erasures import Erasures
 from aos.audit.replay.recorded_inputs import RecordedInput, input_of
 from aos.audit.replay.replay_report import Divergence, ReplayReport
@@ -281,7 +281,7 @@ class _Again:
         found = differences(self.recorded, recomputed, lens)
         self._diverge(*found or [difference("bytes", "as read", "other bytes")])
 
-    def _diverge(self, *found: Difference, is_record: bool = True) -> NoReturn:
+    def _diverge(self, *found: FieldDifference, is_record: bool = True) -> NoReturn:
         record = self.recorded if is_record else None
         id: CellId | None = getattr(record, "cell", None)
         cell = None

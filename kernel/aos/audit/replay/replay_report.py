@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from aos.audit.lens.words import short
-from aos.audit.replay.difference import Difference
+from aos.audit.replay.difference import FieldDifference
 from aos.audit.replay.erasures import Erasure
 from aos.audit.views.record_view import name_cell
 from aos.errors import Damage, sentence
@@ -36,7 +36,7 @@ class Divergence(Damage):
         record: int | None,
         kind: str | None,
         cell: tuple[str, object] | None,
-        differences: tuple[Difference, ...],
+        differences: tuple[FieldDifference, ...],
     ) -> None:
         self.frame = frame
         self.record = record

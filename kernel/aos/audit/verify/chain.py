@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Header, leaf, log_leaf
 from aos.core.journal.merkle import Tree
 from aos.core.journal.merkle import root as merkle_root
 from aos.errors import sentence
 from aos.values.digests import Hash, hash_text
 
-Problem = tuple[Kind, str]
+Problem = tuple[FindingKind, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Chain:
         header = frame.header
         problems: list[Problem] = []
         if header.first != self.next_seq:
-            problems.append((Kind.FRAME_MISSING, _missing(self.next_seq, header.first)))
+            problems.append((FindingKind.FRAME_MISSING, _missing(self.next_seq, header.first)))
             self.skip_to(header.first)
         expected = self._expected(frame)
         is_whole = True
@@ -56,7 +56,7 @@ class Chain:
             is_header = witness is not None and expected.hash() == witness
             is_whole = is_header or header.root == expected.root
             if is_header:
-                problems.append((Kind.FRAME_ALTERED, _altered(header, expected)))
+                problems.append((FindingKind.FRAME_ALTERED, _altered(header, expected)))
             else:
                 problems += _breaks(header, expected)
         self._move_on(frame, expected, witness)
@@ -129,7 +129,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
     """What does not fit what is before. Records that do not fit their header are not said here."""
     if header.world != expected.world:
         yield (
-            Kind.CHAIN_BROKEN,
+            FindingKind.CHAIN_BROKEN,
             sentence(
                 "it belongs to another world",
                 expected=hash_text(expected.world),
@@ -138,7 +138,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
         )
     if header.prev != expected.prev:
         yield (
-            Kind.CHAIN_BROKEN,
+            FindingKind.CHAIN_BROKEN,
             sentence(
                 "it does not follow the frame before it",
                 expected=f"previous hash {hash_text(expected.prev)}",
@@ -148,7 +148,7 @@ def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
         )
     elif header.log_root != expected.log_root and header.root == expected.root:
         yield (
-            Kind.CHAIN_BROKEN,
+            FindingKind.CHAIN_BROKEN,
             sentence(
                 "its log root is not the tree over all frames so far",
                 expected=hash_text(expected.log_root),

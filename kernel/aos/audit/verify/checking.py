@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.core.journal.records import Fork, Genesis
 from aos.core.journal.signing import Executors, is_signed
 from aos.manifest.effective import Effective
@@ -20,7 +20,7 @@ from aos.values.digests import Hash
 SIGNATURES_KEPT: Final = 256
 """Answers about signatures that are remembered: the receipts of a batch share one."""
 
-Add = Callable[[Kind, str], None]
+Add = Callable[[FindingKind, str], None]
 """Notes what is wrong with the record at hand."""
 
 
@@ -76,4 +76,4 @@ class Checking:
         """Note a signature that is not ``key``'s over ``message``."""
         self.counts.signatures += 1
         if not self._is_signed(message, signature, key):
-            self.add(Kind.SIGNATURE_WRONG, f"the signature is not {whose}")
+            self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")

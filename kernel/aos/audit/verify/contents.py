@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from aos.audit.verify.checking import Add, Checking, Counts
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.open_work import OpenWork
 from aos.audit.verify.recorded_values import RecordedValues
 from aos.core.decide.migration import migrated_blobs
-from aos.core.journal.fork import fork_world, is_fork_signed
+from aos.core.journal.fork import forked_world_id, is_fork_signed
 from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import (
     CANCEL,
@@ -102,7 +102,9 @@ class Contents:
             self._checking.genesis = genesis
             self.counts.signatures += 1
             if not is_fork_signed(genesis):
-                self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+                self._add(
+                    FindingKind.SIGNATURE_WRONG, "the signature is not that of the fork's own key"
+                )
         else:
             self.check(genesis)
         if state is None:
@@ -122,7 +124,7 @@ class Contents:
 
     def check(self, record: Record) -> None:
         if isinstance(record, Genesis) != (record.seq == 1):
-            self._add(Kind.IDENTITY_WRONG, "record 1, and no other, is a genesis")
+            self._add(FindingKind.IDENTITY_WRONG, "record 1, and no other, is a genesis")
         if not isinstance(record, Step | Faulted | KernelReceipt):
             self._clock(record.stamp.ns)
         counts = self.counts
@@ -174,7 +176,7 @@ class Contents:
         found = world_id(record.nonce, record.world_key)
         if found != self._checking.world:
             self._add(
-                Kind.IDENTITY_WRONG,
+                FindingKind.IDENTITY_WRONG,
                 sentence(
                     "the world's id is not that of its genesis",
                     expected=hash_text(found),
@@ -183,7 +185,7 @@ class Contents:
             )
         if record.semantics != SEMANTICS:
             self._add(
-                Kind.RECORD_UNREADABLE,
+                FindingKind.RECORD_UNREADABLE,
                 sentence(
                     "this release computes by other rules",
                     expected=f"semantics {SEMANTICS}",
@@ -195,17 +197,19 @@ class Contents:
         checking = self._checking
         self.counts.signatures += 1
         if not is_fork_signed(record):
-            self._add(Kind.SIGNATURE_WRONG, "the signature is not that of the fork's own key")
+            self._add(
+                FindingKind.SIGNATURE_WRONG, "the signature is not that of the fork's own key"
+            )
         if (record.parent, record.at) != (checking.world, record.seq - 1):
             self._add(
-                Kind.IDENTITY_WRONG,
+                FindingKind.IDENTITY_WRONG,
                 sentence(
                     "it is a fork of another world, or from another place",
                     expected=f"{hash_text(checking.world)} after record {record.seq - 1}",
                     found=f"{hash_text(record.parent)} after record {record.at}",
                 ),
             )
-        checking.world = fork_world(record)
+        checking.world = forked_world_id(record)
         checking.genesis = record
         if record.open_work == CANCEL_OPEN:
             self._work.cancel_all(record.seq)
@@ -230,7 +234,7 @@ class Contents:
         try:
             effective = Effective.from_document(document)
         except Damage as problem:
-            self._add(Kind.MANIFEST_INVALID, str(problem))
+            self._add(FindingKind.MANIFEST_INVALID, str(problem))
             return
         self._checking.effective = effective
         self._checking.manifests[record.seq] = effective
@@ -247,7 +251,9 @@ class Contents:
             for hash, what in migrated_blobs(migrated, self._values.read):
                 self._values.needed(hash, f"{what} that was migrated: ")
         except Damage as problem:
-            self._add(Kind.BLOB_DAMAGED, f"cells that were migrated cannot be read: {problem}")
+            self._add(
+                FindingKind.BLOB_DAMAGED, f"cells that were migrated cannot be read: {problem}"
+            )
 
     def _keys(self, effective: Effective) -> None:
         """The world's own key and the name ``node`` stand together, or not at all; and no key comes
@@ -256,7 +262,7 @@ class Contents:
         for each in (effective.executors or {}).values():
             if world_key is not None and is_misnamed(each, world_key):
                 self._add(
-                    Kind.MANIFEST_INVALID,
+                    FindingKind.MANIFEST_INVALID,
                     sentence(
                         f"executor {each.name}: {NODE} alone has the world's own key",
                         expected=key_text(world_key) if each.name == NODE else "another",
@@ -267,7 +273,7 @@ class Contents:
         if back is not None:
             name, key = back
             self._add(
-                Kind.MANIFEST_INVALID,
+                FindingKind.MANIFEST_INVALID,
                 f"executor {name}: it has {key_text(key)}, which an earlier manifest revoked",
             )
         self._checking.revoked |= revoked_by(effective.executors)
@@ -285,7 +291,7 @@ class Contents:
         named = [name for name in ("cell", "intent", "value") if getattr(record, name) is not None]
         if named != [_ABOUT.get(record.action)]:
             self._add(
-                Kind.VALUE_INVALID,
+                FindingKind.VALUE_INVALID,
                 sentence(
                     f"a command {record.action!r:.40} of an operator",
                     expected=" or ".join(f"{act} of a {what}" for act, what in _ABOUT.items()),
@@ -304,7 +310,9 @@ class Contents:
         operators = {each.name: each.key for each in self.genesis.operators}
         key = operators.get(record.principal)
         if key is None:
-            self._add(Kind.AUTHORITY_MISSING, f"{record.principal!r} is no operator of the genesis")
+            self._add(
+                FindingKind.AUTHORITY_MISSING, f"{record.principal!r} is no operator of the genesis"
+            )
             return
         self._checking.signature(message, record.signature, key, f"{record.principal}'s")
 
@@ -315,7 +323,9 @@ class Contents:
         if effective is not None:
             schema = effective.schemas.get(event.schema)
             if schema is None:
-                self._add(Kind.VALUE_INVALID, f"{where}: schema {event.schema} is not in force")
+                self._add(
+                    FindingKind.VALUE_INVALID, f"{where}: schema {event.schema} is not in force"
+                )
         self._values.normal(schema, event.value, where)
 
     def _step(self, record: Step) -> None:
@@ -337,11 +347,11 @@ class Contents:
         effective = checking.effective if under is None else checking.manifests.get(under)
         if effective is None:
             if under is not None:
-                self._add(Kind.VALUE_INVALID, f"no manifest is of record {under}")
+                self._add(FindingKind.VALUE_INVALID, f"no manifest is of record {under}")
             return None
         workflow = effective.workflows.get(cell[0])
         if workflow is None:
-            self._add(Kind.VALUE_INVALID, f"workflow {cell[0]} is not in force")
+            self._add(FindingKind.VALUE_INVALID, f"workflow {cell[0]} is not in force")
         return workflow
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from aos.values.digests import Hash, hash_text, parse_hash
 
 
-class Kind(enum.Enum):
+class FindingKind(enum.Enum):
     """What can be wrong. The spelling is part of the public contract."""
 
     STORE_UNREADABLE = "store_unreadable"
@@ -40,7 +40,7 @@ class Kind(enum.Enum):
 class Finding:
     """One thing that is wrong. ``frame`` is the first record of its frame; None: no frame's own."""
 
-    kind: Kind
+    kind: FindingKind
     frame: int | None
     record: int | None
     message: str
@@ -121,7 +121,7 @@ class VerifyReport:
         for name in _HASHES:
             values[name] = None if values[name] is None else parse_hash(values[name])
         values["findings"] = tuple(
-            Finding(**{**each, "kind": Kind(each["kind"])}) for each in values["findings"]
+            Finding(**{**each, "kind": FindingKind(each["kind"])}) for each in values["findings"]
         )
         return cls(**values)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aos.audit.verify.checking import Checking
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.recorded_values import RecordedValues
 from aos.core.journal.identity import intent_hash
 from aos.core.journal.inputs import (
@@ -106,7 +106,7 @@ class OpenWork:
             return
         if effect is None or intent.effect not in workflow.effects_emitted:
             checking.add(
-                Kind.AUTHORITY_MISSING,
+                FindingKind.AUTHORITY_MISSING,
                 f"{where}: {intent.effect} is not in effects_emitted of {workflow.name}",
             )
             return
@@ -123,7 +123,7 @@ class OpenWork:
         )
         if (intent.intent, intent.effect_hash) != (expected, effect.hash):
             checking.add(
-                Kind.IDENTITY_WRONG,
+                FindingKind.IDENTITY_WRONG,
                 sentence(
                     f"{where}: its hash is not over what it asks for",
                     expected=hash_text(expected),
@@ -142,7 +142,8 @@ class OpenWork:
         if message is None:
             self.checking.counts.signatures += 1
             self.checking.add(
-                Kind.SIGNATURE_WRONG, "the path of its batch leads to no root that could be signed"
+                FindingKind.SIGNATURE_WRONG,
+                "the path of its batch leads to no root that could be signed",
             )
         else:
             whose = f"{record.executor}'s"
@@ -207,7 +208,7 @@ class OpenWork:
         if opened is not None and (opened.cell, opened.effect) != (record.cell, record.effect):
             what = "is about" if isinstance(record, Stream) else "settles"
             self.checking.add(
-                Kind.IDENTITY_WRONG,
+                FindingKind.IDENTITY_WRONG,
                 sentence(
                     f"it {what} another intent than it says",
                     expected=f"{opened.effect} of {opened.cell[0]}",
@@ -222,7 +223,7 @@ class OpenWork:
             return
         if record.effect in KERNEL_EFFECTS:
             checking.add(
-                Kind.AUTHORITY_MISSING,
+                FindingKind.AUTHORITY_MISSING,
                 f"{record.effect} is answered by the core itself: nobody signs for it, found "
                 f"{record.executor}",
             )
@@ -235,7 +236,7 @@ class OpenWork:
             world_key=checking.genesis.world_key,
         ):
             checking.add(
-                Kind.AUTHORITY_MISSING,
+                FindingKind.AUTHORITY_MISSING,
                 f"executor {record.executor} with key {key_text(record.key_id)} may not sign for "
                 f"{record.effect}: it could not when the effect was asked for, or is revoked",
             )
@@ -244,7 +245,7 @@ class OpenWork:
         least = 1 if opened is None else max(1, opened.attempt)
         if record.attempt < least:
             self.checking.add(
-                Kind.ATTEMPT_WRONG,
+                FindingKind.ATTEMPT_WRONG,
                 sentence(
                     "it is of an attempt that counts no more",
                     expected=f"attempt {least} or a later one",
@@ -258,7 +259,7 @@ class OpenWork:
             schema = effective.schemas.get(record.payload_schema or "")
             if schema is None:
                 self.checking.add(
-                    Kind.VALUE_INVALID,
+                    FindingKind.VALUE_INVALID,
                     f"payload: delivered by schema {record.payload_schema}, which is not in force",
                 )
         self.values.as_it_came(schema, record.payload, "payload")
@@ -276,7 +277,7 @@ class OpenWork:
         due = params.get("deliver_at_ns") if isinstance(params, dict) else None
         if isinstance(due, int) and due > self.checking.clock_ns:
             self.checking.add(
-                Kind.TIMER_EARLY,
+                FindingKind.TIMER_EARLY,
                 sentence(
                     "a timer fired before its time by the journal's clock",
                     expected=f"{due} ns",
@@ -292,7 +293,8 @@ class OpenWork:
         problem = None if opened is None else self._unfounded(record, opened)
         if problem is not None:
             self.checking.add(
-                Kind.AUTHORITY_MISSING, f"nobody signed it, and the core may not make it: {problem}"
+                FindingKind.AUTHORITY_MISSING,
+                f"nobody signed it, and the core may not make it: {problem}",
             )
         self._payload(record)
 
@@ -319,7 +321,7 @@ class OpenWork:
             return
         if opened.effect in KERNEL_EFFECTS:
             self.checking.add(
-                Kind.AUTHORITY_MISSING,
+                FindingKind.AUTHORITY_MISSING,
                 f"{opened.effect} is answered by the core itself: it cannot be canceled",
             )
         opened.ends[seq] = BY_CANCEL
@@ -338,7 +340,7 @@ class OpenWork:
             return
         if opened.cell != record.cell:
             self.checking.add(
-                Kind.IDENTITY_WRONG,
+                FindingKind.IDENTITY_WRONG,
                 sentence(
                     "it is about another intent than it says",
                     expected=f"one of {opened.cell[0]}",
@@ -347,7 +349,7 @@ class OpenWork:
             )
         problem = _attempt_problem(record, opened)
         if problem is not None:
-            self.checking.add(Kind.ATTEMPT_WRONG, problem)
+            self.checking.add(FindingKind.ATTEMPT_WRONG, problem)
         if record.phase == BEGUN:
             opened.attempt = max(opened.attempt, record.attempt)
         else:

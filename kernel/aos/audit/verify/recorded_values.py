@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from aos.audit.verify.checking import Add, Checking
-from aos.audit.verify.findings import Kind
+from aos.audit.verify.findings import FindingKind
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Slot
 from aos.errors import Damage, Erased, sentence
@@ -40,7 +40,7 @@ class RecordedValues:
             schema.from_record(data)
             self.checking.counts.values += 1
         except ValueProblem as problem:
-            self.checking.add(Kind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
+            self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
 
     def as_it_came(self, schema: Schema | None, value: Slot, where: str) -> None:
         """A value that was kept as it came in: it fits, but need not be canonical."""
@@ -51,7 +51,7 @@ class RecordedValues:
             schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
             self.checking.counts.values += 1
         except ValueProblem as problem:
-            self.checking.add(Kind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
+            self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
 
     def bytes_of(self, value: Slot) -> bytes | None:
         """The bytes of a slot; None when they cannot be had, which is a finding or becomes one."""
@@ -64,7 +64,7 @@ class RecordedValues:
             missed.append((self.checking.later(), str(problem)))
             return None
         if data is None:
-            self.checking.add(Kind.BLOB_DAMAGED, str(self.blobs[value.hash]))
+            self.checking.add(FindingKind.BLOB_DAMAGED, str(self.blobs[value.hash]))
         else:
             self._check_size(value.hash, data, value.size)
         return data
@@ -78,7 +78,7 @@ class RecordedValues:
             missed.append((self.checking.later(), str(problem)))
             return
         if data is None:
-            self.checking.add(Kind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
+            self.checking.add(FindingKind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
 
     def held(self, value: Slot) -> bytes | None:
         """The bytes of a slot that was looked at before; None when they cannot be had."""
@@ -97,7 +97,7 @@ class RecordedValues:
             self.blobs[hash] = str(problem)
             data = None
         if data is None:
-            self.checking.add(Kind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
+            self.checking.add(FindingKind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
         elif size is not None:
             self._check_size(hash, data, size)
         return data
@@ -105,7 +105,7 @@ class RecordedValues:
     def _check_size(self, hash: Hash, data: bytes, size: int) -> None:
         if len(data) != size:
             self.checking.add(
-                Kind.BLOB_DAMAGED,
+                FindingKind.BLOB_DAMAGED,
                 sentence(
                     f"blob {hash_text(hash)} has another size than its reference",
                     expected=f"{size} bytes",
@@ -124,7 +124,7 @@ class RecordedValues:
         for hash_, missed in self._missed.items():
             for add, why in missed:
                 add(
-                    Kind.BLOB_DAMAGED,
+                    FindingKind.BLOB_DAMAGED,
                     sentence(
                         f"blob {hash_text(hash_)} is missing",
                         expected="its bytes, or a later record that erases it",

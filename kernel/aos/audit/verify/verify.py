@@ -19,10 +19,10 @@ from aos.audit.verify.beginning import Beginning, beginning
 from aos.audit.verify.chain import Chain
 from aos.audit.verify.checking import Add, Counts
 from aos.audit.verify.contents import Contents
-from aos.audit.verify.findings import FINDINGS_MAX, Finding, Kind, VerifyReport
+from aos.audit.verify.findings import FINDINGS_MAX, Finding, FindingKind, VerifyReport
 from aos.audit.verify.locate import SEARCH_SECONDS, find_flip, flipped
 from aos.audit.verify.roots import Roots, recorded_snapshots
-from aos.core.journal.fork import fork_world
+from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, Head, Tip
 from aos.core.journal.identity import world_id
 from aos.core.journal.merkle import Tree
@@ -76,15 +76,15 @@ def verify_store(
         cut=cut,
     )
     if problem is not None:
-        verifier.add(Kind.SNAPSHOT_WRONG, problem)
+        verifier.add(FindingKind.SNAPSHOT_WRONG, problem)
         verifier.skip_to(1 if cut is None else cut.seq + 1)
     head: Head | None = None
     try:
         head = store.head()
         if head is None:
-            verifier.add(Kind.HEAD_WRONG, "there is no head to say where the journal ends")
+            verifier.add(FindingKind.HEAD_WRONG, "there is no head to say where the journal ends")
     except Damage as unreadable:
-        verifier.add(Kind.HEAD_WRONG, f"the head cannot be read: {unreadable}")
+        verifier.add(FindingKind.HEAD_WRONG, f"the head cannot be read: {unreadable}")
     for frame in _all_frames(store, ordered, verifier, head, cut):
         verifier.take(frame)
         if on_progress is not None:
@@ -121,7 +121,7 @@ def _all_frames(
         try:
             each.check()
         except Damage as problem:
-            verifier.add(Kind.BUNDLE_DAMAGED, str(problem))
+            verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
         try:
             yield from each.frames()
         except Damage as problem:
@@ -274,7 +274,7 @@ class Verifier:
         """The next frame cannot be read."""
         self._check_waiting(None)
         self._frame = self.next_seq
-        self.add(Kind.FRAME_UNREADABLE, message)
+        self.add(FindingKind.FRAME_UNREADABLE, message)
         self._frame = None
         self._no_fold()
 
@@ -295,14 +295,14 @@ class Verifier:
             self._contents.finish()
         if self._awaited is not None and self._rows is not None:
             self.add(
-                Kind.SNAPSHOT_WRONG,
+                FindingKind.SNAPSHOT_WRONG,
                 f"the world goes on from a snapshot after record {self._awaited}, and no record "
                 "says of one",
             )
         if head is not None:
             self._check_head(head)
         elif not self._frames and not self._findings:
-            self.add(Kind.FRAME_MISSING, "the journal is empty: it has no genesis")
+            self.add(FindingKind.FRAME_MISSING, "the journal is empty: it has no genesis")
 
     def compare_rows(self, store: Store) -> None:
         """Compare a store's derived rows with those that the records make, if all were folded."""
@@ -312,11 +312,11 @@ class Verifier:
             self._rows.leftover = self._cut.seq
         try:
             for message in differences(store, self._rows):
-                self.add(Kind.DERIVED_DIFFERS, message)
+                self.add(FindingKind.DERIVED_DIFFERS, message)
         except Damage as problem:
-            self.add(Kind.DERIVED_DIFFERS, f"the derived rows cannot be read: {problem}")
+            self.add(FindingKind.DERIVED_DIFFERS, f"the derived rows cannot be read: {problem}")
 
-    def add(self, kind: Kind, message: str) -> None:
+    def add(self, kind: FindingKind, message: str) -> None:
         """Note what is wrong with the frame and record at hand."""
         self._later()(kind, message)
 
@@ -324,7 +324,7 @@ class Verifier:
         """``add`` for the frame and record at hand, to be used when others are."""
         frame, record = self._frame, self._record
 
-        def add(kind: Kind, message: str) -> None:
+        def add(kind: FindingKind, message: str) -> None:
             if len(self._findings) >= FINDINGS_MAX:
                 self._unlisted += 1
                 return
@@ -383,14 +383,14 @@ class Verifier:
         is_whole, problems = chain.check(frame, witness)
         for kind, message in problems:
             self.add(kind, message)
-            if kind is Kind.FRAME_MISSING:
+            if kind is FindingKind.FRAME_MISSING:
                 self._no_fold()
         for index, data in enumerate(frame.records if is_whole else self._mended(frame)):
             self._record = frame.header.first + index
             self._check_record(data, contents)
         if contents.world != chain.world:
             self._record = None
-            self.add(Kind.CHAIN_BROKEN, "it belongs to another world, and no fork says so")
+            self.add(FindingKind.CHAIN_BROKEN, "it belongs to another world, and no fork says so")
             contents.enter(chain.world)
             self._no_fold()
         self._take_snapshot(frame, chain)
@@ -406,7 +406,7 @@ class Verifier:
             return
         fork = _fork_in(frame)
         if fork is not None and fork.parent == contents.world:
-            chain.world = fork_world(fork)
+            chain.world = forked_world_id(fork)
 
     def _begin(self, frame: Frame, witness: Hash | None) -> tuple[Chain, Contents]:
         if self._chain is None or self._contents is None:
@@ -431,7 +431,8 @@ class Verifier:
             self._rows = rows_at(state, begins.erased)
         except Damage as problem:
             self.add(
-                Kind.SNAPSHOT_WRONG, f"what the journal goes on from cannot be read: {problem}"
+                FindingKind.SNAPSHOT_WRONG,
+                f"what the journal goes on from cannot be read: {problem}",
             )
             self._no_fold()
         self._contents.go_on(begins.genesis, state)
@@ -441,7 +442,7 @@ class Verifier:
         """The frames that follow are in the store: it must begin behind these."""
         if (chain.prev, chain.log) != (cut.frame, cut.log):
             self.add(
-                Kind.CHAIN_BROKEN,
+                FindingKind.CHAIN_BROKEN,
                 f"the world says that it goes on behind another record {cut.seq} than the archive "
                 "ends with",
             )
@@ -453,12 +454,12 @@ class Verifier:
         try:
             record = from_bytes(data)
         except Damage as problem:
-            self.add(Kind.RECORD_UNREADABLE, str(problem))
+            self.add(FindingKind.RECORD_UNREADABLE, str(problem))
             self._no_fold()
             return
         if record.seq != self._record:
             self.add(
-                Kind.RECORD_OUT_OF_ORDER,
+                FindingKind.RECORD_OUT_OF_ORDER,
                 sentence(
                     "it calls itself another record",
                     expected=f"record {self._record}",
@@ -470,7 +471,7 @@ class Verifier:
         contents.check(record)
         if isinstance(record, Fork) and self._prev is not None and record.frame != self._prev:
             self.add(
-                Kind.CHAIN_BROKEN,
+                FindingKind.CHAIN_BROKEN,
                 sentence(
                     "it is forked from another frame than the one before it",
                     expected=f"frame {hash_text(self._prev)}",
@@ -490,7 +491,7 @@ class Verifier:
         try:
             self._roots.passed(state)
         except Damage as problem:
-            self.add(Kind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}")
+            self.add(FindingKind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}")
             self._no_fold()
 
     def _check_snapshot(self, record: Snapshot) -> None:
@@ -499,7 +500,7 @@ class Verifier:
         found = self._roots.found.get(record.at)
         if found is not None and found != record.document.hash:
             self.add(
-                Kind.SNAPSHOT_WRONG,
+                FindingKind.SNAPSHOT_WRONG,
                 sentence(
                     f"the snapshot after record {record.at} is not of the world as it was then",
                     expected=hash_text(found),
@@ -516,7 +517,9 @@ class Verifier:
                 self._read_part(store, hash, what)
         except Damage as problem:
             where = "" if row is None else f" after record {row.at}"
-            self.add(Kind.SNAPSHOT_WRONG, f"the newest snapshot{where} cannot be read: {problem}")
+            self.add(
+                FindingKind.SNAPSHOT_WRONG, f"the newest snapshot{where} cannot be read: {problem}"
+            )
 
     def _read_part(self, store: Store, hash: Hash, what: str) -> None:
         try:
@@ -537,13 +540,16 @@ class Verifier:
             what = str(problem) if isinstance(problem, Damage) else repr(problem)
             if not self._is_blob_missed():
                 message = f"it cannot follow the records before it: {what}"
-                self.add(Kind.RECORD_CANNOT_FOLLOW, message)
+                self.add(FindingKind.RECORD_CANNOT_FOLLOW, message)
             self._no_fold()
 
     def _is_blob_missed(self) -> bool:
         """Whether it is said already that a blob of the record at hand cannot be had."""
         last = self._findings[-1] if self._findings else None
-        return last is not None and (last.record, last.kind) == (self._record, Kind.BLOB_DAMAGED)
+        return last is not None and (last.record, last.kind) == (
+            self._record,
+            FindingKind.BLOB_DAMAGED,
+        )
 
     def _no_fold(self) -> None:
         self._state = self._rows = None
@@ -556,7 +562,7 @@ class Verifier:
         self._search_seconds -= time.monotonic() - began
         if flip is None:
             self.add(
-                Kind.FRAME_ALTERED,
+                FindingKind.FRAME_ALTERED,
                 f"one of its records {header.first} to {header.last}, or its salt, was altered in "
                 "more than one bit: they do not give the root that its hash commits to",
             )
@@ -564,10 +570,10 @@ class Verifier:
             return frame.records
         what = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
         if flip.index is None:
-            self.add(Kind.FRAME_ALTERED, what.format(" in its salt"))
+            self.add(FindingKind.FRAME_ALTERED, what.format(" in its salt"))
             return frame.records
         self._record = header.first + flip.index
-        self.add(Kind.RECORD_ALTERED, what.format(""))
+        self.add(FindingKind.RECORD_ALTERED, what.format(""))
         records = list(frame.records)
         records[flip.index] = flipped(records[flip.index], flip)
         return records
@@ -575,12 +581,14 @@ class Verifier:
     def _check_head(self, head: Head) -> None:
         chain, contents = self._chain, self._contents
         if chain is None or contents is None:
-            self.add(Kind.HEAD_WRONG, f"the head says record {head.seq}, and no frame is there")
+            self.add(
+                FindingKind.HEAD_WRONG, f"the head says record {head.seq}, and no frame is there"
+            )
             return
         if contents.genesis is not None:
             contents.counts.signatures += 1
             if not head.is_signed_by(contents.genesis.world_key):
-                self.add(Kind.HEAD_WRONG, "the head's signature is not the world key's")
+                self.add(FindingKind.HEAD_WRONG, "the head's signature is not the world key's")
         problem = chain.head_problem(head)
         if problem is not None:
-            self.add(Kind.HEAD_WRONG, problem)
+            self.add(FindingKind.HEAD_WRONG, problem)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from aos.audit.verify.findings import Finding, Kind, VerifyReport
+from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import Verifier, verify_store
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
 from aos.store.bundle.reader import open_bundle
@@ -136,7 +136,7 @@ def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyRep
     document["seq"] = heard.seq
     document["findings"] = [
         Finding(
-            kind=Kind.STORE_UNREADABLE,
+            kind=FindingKind.STORE_UNREADABLE,
             frame=None if heard.seq == heard.head else heard.seq + 1,
             record=None,
             message=sentence(
@@ -156,7 +156,7 @@ def _nothing(hash: bytes) -> bytes:
 
 def _unreadable(problem: Damage) -> VerifyReport:
     verifier = Verifier(_nothing)
-    verifier.add(Kind.STORE_UNREADABLE, str(problem))
+    verifier.add(FindingKind.STORE_UNREADABLE, str(problem))
     return verifier.report()
 
 

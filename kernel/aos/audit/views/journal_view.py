@@ -69,7 +69,7 @@ def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
         yield from event.overloaded
 
 
-class Reader:
+class RecordReader:
     """Reads records as documents, each with its ``summary``.
 
     A manifest record that is met is in force for what comes after, so that one view can follow a
@@ -143,7 +143,7 @@ def journal(
     check_limit(limit)
     end = view.state.next_seq - 1 if last is None else min(last, view.state.next_seq - 1)
     selected = selection(view, kinds=kinds, workflow=workflow, key=key)
-    reader = Reader(view.journal, view.lens)
+    reader = RecordReader(view.journal, view.lens)
     if first is None:
         return {"records": reader.newest(limit, last=end, selection=selected), "next": None}
     found: list[Document] = []

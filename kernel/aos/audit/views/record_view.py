@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from aos.audit.lens.lens import Lens, ran_under, shown
 from aos.audit.lens.words import compact, count, short
 from aos.core.journal.faults import Fault
-from aos.core.journal.fork import fork_world
+from aos.core.journal.fork import forked_world_id
 from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import (
@@ -226,7 +226,7 @@ def _attempt(record: Attempt, lens: Lens) -> Document:
 def _fork(record: Fork, _: Lens) -> Document:
     return {
         "at_ns": record.stamp.ns,
-        "world": hash_text(fork_world(record)),
+        "world": hash_text(forked_world_id(record)),
         "world_key": key_text(record.world_key),
         "operators": [
             {"name": each.name, "public_key": key_text(each.key)} for each in record.operators

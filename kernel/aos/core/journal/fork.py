@@ -13,7 +13,7 @@ from aos.core.journal.signing import is_signed
 from aos.values.digests import Hash
 
 
-def fork_world(record: Fork) -> Hash:
+def forked_world_id(record: Fork) -> Hash:
     """The id of the world that begins here."""
     return world_id(record.nonce, record.world_key)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from aos.core.journal.faults import Fault, FaultKind
-from aos.core.journal.fork import fork_world
+from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
 from aos.core.journal.inputs import (
@@ -167,7 +167,7 @@ def _fold_fork(state: State, record: Fork) -> None:
     if record.open_work not in OPEN_WORK:
         raise Damage(f"record {record.seq} is a fork that does {record.open_work!r:.40} open work")
     _advance_clock(state, record.stamp)
-    state.tip = replace(state.tip, world=fork_world(record))
+    state.tip = replace(state.tip, world=forked_world_id(record))
     state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
     state.world_key = record.world_key
     state.operators = record.operators

@@ -27,7 +27,7 @@ from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
 from aos.host.world.overlay import Overlay
-from aos.host.world.snapshots import Made, Snapshots
+from aos.host.world.snapshots import MadeSnapshot, Snapshots
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.store.lock import WorldLock
@@ -153,7 +153,7 @@ class Direct:
         [answer] = self.wait(self._submit([given]))
         return answer
 
-    def snapshot(self) -> Made:
+    def snapshot(self) -> MadeSnapshot:
         return Snapshots(self._engine, self._path).make()
 
     def begin_marking(self) -> Begun:

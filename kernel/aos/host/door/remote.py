@@ -36,7 +36,7 @@ from aos.host.errors import Busy
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import Made
+from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.values.cbor import Value
@@ -128,8 +128,8 @@ class Remote:
         answer = self.ask({"op": "control", **control_fields(given)})
         return read_answer(answer.get("answer"))
 
-    def snapshot(self) -> Made:
-        return Made.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
+    def snapshot(self) -> MadeSnapshot:
+        return MadeSnapshot.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
 
     def begin_marking(self) -> Begun:
         # It waits for a snapshot in the making.

@@ -33,7 +33,7 @@ from aos.host.executors.task import Report, report_to_stderr
 from aos.host.fields import Message, field
 from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
-from aos.host.world.snapshots import Made
+from aos.host.world.snapshots import MadeSnapshot
 from aos.host.world.still_needed import StillNeeded
 from aos.values.cbor import Value
 from aos.values.digests import Hash
@@ -78,7 +78,7 @@ class Server:
         operators: Sequence[Principal],
         stop: Callable[[], None],
         path: Path | None = None,
-        snapshot: Callable[[], Made] | None = None,
+        snapshot: Callable[[], MadeSnapshot] | None = None,
         between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
         still_needed: Callable[[int], StillNeeded] | None = None,
         report: Report = report_to_stderr,

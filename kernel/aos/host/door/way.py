@@ -15,7 +15,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import Made
+from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.values.digests import Hash
@@ -58,7 +58,7 @@ class Way(Protocol):
 
     def control(self, given: ControlInput) -> Answer: ...
 
-    def snapshot(self) -> Made: ...
+    def snapshot(self) -> MadeSnapshot: ...
 
     def begin_marking(self) -> Begun: ...
 

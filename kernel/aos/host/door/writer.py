@@ -43,7 +43,7 @@ from aos.host.door.way import PATIENCE_S, PAUSE_S, About, Way
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import Made
+from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
@@ -229,7 +229,7 @@ class Writer:
             time.sleep(PAUSE_S)
         return answer
 
-    def snapshot(self) -> Made:
+    def snapshot(self) -> MadeSnapshot:
         """Write the world down as it is durable now. Raises as ``Snapshots.make``."""
         return self._way.snapshot()
 

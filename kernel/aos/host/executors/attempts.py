@@ -14,7 +14,7 @@ from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.state.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
-from aos.host.executors.task import Journal, Report, Task
+from aos.host.executors.task import AttemptJournal, Report, Task
 from aos.values.digests import hash_text
 
 OnAnswer = Callable[[bool], None]
@@ -24,7 +24,7 @@ OnAnswer = Callable[[bool], None]
 class Attempts:
     """The attempts of one executor's tasks that are on their way into the journal."""
 
-    def __init__(self, name: str, journal: Journal, report: Report) -> None:
+    def __init__(self, name: str, journal: AttemptJournal, report: Report) -> None:
         self._name = name
         self._journal = journal
         self._report = report

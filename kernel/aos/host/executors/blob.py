@@ -13,14 +13,14 @@ from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
 from aos.host.executors.settling import Settling
-from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
+from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import sha256_text
-from aos.worker.failure import CANCELED, Failure
+from aos.worker.failure import CANCELED, AttemptFailure
 
 PUT: Final = "sys/blob.put@1"
 GET: Final = "sys/blob.get@1"
@@ -87,10 +87,10 @@ class BlobExecutor:
         if self._settling is not None:
             await self._settling.drain(DRAIN_S)
 
-    def stats(self) -> Stats:
+    def stats(self) -> ExecutorStats:
         settling = 0 if self._settling is None else len(self._settling)
         done = 0 if self._settling is None else self._settling.done
-        return Stats(running=settling, queued=len(self._queue), done=done)
+        return ExecutorStats(running=settling, queued=len(self._queue), done=done)
 
     def _plan(self) -> None:
         if self._turn is None and self._queue:
@@ -218,11 +218,11 @@ def _known(ref: str, read: BlobReader, code: str) -> Hash:
         raise _Failed(code, error.message) from error
 
 
-def _canceled() -> Failure:
-    return Failure(code=CANCELED, message="canceled before it ran", retryable=False)
+def _canceled() -> AttemptFailure:
+    return AttemptFailure(code=CANCELED, message="canceled before it ran", retryable=False)
 
 
 class _Failed(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.failure = Failure(code=code, message=message, retryable=False)
+        self.failure = AttemptFailure(code=code, message=message, retryable=False)

@@ -17,11 +17,20 @@ from aos.host.executors.backlog import Backlog, Where, Work
 from aos.host.executors.life import STALL_S, Life, NotReady, Ready
 from aos.host.executors.settling import Settling
 from aos.host.executors.streaming import Streaming
-from aos.host.executors.task import Journal, Loss, Lost, Outcome, Report, Settle, Stats, Task
+from aos.host.executors.task import (
+    AttemptJournal,
+    ExecutorStats,
+    Loss,
+    Lost,
+    Outcome,
+    Report,
+    Settle,
+    Task,
+)
 from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, hash_text
-from aos.worker.failure import Failure
+from aos.worker.failure import AttemptFailure
 from aos.worker.wire import Message
 
 QUICK_S: Final = 10.0
@@ -83,7 +92,7 @@ class ChildExecutor:
         self._turn: asyncio.Handle | None = None
         self._wanted = asyncio.Event()
         self._calm = asyncio.Event()
-        self._journal: Journal | None = None
+        self._journal: AttemptJournal | None = None
         self._open_desk: _Desk | None = None
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -104,7 +113,7 @@ class ChildExecutor:
         assert self._open_desk is not None, "used before start"
         return self._open_desk
 
-    def tell_to(self, journal: Journal) -> None:
+    def tell_to(self, journal: AttemptJournal) -> None:
         self._journal = journal
 
     async def start(self, settle: Settle) -> None:
@@ -171,10 +180,10 @@ class ChildExecutor:
         self._supervisor.cancel()
         await asyncio.gather(self._supervisor, return_exceptions=True)
 
-    def stats(self) -> Stats:
+    def stats(self) -> ExecutorStats:
         busy = self._backlog.busy
         desk = self._open_desk
-        return Stats(
+        return ExecutorStats(
             running=busy,
             queued=len(self._backlog) - busy,
             done=0 if desk is None else desk.settling.done,
@@ -332,7 +341,7 @@ class ChildExecutor:
     def _send(self, work: Work) -> None:
         assert self._life is not None
         blobs = self.prepare(work.task)
-        if isinstance(blobs, Failure):
+        if isinstance(blobs, AttemptFailure):
             self._end_unsent(work, blobs)
         else:
             self._life.send(messages.run(work, blobs, has_taker=self._has_taker(work.task)))
@@ -347,7 +356,7 @@ class ChildExecutor:
             self._life.send({"op": "ack", "intents": list(self._acks)})
             self._acks.clear()
 
-    def prepare(self, task: Task) -> Sequence[bytes] | Failure:  # noqa: ARG002  # others use it
+    def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:  # noqa: ARG002  # others use it
         """The blobs that go with a task, or why it cannot run. For executors that do not sign."""
         return ()
 
@@ -355,7 +364,7 @@ class ChildExecutor:
         """What becomes of an outcome before it is settled. For executors that do not sign."""
         return outcome
 
-    def _end_unsent(self, work: Work, failure: Failure) -> None:
+    def _end_unsent(self, work: Work, failure: AttemptFailure) -> None:
         now = max(work.task.opened_ns, time.time_ns())
         self._end(
             Outcome(

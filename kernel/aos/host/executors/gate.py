@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from aos.host.executors.attempts import Attempts
-from aos.host.executors.task import Executor, Task
+from aos.host.executors.task import Task, TaskExecutor
 from aos.values.digests import Hash
 
 
@@ -18,7 +18,7 @@ class Gate:
         self,
         attempts: Attempts,
         *,
-        hand_over: Callable[[Executor, Task], None],
+        hand_over: Callable[[TaskExecutor, Task], None],
         keep: Callable[[Task], None],
     ) -> None:
         self._attempts = attempts
@@ -26,13 +26,13 @@ class Gate:
         self._keep = keep
         self._here: set[Hash] = set()
 
-    def hold(self, executor: Executor, task: Task) -> None:
+    def hold(self, executor: TaskExecutor, task: Task) -> None:
         if task.intent not in self._here:
             self._here.add(task.intent)
             begun = partial(self._begun, executor, task)
             self._attempts.begin(task, task.attempt, None, begun)
 
-    def _begun(self, executor: Executor, task: Task, is_granted: bool) -> None:
+    def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
         if task.intent not in self._here:
             return  # it was canceled meanwhile
         self._here.discard(task.intent)

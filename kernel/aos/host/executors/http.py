@@ -17,17 +17,17 @@ from aos.host.executors.task import Outcome, Report, Task, report_to_stderr
 from aos.host.folder.secrets import SecretProblem, Secrets
 from aos.manifest.effective import Effective
 from aos.manifest.forms import AGENTOS
-from aos.manifest.secrets import Secret, secret_name
+from aos.manifest.manifest_secrets import Secret, secret_name
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import sha256_text
 from aos.worker.allow import AllowList
-from aos.worker.failure import Failure
-from aos.worker.limits import CONCURRENCY, HTTP, REQUEST_BYTES_MAX, Limits
-from aos.worker.secrets import UNAVAILABLE, WORKFLOW_DENIED, SecretValue, to_wire
+from aos.worker.failure import AttemptFailure
+from aos.worker.http_limits import CONCURRENCY, HTTP, REQUEST_BYTES_MAX, HttpLimits
+from aos.worker.worker_secrets import UNAVAILABLE, WORKFLOW_DENIED, SecretValue, to_wire
 
-DEFAULT: Final = Limits()
+DEFAULT: Final = HttpLimits()
 
 PASSED_ON: Final = (
     "DYLD_LIBRARY_PATH",
@@ -59,7 +59,7 @@ class HttpExecutor(ChildExecutor):
         *,
         read: BlobReader,
         secrets: Secrets | None = None,
-        limits: Limits = DEFAULT,
+        limits: HttpLimits = DEFAULT,
         report: Report = report_to_stderr,
     ) -> None:
         AllowList(allow)
@@ -100,21 +100,21 @@ class HttpExecutor(ChildExecutor):
             self._report(f"{missing[name]}: until then requests that name it fail")
         self._missing = frozenset(missing)
 
-    def prepare(self, task: Task) -> Sequence[bytes] | Failure:
+    def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:
         """The body, if it is a blob, then the values of secrets, if headers name any."""
         params: Any = decode_record(task.params)
         sent: list[bytes] = []
         names = _secret_names(params)
         if params["body_ref"] is not None:
             body = self._body(params["body_ref"])
-            if isinstance(body, Failure):
+            if isinstance(body, AttemptFailure):
                 return body
             sent.append(body)
         if names:
             try:
                 sent.append(to_wire(self._secret(name, task.workflow) for name in names))
             except SecretProblem as problem:
-                return Failure(code=problem.code, message=str(problem), retryable=False)
+                return AttemptFailure(code=problem.code, message=str(problem), retryable=False)
         return sent
 
     def finish(self, task: Task, outcome: Outcome) -> Outcome:
@@ -131,13 +131,13 @@ class HttpExecutor(ChildExecutor):
         blobs = {content_hash(body): body} | documents(body)
         return replace(outcome, payload=encode(receipt), blobs=blobs)
 
-    def _body(self, ref: str) -> bytes | Failure:
+    def _body(self, ref: str) -> bytes | AttemptFailure:
         try:
             data = self._read(blob_of(ref, self._read))
         except (Damage, ValueProblem) as error:
-            return Failure(code=BLOB_MISSING, message=f"body_ref: {error}", retryable=False)
+            return AttemptFailure(code=BLOB_MISSING, message=f"body_ref: {error}", retryable=False)
         if len(data) > REQUEST_BYTES_MAX:
-            return Failure(
+            return AttemptFailure(
                 code=BLOB_TOO_LARGE,
                 message=f"body_ref: expected at most {REQUEST_BYTES_MAX} bytes, found {len(data)}",
                 retryable=False,

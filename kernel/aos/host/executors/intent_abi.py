@@ -20,7 +20,7 @@ from aos.manifest.forms import ABI_DEFAULT
 from aos.values.digests import Hash
 
 
-class Journal(Protocol):
+class RecordSource(Protocol):
     """What of a store is read."""
 
     def frame_at(self, seq: int) -> Frame | None: ...
@@ -31,7 +31,7 @@ class Journal(Protocol):
 class Spoken:
     """Tell it of every manifest that comes into force, then ask."""
 
-    def __init__(self, store: Journal) -> None:
+    def __init__(self, store: RecordSource) -> None:
         self._store = store
         self._by_workflow: dict[str, dict[str, None]] = {}  # its ABIs, the newest last
 

@@ -14,14 +14,14 @@ from aos.errors import BadUsage, sentence
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.gate import Gate
 from aos.host.executors.task import (
-    Executor,
-    Journal,
+    AttemptJournal,
+    ExecutorStats,
     Journaling,
     Report,
     Settle,
-    Stats,
     Stranding,
     Task,
+    TaskExecutor,
     Timing,
     report_to_stderr,
 )
@@ -53,7 +53,7 @@ class Pool:
 
     def __init__(
         self,
-        executors: Sequence[Executor],
+        executors: Sequence[TaskExecutor],
         *,
         report: Report = report_to_stderr,
         on_waiting: Callable[[], None] = lambda: None,
@@ -64,7 +64,7 @@ class Pool:
         self._failed = failed or _raise
         self._report = report
         self._gate: Gate | None = None
-        self._by_effect: dict[str, Executor] = {}
+        self._by_effect: dict[str, TaskExecutor] = {}
         self._waiting: dict[Hash, Task] = {}
         self._told: set[str] = set()
         self._strandings = [each for each in executors if isinstance(each, Stranding)]
@@ -85,7 +85,7 @@ class Pool:
         """Open tasks that wait for a time that has not come."""
         return frozenset[Hash]().union(*(each.ahead() for each in self._timings))
 
-    async def start(self, settle: Settle, journal: Journal) -> None:
+    async def start(self, settle: Settle, journal: AttemptJournal) -> None:
         """Start them all, or none.
 
         Raises:
@@ -158,7 +158,7 @@ class Pool:
 
         A task that may run only once is journaled first, by its executor or here.
         """
-        groups: dict[Executor, list[Task]] = {}
+        groups: dict[TaskExecutor, list[Task]] = {}
         for task in tasks:
             executor = self._by_effect.get(task.effect.name)
             if task.effect.executor == KERNEL:
@@ -173,7 +173,7 @@ class Pool:
         for executor, group in groups.items():
             executor.publish(group)
 
-    def _hand_over(self, executor: Executor, task: Task) -> None:
+    def _hand_over(self, executor: TaskExecutor, task: Task) -> None:
         try:
             executor.publish([task])
         except Exception as problem:  # noqa: BLE001  # there is no caller to hear of it
@@ -218,7 +218,7 @@ class Pool:
             await self._gate.close()
         await asyncio.gather(*(executor.stop() for executor in self._executors))
 
-    def stats(self) -> Mapping[str, Stats]:
+    def stats(self) -> Mapping[str, ExecutorStats]:
         """By executor name."""
         return {executor.name: executor.stats() for executor in self._executors}
 
@@ -227,7 +227,7 @@ def _raise(problem: Exception) -> None:
     raise problem
 
 
-def _without_authority(by_effect: Mapping[str, Executor], effective: Effective) -> list[str]:
+def _without_authority(by_effect: Mapping[str, TaskExecutor], effective: Effective) -> list[str]:
     """Effects whose receipts the core would refuse, because of who signs them here."""
     lines = []
     for effect, executor in sorted(by_effect.items()):

@@ -11,7 +11,7 @@ from typing import Final
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.executors.attempts import Attempts
-from aos.host.executors.task import Journal, Report
+from aos.host.executors.task import AttemptJournal, Report
 
 LOST_PROBLEM: Final = "the process that ran it ended before its receipt was durable"
 SLICE: Final = 1000
@@ -19,7 +19,7 @@ SLICE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Redelivery:
     """An intent that the last process left open.
 
     ``attempt`` is the number under which it runs, or, where it ``is_lost``, ran. ``next_frame`` is
@@ -32,7 +32,7 @@ class Again:
     is_lost: bool
 
 
-def left_open(state: State) -> Iterator[Again]:
+def left_open(state: State) -> Iterator[Redelivery]:
     """All that executors had to do, in the order of opening; not what the core itself ends next,
     and not what was opened in a world that this one was forked of."""
     owed = {each.intent for each in state.owed}
@@ -40,7 +40,7 @@ def left_open(state: State) -> Iterator[Again]:
         if intent.intent in owed or state.is_inherited(intent):
             continue
         last, stream = state.attempt(intent), state.streams.get(intent.intent)
-        yield Again(
+        yield Redelivery(
             intent=intent,
             attempt=max(1, last),
             next_frame=0 if stream is None else stream.last + 1,
@@ -50,7 +50,7 @@ def left_open(state: State) -> Iterator[Again]:
 
 @contextlib.asynccontextmanager
 async def telling_losses(
-    lost: Sequence[Again], journal: Journal, report: Report
+    lost: Sequence[Redelivery], journal: AttemptJournal, report: Report
 ) -> AsyncIterator[None]:
     """Journal losses in the background. What is not told at the end, the next start tells."""
     attempts = Attempts("node", journal, report)

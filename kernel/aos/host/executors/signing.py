@@ -19,7 +19,7 @@ from aos.host.executors.task import Outcome, StreamFrame
 from aos.host.world.signatures import Signatures
 from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash
-from aos.worker.signing import Signed, Signer
+from aos.worker.executor_key import Signed, Signer
 
 Said: TypeAlias = Outcome | StreamFrame | AttemptInput
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TypeAlias, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
-from aos.host.executors.task import Journal, Loss, Lost, Report, StreamFrame
+from aos.host.executors.task import AttemptJournal, Loss, Lost, Report, StreamFrame
 
 Why: TypeAlias = Refusal | Lost
 """Why a stream frame was dropped."""
@@ -16,7 +16,7 @@ class Streaming:
     """Hands frames to the journal, counts those that are dropped, and reports each reason once for
     each effect."""
 
-    def __init__(self, name: str, journal: Journal, report: Report) -> None:
+    def __init__(self, name: str, journal: AttemptJournal, report: Report) -> None:
         self._name = name
         self._journal = journal
         self._report = report

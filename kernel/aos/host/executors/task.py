@@ -94,7 +94,7 @@ class StreamFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class ExecutorStats:
     """Counts for a status line. ``done`` is what was settled since the start, ``dropped`` the
     stream frames that nobody got."""
 
@@ -129,7 +129,7 @@ Raises Unavailable when the same outcome may be taken later.
 """
 
 
-class Journal(Protocol):
+class AttemptJournal(Protocol):
     """What an executor tells the journal while an intent is open, beside how it ended."""
 
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
@@ -158,7 +158,7 @@ def report_to_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # the node's terminal
 
 
-class Executor(Protocol):
+class TaskExecutor(Protocol):
     """Runs the tasks of some effects. Used from one event loop only."""
 
     @property
@@ -195,7 +195,7 @@ class Executor(Protocol):
         """Stop taking and running tasks. What is not settled stays open in the journal."""
         ...
 
-    def stats(self) -> Stats: ...
+    def stats(self) -> ExecutorStats: ...
 
 
 @runtime_checkable
@@ -205,7 +205,7 @@ class Journaling(Protocol):
     For any other the pool journals the attempt of a task that ``is_once``, before it hands it over.
     """
 
-    def tell_to(self, journal: Journal) -> None:
+    def tell_to(self, journal: AttemptJournal) -> None:
         """Called before ``start``."""
         ...
 

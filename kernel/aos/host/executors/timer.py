@@ -17,12 +17,12 @@ from typing import Any, Final, assert_never
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.host.executors.settling import Settling
-from aos.host.executors.task import Outcome, Report, Settle, Stats, Task, report_to_stderr
+from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash
-from aos.worker.failure import CANCELED, Failure
+from aos.worker.failure import CANCELED, AttemptFailure
 
 RECHECK_S: Final = 1.0
 NS_PER_S: Final = 1_000_000_000
@@ -73,7 +73,9 @@ class TimerExecutor:
             if intent in self._firing:
                 self._firing[intent] = True
             if armed is not None:
-                failure = Failure(code=CANCELED, message="the timer was canceled", retryable=False)
+                failure = AttemptFailure(
+                    code=CANCELED, message="the timer was canceled", retryable=False
+                )
                 self._settle(armed[0], CANCELED, failure.payload(), self._clock(), armed[1])
 
     async def stop(self) -> None:
@@ -83,9 +85,9 @@ class TimerExecutor:
         if self._settling is not None:
             await self._settling.drain(DRAIN_S)
 
-    def stats(self) -> Stats:
+    def stats(self) -> ExecutorStats:
         done = 0 if self._settling is None else self._settling.done
-        return Stats(running=len(self._armed) + len(self._firing), queued=0, done=done)
+        return ExecutorStats(running=len(self._armed) + len(self._firing), queued=0, done=done)
 
     def ahead(self) -> AbstractSet[Hash]:
         # A task that is due is soon settled, and whoever asks now is told again then.

@@ -14,7 +14,7 @@ from aos.manifest.effective import Effective
 from aos.store.store import Store
 
 
-class Reader:
+class WorldReader:
     """The durable state of a world at one record. Takes no lock and writes nothing.
 
     ``state`` belongs to the reader and is only looked at; ``refresh`` moves it on.
@@ -63,7 +63,9 @@ class Reader:
         self.close()
 
 
-def open_reader(path: Path, *, at: int | None = None, progress: Progress | None = None) -> Reader:
+def open_reader(
+    path: Path, *, at: int | None = None, progress: Progress | None = None
+) -> WorldReader:
     """Open the world at ``path`` as it is, or as it was after record ``at``.
 
     Raises:
@@ -75,7 +77,7 @@ def open_reader(path: Path, *, at: int | None = None, progress: Progress | None 
     folder = open_folder(path)
     store = folder.open_store(readonly=True)
     try:
-        return Reader(folder, store, restore(store, folder.world, at=at, progress=progress))
+        return WorldReader(folder, store, restore(store, folder.world, at=at, progress=progress))
     except BaseException:
         store.close()
         raise

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from aos.errors import AosError, BadUsage, Refused, sentence
-from aos.manifest.secrets import Secret, is_key
+from aos.manifest.manifest_secrets import Secret, is_key
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos.worker.secrets import MISMATCH, UNAVAILABLE, VALUE_BYTES_MAX, VALUE_BYTES_MIN
+from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, VALUE_BYTES_MAX, VALUE_BYTES_MIN
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 _QUOTES: Final = ("'", '"')

@@ -19,7 +19,7 @@ from aos.core.snapshot.load import references as snapshot_references
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress
 from aos.host.transfer.exporting import Export
-from aos.store.bundle.items import After, Header
+from aos.store.bundle.items import ArchiveBase, BundleHeader
 from aos.store.bundle.reader import open_bundle
 from aos.store.bundle.writer import BundleWriter
 from aos.store.cut import Cut
@@ -85,7 +85,7 @@ class _Archive(Export):
         genesis = as_genesis(cut.genesis)
         self.world_key = genesis.world_key
         self.tip = cut.tip(world_id(genesis.nonce, genesis.world_key))
-        after = After(
+        after = ArchiveBase(
             seq=cut.seq,
             frame=cut.frame,
             log=cut.log,
@@ -93,7 +93,7 @@ class _Archive(Export):
             genesis=cut.genesis,
         )
         self._writer.header(
-            Header(
+            BundleHeader(
                 world=self._folder.world,
                 created=self._folder.created,
                 world_key=genesis.world_key,

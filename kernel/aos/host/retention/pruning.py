@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
+class PrunedRecords:
     """Records ``first`` to ``last`` lie in ``archive`` now; the genesis stays here too.
 
     ``was_begun`` tells that a command before had begun it. ``not_compacted`` is why the store's
@@ -68,7 +68,7 @@ def prune_world(
     before: str = NEWEST,
     archive: Path | None = None,
     progress: Progress | None = None,
-) -> Pruned:
+) -> PrunedRecords:
     """Take the records up to a snapshot out of the world at ``path``, which nobody runs.
 
     ``before`` is the record that the snapshot was taken after, or ``newest``; ``archive`` where
@@ -125,7 +125,7 @@ class _Prune:
         self._store = store
         self._progress = progress
 
-    def run(self, row: SnapshotRow, target: Path | None) -> Pruned:
+    def run(self, row: SnapshotRow, target: Path | None) -> PrunedRecords:
         """Everything from the beginning."""
         store = self._store
         first = first_kept(store)
@@ -163,7 +163,7 @@ class _Prune:
         store.set_cut(cut)
         return self.finish(cut, was_begun=False)
 
-    def finish(self, cut: Cut, *, was_begun: bool) -> Pruned:
+    def finish(self, cut: Cut, *, was_begun: bool) -> PrunedRecords:
         """Take away what is pruned; may be done again."""
         store = self._store
         before = store.size_bytes()
@@ -179,7 +179,7 @@ class _Prune:
         except Unavailable as error:
             problem = str(error)
         archive = cut.archives[-1]
-        return Pruned(
+        return PrunedRecords(
             world=self._folder.world,
             first=archive.first,
             last=archive.last,

@@ -24,7 +24,7 @@ from aos.host.folder.folder import KEYS, WorldFolder, open_folder
 from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
-from aos.store.bundle.items import ErasedValue, Header
+from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.writer import BundleWriter
 from aos.store.identity import identity_at
 from aos.store.store import Store
@@ -160,7 +160,7 @@ class Sink(Protocol):
 
     def has(self, value: Hash, /) -> bool: ...
 
-    def header(self, header: Header) -> None: ...
+    def header(self, header: BundleHeader) -> None: ...
 
     def frame(self, data: bytes) -> None: ...
 
@@ -227,7 +227,7 @@ class Export:
             )
         self.world_key = identity.world_key
         self._writer.header(
-            Header(
+            BundleHeader(
                 world=self._folder.world,
                 created=self._folder.created,
                 world_key=identity.world_key,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from aos.core.decide.control import needed
-from aos.core.journal.fork import fork_world as id_of
+from aos.core.journal.fork import forked_world_id as id_of
 from aos.core.journal.fork import message_of
 from aos.core.journal.frame import Frame, Head, seal
 from aos.core.journal.inputs import CANCEL_OPEN
@@ -37,7 +37,7 @@ from aos.host.folder.restore import Progress
 from aos.host.stamps import Sources
 from aos.host.transfer.exporting import Export
 from aos.host.transfer.intake import GROUP_BYTES, Intake
-from aos.store.bundle.items import ErasedValue, Header
+from aos.store.bundle.items import BundleHeader, ErasedValue
 from aos.store.bundle.seen import Seen
 from aos.store.lmdb_store import LmdbStore
 from aos.store.store import Store
@@ -235,7 +235,7 @@ class _Values:
     def has(self, value: Hash, /) -> bool:
         return value in self._seen
 
-    def header(self, header: Header) -> None:
+    def header(self, header: BundleHeader) -> None:
         """Nothing: the fork has its own."""
 
     def frame(self, data: bytes) -> None:

@@ -48,7 +48,7 @@ from aos.host.stamps import Sources
 from aos.host.world.collecting import Arrivals, Begun, parts
 from aos.host.world.erasing import unerasable
 from aos.host.world.overlay import Overlay
-from aos.host.world.pipeline import KIB, MIB, Batch, FaultNote, Figures, Pipeline, Unit
+from aos.host.world.pipeline import KIB, MIB, FaultNote, Figures, InputBatch, Pipeline, Unit
 from aos.host.world.signatures import Signatures
 from aos.manifest.effective import Effective
 from aos.sandbox.stack import big_stacks
@@ -100,7 +100,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class EngineStats:
     """``figures`` are durable facts; the rest is how busy this process is now."""
 
     figures: Figures
@@ -114,11 +114,11 @@ class Stats:
 class _Lane:
     """One queue of the inbox. A batch counts whole until its last input is taken."""
 
-    batches: deque[Batch] = field(default_factory=deque)
+    batches: deque[InputBatch] = field(default_factory=deque)
     count: int = 0
     bytes: int = 0
 
-    def has_room(self, batch: Batch, bounds: Bounds) -> bool:
+    def has_room(self, batch: InputBatch, bounds: Bounds) -> bool:
         return not self.count or (
             self.count + len(batch.inputs) <= bounds.inputs
             and self.bytes + batch.size <= bounds.bytes
@@ -204,7 +204,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="aos-core", daemon=True)
 
         # Of the frame in the making.
-        self._taken: list[Batch] = []
+        self._taken: list[InputBatch] = []
         self._blobs: dict[Hash, bytes] = {}
         self._blob_bytes = 0
         self._notes: list[FaultNote] = []
@@ -235,7 +235,7 @@ class Engine:
             Stopping: The world stops. Nothing was queued.
             WorldStopped: It stopped for a reason that it tells. Nothing was queued.
         """
-        batch = Batch(inputs, dict(blobs or {}), _size(inputs, blobs or {}))
+        batch = InputBatch(inputs, dict(blobs or {}), _size(inputs, blobs or {}))
         # So that a caller that gives up waiting cannot take the future away from the committer.
         batch.future.set_running_or_notify_cancel()
         if not inputs:
@@ -337,8 +337,8 @@ class Engine:
                 f"nothing is admitted until there is room on the disk: {self._pipeline.no_room}"
             )
 
-    def stats(self) -> Stats:
-        return Stats(
+    def stats(self) -> EngineStats:
+        return EngineStats(
             figures=self._figures,
             queued=self._urgent.count + self._events.count,
             queued_bytes=self._urgent.bytes + self._events.bytes,
@@ -720,7 +720,7 @@ class Engine:
         for begun in markings:
             begun.set_exception(reason)
 
-    def _answer(self, batches: Sequence[Batch], reason: AosError) -> None:
+    def _answer(self, batches: Sequence[InputBatch], reason: AosError) -> None:
         for batch in batches:
             # Both threads may meet a batch when the world ends; the first word stands.
             with contextlib.suppress(InvalidStateError):

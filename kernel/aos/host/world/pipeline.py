@@ -51,7 +51,7 @@ RETRY_MOST_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class Batch:
+class InputBatch:
     """Inputs that came together; ``future`` has their answers, in order, once all are durable."""
 
     inputs: Sequence[Input]
@@ -101,7 +101,7 @@ class Unit:
     """A frame (none when there were only refusals), and all that waits for it to be durable."""
 
     sealed: Sealed | None
-    batches: tuple[Batch, ...]
+    batches: tuple[InputBatch, ...]
     figures: Figures
     faults: tuple[FaultNote, ...]
     size: int

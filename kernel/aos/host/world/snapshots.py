@@ -69,7 +69,7 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadeSnapshot:
     """A snapshot that is durable: record ``seq`` says that the world as it was after record ``at``
     is kept under ``document``. ``blobs`` of together ``bytes`` were written for it."""
 
@@ -85,7 +85,7 @@ class Made:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_message(cls, message: Mapping[str, Any]) -> Made:
+    def from_message(cls, message: Mapping[str, Any]) -> MadeSnapshot:
         """Raises: BadUsage: It is not what ``to_message`` gives."""
         numbers = {
             each.name: field(dict(message), each.name, int)
@@ -137,7 +137,7 @@ class Snapshots:
         with self._one:
             yield
 
-    def make(self) -> Made:
+    def make(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now. Waits for one in the making first.
 
         Raises:
@@ -160,7 +160,7 @@ class Snapshots:
                 if answer.rule is not Rule.SNAPSHOT_IS_OLD or not tries:
                     raise Refused(answer.message)
             self._engine.rebase(layers(given.document, self._engine.read))
-            return Made(
+            return MadeSnapshot(
                 seq=answer.seq,
                 at=given.at,
                 document=given.document,

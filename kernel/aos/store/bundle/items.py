@@ -138,7 +138,7 @@ END_BYTES: Final = len(opening(END, BYTES_MAX[END])) + BYTES_MAX[END]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class After:
+class ArchiveBase:
     """What the frames of an archive follow: record ``seq``, the last of ``frame``, and ``log``, the
     tree over all frames to it. ``document`` is the snapshot of the world as it was then, whose
     parts are among the values; ``genesis`` are the bytes of record 1."""
@@ -155,7 +155,7 @@ class After:
         ]  # fmt: skip
 
     @classmethod
-    def of(cls, value: object) -> After:
+    def of(cls, value: object) -> ArchiveBase:
         """Raises: Damage."""
         match value:
             case [int(seq), bytes(frame), int(size), list(peaks), bytes(document), bytes(genesis)]:
@@ -179,7 +179,7 @@ class After:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class BundleHeader:
     """What a bundle holds, said first.
 
     ``executors`` are the public keys of executors whose keys were made with the world, by name;
@@ -191,7 +191,7 @@ class Header:
     world_key: bytes
     operators: tuple[Principal, ...]
     executors: Mapping[str, bytes]
-    after: After | None = None
+    after: ArchiveBase | None = None
     """None where the frames begin at the genesis."""
 
     def to_bytes(self) -> bytes:
@@ -211,7 +211,7 @@ class Header:
         return encode(fields)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Header:
+    def from_bytes(cls, data: bytes) -> BundleHeader:
         """Raises: Damage."""
         try:
             value = decode_record(data, max_bytes=BYTES_MAX[HEADER])
@@ -244,7 +244,7 @@ class Header:
                     executors=MappingProxyType(
                         {_name(name): _key(key) for name, key in executors.items()}
                     ),
-                    after=After.of(more["after"]) if more else None,
+                    after=ArchiveBase.of(more["after"]) if more else None,
                 )
         raise Damage("the header is not {format, world, created, world_key, operators, executors}")
 

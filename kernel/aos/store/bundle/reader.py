@@ -31,9 +31,9 @@ from aos.store.bundle.items import (
     MAGIC,
     OPENING_BYTES_MAX,
     ROW_BYTES,
+    BundleHeader,
     End,
     ErasedValue,
-    Header,
     Opening,
     read_opening,
     read_row,
@@ -71,7 +71,7 @@ class Bundle:
         self.values = index.body // ROW_BYTES
         """How many values there are, erased ones counted."""
         header = self._expect(0, HEADER)
-        self.header = self._body(0, header, Header.from_bytes)
+        self.header = self._body(0, header, BundleHeader.from_bytes)
         self._items_at = header.whole
 
     def __enter__(self) -> Self:

@@ -23,9 +23,9 @@ from aos.store.bundle.items import (
     HEADER,
     INDEX,
     ROW_BYTES,
+    BundleHeader,
     End,
     ErasedValue,
-    Header,
     item,
     opening,
     row,
@@ -78,7 +78,7 @@ class BundleWriter:
         self._seen.close()
         self._drop()
 
-    def header(self, header: Header) -> None:
+    def header(self, header: BundleHeader) -> None:
         self._put(item(HEADER, header.to_bytes()))
 
     def frame(self, data: bytes) -> None:

@@ -16,15 +16,15 @@ import pytest
 from aos.errors import BadUsage, Refused
 from aos.host.executors.http import HttpExecutor
 from aos.host.folder.secrets import SecretProblem, Secrets, read_secrets
-from aos.manifest.hosts import Place
-from aos.manifest.secrets import Secret, read_binding
+from aos.manifest.hosts import HostPort
+from aos.manifest.manifest_secrets import Secret, read_binding
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
 from aos.worker.failure import EffectFailed
 from aos.worker.http import Client
 from aos.worker.redaction import Redactor
 from aos.worker.request import read_request
-from aos.worker.secrets import SecretValue, from_wire, to_wire
+from aos.worker.worker_secrets import SecretValue, from_wire, to_wire
 from tests.core.decide.test_secrets import world
 from tests.worker.stage import store_of, task
 from tests.worker.test_http import Server, context, value, with_server
@@ -46,7 +46,7 @@ def secret(binding: str = "env:AOS_TEST_SECRET", **more: Any) -> Secret:
     return Secret(name=NAME, hash=Hash(bytes(32)), binding=read_binding(binding), **fields)
 
 
-def held(*hosts: Place, data: bytes = VALUE) -> SecretValue:
+def held(*hosts: HostPort, data: bytes = VALUE) -> SecretValue:
     return SecretValue(name=NAME, value=data, hosts=hosts or None)
 
 
@@ -153,12 +153,12 @@ def test_no_repr_shows_a_value(tmp_path: Path) -> None:
 
 
 def test_what_goes_with_a_task_comes_out_as_it_went_in() -> None:
-    given = held(Place(host="bank.example", port=None), Place(host="127.0.0.1", port=81))
+    given = held(HostPort(host="bank.example", port=None), HostPort(host="127.0.0.1", port=81))
     assert from_wire(to_wire([given])) == {NAME: given}
 
 
 def test_a_secret_goes_to_its_hosts_only() -> None:
-    limited = held(Place(host="bank.example", port=None))
+    limited = held(HostPort(host="bank.example", port=None))
     for url, may in [
         ("https://bank.example/x", True),
         ("http://BANK.example/", True),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from aos.manifest.hosts import Place, read_place
+from aos.manifest.hosts import HostPort, read_place
 from aos.values.cbor import Value, decode_record, encode
 
 UNAVAILABLE: Final = "secret_unavailable"
@@ -29,7 +29,7 @@ class SecretValue:
 
     name: str
     value: bytes = field(repr=False)
-    hosts: tuple[Place, ...] | None
+    hosts: tuple[HostPort, ...] | None
 
     def may_go_to(self, host: str, port: int) -> bool:
         return self.hosts is None or any(place.covers(host, port) for place in self.hosts)

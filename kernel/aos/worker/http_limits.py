@@ -16,7 +16,7 @@ TOO_LARGE: Final = "http_too_large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HttpLimits:
     """A longer response is an error; one that is too long to stand in a receipt becomes a blob.
 
     ``timeout_s`` is for all of one attempt: name, connection, request, response.

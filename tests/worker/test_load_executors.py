@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aos.errors import BadUsage
-from aos.worker.load import load
+from aos.worker.load_executors import load
 
 SOURCE = """
 from aos.worker import Executors, effect

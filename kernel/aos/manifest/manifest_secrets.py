@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from aos.manifest.hosts import Place, read_place
+from aos.manifest.hosts import HostPort, read_place
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem
 
@@ -43,7 +43,7 @@ class Secret:
     hash: Hash
     binding: Binding
     expected_digest: Hash | None
-    hosts: tuple[Place, ...] | None
+    hosts: tuple[HostPort, ...] | None
     workflows: frozenset[str] | None
 
     def may_be_used_by(self, workflow: str) -> bool:

@@ -13,7 +13,7 @@ from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage
 from aos.values.digests import content_hash
-from aos.worker.signing import TOGETHER_MAX, read_key, tree
+from aos.worker.executor_key import TOGETHER_MAX, read_key, tree
 from tests.worker.stage import WORLD, intent_of
 
 SEED = "ab" * 32

@@ -1,4 +1,4 @@
-"""The core stays pure, and imports point one way (K-1)."""
+"""The core stays pure, and imports point one way (K-1), between packages and inside of them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,39 @@ LAYERS = (
     "aos.sandbox", "aos.core",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
+
+# Inside of a package: each room, or module in no room, and those that it may import. ``*`` is all.
+ROOMS: dict[str, dict[str, str]] = {
+    "core": {
+        "journal": "",
+        "limits": "",
+        "state": "journal limits",
+        "snapshot": "journal limits state",
+        "decide.dialect": "journal limits state",
+        "decide": "journal limits state snapshot decide.dialect",
+        "kernel": "journal limits state decide",
+    },
+    "host": {
+        "errors": "",
+        "fields": "",
+        "stamps": "",
+        "folder": "stamps",
+        "apply": "folder",
+        "transfer": "folder stamps",
+        "world": "errors fields stamps folder",
+        "executors": "folder world",
+        "door": "errors fields folder apply world executors",
+        "retention": "folder transfer executors door",
+        "process": "errors stamps folder world executors door",
+    },
+    "audit": {
+        "lens": "",
+        "views": "lens",
+        "trace": "lens views",
+        "verify": "",
+        "replay": "lens views verify",
+    },
+}  # fmt: skip
 
 
 @cache
@@ -151,3 +184,45 @@ def test_the_core_calls_nothing_that_differs_between_runs() -> None:
                     assert node.func.id not in FORBIDDEN[package], (
                         f"{path}:{node.lineno} calls {node.func.id}"
                     )
+
+
+def room_of(module: str, package: str) -> str | None:
+    """The room of ``aos.PACKAGE…``, or its own name where it is in none."""
+    inside = module.removeprefix(f"aos.{package}.")
+    rooms = [room for room in ROOMS[package] if f"{inside}.".startswith(f"{room}.")]
+    return max(rooms, key=len, default=None)
+
+
+def imported_rooms(package: str) -> dict[str, set[str]]:
+    """Each room of a package -> the other rooms that its files import."""
+    found: dict[str, set[str]] = {}
+    for path in (AOS / package).rglob("*.py"):
+        if path.parent == AOS / package and path.name == "__init__.py":
+            continue
+        module = ".".join(path.relative_to(AOS.parent).with_suffix("").parts)
+        room = room_of(module.removesuffix(".__init__"), package)
+        assert room is not None, f"{module} is in no room of {package}: add it to ROOMS"
+        found.setdefault(room, set()).update(
+            other
+            for name in imports(path)
+            if name.startswith(f"aos.{package}.")
+            and path_of(name) is not None
+            and (other := room_of(name, package)) not in (None, room)
+        )
+    return found
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_the_rooms_below_it_alone(package: str) -> None:
+    for room, others in imported_rooms(package).items():
+        allowed = set(ROOMS[package][room].split())
+        assert others <= allowed, f"{package}.{room} imports {sorted(others - allowed)}"
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_rooms_are_listed_from_the_ground_up(package: str) -> None:
+    """So there is no cycle: a room may import only those that the table lists before it."""
+    below: set[str] = set()
+    for room, allowed in ROOMS[package].items():
+        assert set(allowed.split()) <= below
+        below.add(room)

@@ -56,7 +56,7 @@ ROOMS: dict[str, dict[str, str]] = {
         "executors": "folder world",
         "door": "errors fields folder apply world executors",
         "retention": "folder transfer executors door",
-        "process": "errors stamps folder world executors door",
+        "process": "errors stamps folder world executors retention door",
     },
     "audit": {
         "lens": "",

@@ -73,7 +73,7 @@ def test_the_sources_make_the_committed_bytes_from_any_path_and_others_do_not(
     tmp_path: Path,
 ) -> None:
     folder = copied(tmp_path)
-    names = list(modules()) if long_form() else ["conformance"]
+    names = list(modules()) if long_form() else ["as-counter"]
 
     code, said = check(folder, *names)
     assert code == 0, said

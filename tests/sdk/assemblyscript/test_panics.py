@@ -16,6 +16,7 @@ from aos.sandbox.inspect import check_module
 from aos.values.cbor import encode
 from tests.memory_world import schema, workflow
 from tests.sdk.assemblyscript.asc import Guest, compile_wasm, fast, guest_source
+from tests.tools import long_form
 
 TEXT: Final[dict[str, object]] = {"text": {}}
 NODES: Final = [
@@ -28,7 +29,11 @@ LINES: Final = dict(enumerate(SOURCE.splitlines(), start=1))
 HERE: Final = "assembly/index.ts"
 
 
-@pytest.fixture(scope="module", params=["fast", "small"])
+OPTIMISED: Final = pytest.param("small", marks=pytest.mark.long)
+"""What authors ship; its compiler takes longest."""
+
+
+@pytest.fixture(scope="module", params=["fast", OPTIMISED] if long_form() else ["fast"])
 def guest(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guest]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from datetime import date
-from typing import Final
+from typing import Final, TypeVar
 
 from hypothesis import HealthCheck, core, settings
 
@@ -26,6 +26,9 @@ EXAMPLES: Final = 40
 
 LONG_TIMES: Final = 10
 """How many times as many examples the long form of a test generates."""
+
+
+Choice = TypeVar("Choice")
 
 
 class WrongSeedError(ValueError):
@@ -59,6 +62,11 @@ def seeds(count: int) -> range:
 def examples(count: int) -> int:
     """Return how many examples a property test generates: ``count``, or more in its long form."""
     return count * LONG_TIMES if long_form() else count
+
+
+def rotated(choices: Sequence[Choice]) -> list[Choice]:
+    """Return all choices in the long form of a test, otherwise one of them, another each day."""
+    return list(choices) if long_form() else [choices[run_seed() % len(choices)]]
 
 
 def use_in_hypothesis(seed: int) -> None:

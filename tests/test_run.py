@@ -9,7 +9,7 @@ import pytest
 from hypothesis import core, given, settings, strategies
 
 from tests.part import WHOLE, Part, WrongPartError
-from tests.run_seed import VARIABLE, WrongSeedError, run_seed, seeds, settle_seed
+from tests.run_seed import VARIABLE, WrongSeedError, rotated, run_seed, seeds, settle_seed
 from tests.slowest import Slowest
 
 TODAY = date(2026, 11, 22)
@@ -36,6 +36,19 @@ def test_two_days_share_no_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "20261123")
 
     assert not set(one) & set(seeds(10_000))
+
+
+def test_each_day_takes_another_of_the_choices_and_the_long_form_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("AOS_LONG", raising=False)
+    monkeypatch.setenv(VARIABLE, "20261122")
+    one = rotated(("a", "b"))
+    monkeypatch.setenv(VARIABLE, "20261123")
+
+    assert sorted(one + rotated(("a", "b"))) == ["a", "b"]
+    monkeypatch.setenv("AOS_LONG", "1")
+    assert rotated(("a", "b")) == ["a", "b"]
 
 
 def test_hypothesis_generates_from_the_seed_of_the_run(

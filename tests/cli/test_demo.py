@@ -86,7 +86,7 @@ def test_a_temporary_world_is_removed_and_in_a_terminal_all_fits(
 def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     """C-52"""
     demo = start(
-        "demo", "--orders", "200", env={"TMPDIR": str(tmp_path)},
+        "demo", "--orders", "60", env={"TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -55,8 +55,8 @@ ROOMS: dict[str, dict[str, str]] = {
         "world": "errors fields stamps folder",
         "executors": "folder world",
         "door": "errors fields folder apply world executors",
-        "retention": "folder transfer executors door",
-        "process": "errors stamps folder world executors retention door",
+        "retention": "folder transfer world executors door",
+        "process": "errors stamps folder world executors door retention",
     },
     "audit": {
         "lens": "",

@@ -1,1 +1,1 @@
-"""How recorded bytes are found, decoded and put into words."""
+"""Finds recorded bytes, decodes them and formats them for people."""

@@ -1,1 +1,1 @@
-"""Recorded steps run once more, and the first difference."""
+"""Runs recorded steps again, and stops at the first difference."""

@@ -1,1 +1,1 @@
-"""What led to something, and what came of it."""
+"""Causes and consequences of one event, cell or intent."""

@@ -1,1 +1,1 @@
-"""What is wrong with a journal, found without running a module."""
+"""Checks that find damage in a journal, without running a module."""

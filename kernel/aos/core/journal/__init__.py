@@ -1,1 +1,1 @@
-"""What a journal is made of: records, their bytes, frames, identities, signatures."""
+"""The parts of a journal: records, their bytes, frames, identities and signatures."""

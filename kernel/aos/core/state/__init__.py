@@ -1,1 +1,1 @@
-"""What a world is at one point of its journal, and how one record changes it."""
+"""The state of a world at one record, and how the next record changes it."""

@@ -1,1 +1,1 @@
-"""What a world no longer needs, and how it leaves the store."""
+"""Finds the data that a world no longer needs, and removes it from the store."""

@@ -1,4 +1,4 @@
-"""Records <-> their canonical bytes: what is hashed (spec/journal.md, J-10 to J-19).
+"""Records <-> their canonical bytes, which are hashed (spec/journal.md, J-10 to J-19).
 
 Reading is the record gate: an unknown field, a missing one or another type is damage.
 """

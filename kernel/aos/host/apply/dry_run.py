@@ -1,4 +1,4 @@
-"""What applying a manifest would change, told without changing anything (spec/host.md, H-71)."""
+"""The changes and blockers of a new manifest, without applying it (spec/host.md, H-71)."""
 
 from __future__ import annotations
 

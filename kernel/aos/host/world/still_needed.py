@@ -1,4 +1,4 @@
-"""What the process keeps, whatever a client says may go (spec/state.md, RT-20a)."""
+"""Keeps the rows that a world needs when a client asks to remove them (spec/state.md, RT-20a)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import NO_FRAME, Head, Tip
 from aos.core.journal.inputs import EventInput, GenesisInput, ManifestInput
 from aos.core.journal.records import Principal, Stamp
-from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.kernel import Kernel, genesis
+from aos.core.pending import Sealed
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.host.apply.manifest_files import load_manifest_files

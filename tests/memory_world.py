@@ -50,8 +50,9 @@ from aos.core.journal.records import (
     Step,
     slot_bytes,
 )
-from aos.core.kernel import Kernel, Sealed, genesis
+from aos.core.kernel import Kernel, genesis
 from aos.core.limits import LIMITS, Limits
+from aos.core.pending import Sealed
 from aos.core.snapshot.take import take
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import State

@@ -43,7 +43,8 @@ ROOMS: dict[str, dict[str, str]] = {
         "snapshot": "journal limits state",
         "decide.dialect": "journal limits state",
         "decide": "journal limits state snapshot decide.dialect",
-        "kernel": "journal limits state decide",
+        "pending": "journal state",
+        "kernel": "journal limits state decide pending",
     },
     "host": {
         "errors": "",

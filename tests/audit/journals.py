@@ -21,7 +21,7 @@ from aos.core.journal.inputs import StartInput
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes, to_bytes
 from aos.core.journal.records import Fork, Record
-from aos.core.kernel import Sealed
+from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import Damage

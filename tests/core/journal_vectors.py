@@ -37,7 +37,7 @@ from aos.core.journal.records import (
     slot,
     slot_hash,
 )
-from aos.core.kernel import receipt_digest
+from aos.core.pending import receipt_digest
 from aos.values.digests import Hash, content_hash
 
 PATH: Final = Path(__file__).parents[2] / "spec" / "vectors" / "journal.json"

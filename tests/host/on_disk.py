@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from aos.core.journal.frame import NO_FRAME, Head
-from aos.core.kernel import Sealed
+from aos.core.pending import Sealed
 from aos.store.lmdb_store import LmdbStore
 from aos.values.digests import hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY, MemoryWorld

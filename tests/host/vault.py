@@ -14,7 +14,7 @@ from typing import Any
 from aos.core.decide.answers import Answer
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.records import Receipt
-from aos.core.kernel import Sealed
+from aos.core.pending import Sealed
 from aos.host.executors.blob import put
 from aos.manifest.load import Loaded
 from aos.store.lmdb_store import LmdbStore

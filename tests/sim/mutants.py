@@ -20,7 +20,8 @@ from aos.core.decide import admit, control, owed, routing, settle, step
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal import frame, identity, signing
 from aos.core.journal.records import Attempt, CellId, Receipt, Record
-from aos.core.kernel import Kernel, Sealed
+from aos.core.kernel import Kernel
+from aos.core.pending import Sealed
 from aos.core.state import fold
 from aos.core.state.cell import Cell, Mail, OpenIntent, ReceiptMail
 from aos.core.state.state import State
@@ -301,8 +302,8 @@ def _lost_forgotten(patch: Patch) -> None:
 
     def skip(self: Kernel, record: Record, blobs: Any) -> None:
         real(self, record, blobs)
-        if isinstance(record, Receipt) and record.outcome == "delivered" and self._settled:
-            self._settled.pop()
+        if isinstance(record, Receipt) and record.outcome == "delivered" and self._pending.settled:
+            self._pending.settled.pop()
 
     patch.setattr(Kernel, "append", skip)
 

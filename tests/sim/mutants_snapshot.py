@@ -13,7 +13,7 @@ from aos.core import kernel
 from aos.core.decide import admit
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.journal.records import CellId, Ref, Snapshot
-from aos.core.kernel import Kernel
+from aos.core.pending import Pending
 from aos.core.snapshot import load as snapshot_load
 from aos.core.snapshot import take as snapshot
 from aos.core.state import cells, fold
@@ -209,14 +209,14 @@ def intents_under_the_last(patch: Patch) -> None:
 
 
 def snapshot_has_no_row(patch: Patch) -> None:
-    real = Kernel._note
+    real = Pending.add
 
-    def note(self: Kernel, record: Any) -> None:
-        real(self, record)
+    def add(self: Pending, record: Any, data: bytes, state: State) -> None:
+        real(self, record, data, state)
         if isinstance(record, Snapshot):
-            self._snapshots.clear()
+            self.snapshots.clear()
 
-    patch.setattr(Kernel, "_note", note)
+    patch.setattr(Pending, "add", add)
 
 
 def old_snapshot_taken(patch: Patch) -> None:

@@ -30,7 +30,8 @@ from aos.core.journal.inputs import (
     StreamInput,
 )
 from aos.core.journal.records import Batch, CellId, KernelReceipt, Stamp
-from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
+from aos.core.kernel import Kernel, genesis
+from aos.core.pending import Sealed, receipt_digest
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
@@ -280,7 +281,7 @@ class SimWorld:
     def _admitted(
         self, kind: str, given: Given, answer: Admitted, blobs: Mapping[Hash, bytes]
     ) -> None:
-        self.kernel._blobs.update(blobs)
+        self.kernel._pending.blobs.update(blobs)
         if kind == "manifest":
             self.values[content_hash(given["document"])] = given["document"]
         if kind == "receipt":
@@ -297,8 +298,8 @@ class SimWorld:
         model_follow.compare(f"record {told[1]}", expected, record)
 
     def _last(self) -> Record:
-        self._keep_values(self.kernel._blobs)
-        record: Any = plain(self.kernel._records[-1])
+        self._keep_values(self.kernel._pending.blobs)
+        record: Any = plain(self.kernel._pending.records[-1])
         return dict(record)
 
     def _keep_values(self, blobs: Mapping[Hash, bytes]) -> None:

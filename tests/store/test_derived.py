@@ -10,7 +10,7 @@ import pytest
 
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.records import KernelReceipt
-from aos.core.kernel import receipt_digest
+from aos.core.pending import receipt_digest
 from aos.errors import Damage
 from aos.store.derived import DerivedRows, differences
 from aos.store.memory_store import MemoryStore

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aos.core import kernel
+from aos.core import pending
 from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip, follow
 from aos.core.journal.records import Receipt
 from aos.errors import Damage, Erased, Unavailable
@@ -42,7 +42,7 @@ def test_both_are_stores_and_the_kernel_seals_what_they_take(store: AnyStore) ->
     def a_store(store: Store) -> Store:
         return store
 
-    def a_sealed(sealed: kernel.Sealed) -> SealedFrame:
+    def a_sealed(sealed: pending.Sealed) -> SealedFrame:
         return sealed
 
     assert a_store(store) is store
@@ -589,7 +589,7 @@ def test_upkeep_answers(store: AnyStore) -> None:
 
 
 def test_a_receipt_is_named_by_its_signature(store: AnyStore) -> None:
-    """The rows hold what ``Kernel`` computes; this is the same thing said a second time."""
+    """The rows hold what ``Pending`` computes; this is the same thing said a second time."""
     journal = grown(store, 0)
     (intent,) = journal.step(intents=1)
     journal.seal()
@@ -597,7 +597,7 @@ def test_a_receipt_is_named_by_its_signature(store: AnyStore) -> None:
     record = journal.records[-1]
 
     assert isinstance(record, Receipt)
-    assert kernel.receipt_digest(record) == receipt_name(record)
+    assert pending.receipt_digest(record) == receipt_name(record)
 
 
 def test_a_frame_that_says_it_is_elsewhere_is_damage_and_does_not_come_for_ever() -> None:

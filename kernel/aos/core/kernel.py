@@ -11,7 +11,6 @@ functions. The same object runs live, in tests and under replay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
@@ -21,7 +20,7 @@ from aos.core.decide.owed import decide_owed
 from aos.core.decide.quiescence import Change
 from aos.core.decide.settle import admit_attempt, admit_receipt, admit_stream
 from aos.core.decide.step import decide_step
-from aos.core.journal.frame import Frame, Tip, seal
+from aos.core.journal.frame import Tip
 from aos.core.journal.identity import ENTROPY_BYTES, world_id
 from aos.core.journal.inputs import (
     SEMANTICS,
@@ -39,84 +38,23 @@ from aos.core.journal.inputs import (
 from aos.core.journal.ports import BlobReader, Runner, Verify
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import (
-    Control,
     Event,
     Faulted,
-    Fork,
     Genesis,
     KernelReceipt,
     Migrated,
     Receipt,
     Record,
-    Snapshot,
     Stamp,
     Step,
 )
 from aos.core.journal.signing import is_signed
 from aos.core.limits import LIMITS, Limits
-from aos.core.state.cell import OpenIntent
+from aos.core.pending import Pending, Sealed
 from aos.core.state.fold import fold
-from aos.core.state.state import Mark, State, empty
+from aos.core.state.state import State, empty
 from aos.errors import Refused
-from aos.manifest.builtins import KERNEL_EFFECTS
-from aos.values.digests import Hash, digest
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """An intent that ended, the record that says so, and what tells one receipt from another."""
-
-    intent: Hash
-    seq: int
-    receipt: Hash
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A submission id and the record that it names."""
-
-    submission_id: str
-    seq: int
-    payload: Hash
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
-    """A frame, and everything that must become durable or known with it.
-
-    ``opened`` are all intents that its steps opened, ``to_publish`` those of them that are still
-    open at its end and that executors run: they get them once the frame is durable, and not
-    before. ``abandoned`` and ``canceled`` are intents that executors may drop: nobody waits for the
-    former, the core itself settled the latter. ``erased`` are values whose bytes go when the frame
-    comes.
-    """
-
-    frame: Frame
-    tip: Tip
-    blobs: Mapping[Hash, bytes]
-    opened: tuple[OpenIntent, ...]
-    settled: tuple[Settled, ...]
-    abandoned: tuple[Hash, ...]
-    submissions: tuple[Submitted, ...]
-    canceled: tuple[Hash, ...] = ()
-    erased: tuple[Hash, ...] = ()
-    snapshots: tuple[Mark, ...] = ()
-
-    @property
-    def to_publish(self) -> tuple[OpenIntent, ...]:
-        over = {*self.abandoned, *[each.intent for each in self.settled]}
-        return tuple(
-            each
-            for each in self.opened
-            if each.intent not in over and each.effect.name not in KERNEL_EFFECTS
-        )
-
-
-def receipt_digest(given: ReceiptInput | Receipt | KernelReceipt) -> Hash:
-    """What two receipts for one intent must share to be the same: the signature and its key."""
-    if isinstance(given, KernelReceipt):
-        return digest("aos/receipt-id/1", given.intent, b"", b"")
-    return digest("aos/receipt-id/1", given.intent, given.key_id, given.signature)
+from aos.values.digests import Hash
 
 
 def genesis(
@@ -151,12 +89,13 @@ def genesis(
 
 
 class Kernel:
-    """Owns one world's state. Not thread-safe: one thread calls it.
+    """Own the state of one world, and change it record by record. One thread calls it.
 
-    ``read`` must find every blob of every frame that this kernel sealed or folded, durable or not.
-    ``verify`` is ``is_signed`` or what remembers its answers. ``migrator`` runs migrations where
-    nothing else is run; ``keep`` makes the many blobs of one durable beside the journal, which
-    otherwise go with its frame.
+    ``runner`` runs modules; without one, the kernel only admits. ``read`` must find every blob of
+    every frame that this kernel sealed or folded, durable or not. ``verify`` is ``is_signed``, or a
+    cache of its answers. ``migrator`` runs migrations, for a kernel that has no runner. ``keep``
+    commits a migration's blobs in their own transactions; without it they are committed with the
+    frame.
     """
 
     def __init__(
@@ -177,22 +116,18 @@ class Kernel:
         state.cells.read_with(self.read)
         state.submissions.read_with(self.read)
         self._verify = verify
-        self._records: list[bytes] = []
-        self._blobs: dict[Hash, bytes] = {}
-        self._opened: list[OpenIntent] = []
-        self._settled: list[Settled] = []
-        self._abandoned: list[Hash] = []
-        self._canceled: list[Hash] = []
-        self._erased: list[Hash] = []
-        self._submissions: list[Submitted] = []
-        self._snapshots: list[Mark] = []
-        self.pending_bytes = 0
+        self._pending = Pending()
         self.last_engine_text: str | None = None
 
     @property
     def pending_records(self) -> int:
         """Records since the last seal."""
-        return len(self._records)
+        return len(self._pending.records)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of the records since the last seal."""
+        return self._pending.size
 
     def admit(self, given: Input, stamp: Stamp) -> Answer:
         """Decide an input; admitted, it is a folded record. It counts once its frame is durable.
@@ -247,7 +182,7 @@ class Kernel:
 
     @property
     def has_work(self) -> bool:
-        """Whether ``step`` has something to do. What the core owes needs no runner."""
+        """Whether ``step`` has something to do. A receipt that the core owes needs no runner."""
         state = self.state
         return bool(state.owed) or (self._runner is not None and bool(state.ring))
 
@@ -271,86 +206,32 @@ class Kernel:
         return decided.record
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        """Take a decided record. Replay uses this for records that it does not decide again.
+        """Fold a decided record and add it to the frame that is being filled. Replay calls this
+        for the records that it does not decide again.
 
         Raises:
             Damage: It cannot follow. The state is then of no use.
         """
-        # First of all: what cannot be written must not be folded either.
+        # Encode first: a record that cannot be written must not be folded (K-2).
         data = to_bytes(record)
-        self._blobs.update(blobs)
-        if self._erased and blobs:
-            # What comes again after it was erased stays.
-            self._erased = [each for each in self._erased if each not in blobs]
+        self._pending.keep(blobs)
         fold(self.state, record, self.read)
-        self._records.append(data)
-        self.pending_bytes += len(data)
-        self._note(record)
-
-    def _note(self, record: Record) -> None:
-        match record:
-            case Step():
-                self._opened.extend(self.state.intents[each.intent] for each in record.intents)
-                self._abandoned.extend(record.abandoned)
-            case Receipt() | KernelReceipt():
-                self._settled.append(Settled(record.intent, record.seq, receipt_digest(record)))
-                self._abandoned.extend(record.abandoned)
-                if isinstance(record, KernelReceipt) and record.effect not in KERNEL_EFFECTS:
-                    self._canceled.append(record.intent)
-            case Control(action="erase", value=bytes(value)):
-                self._blobs.pop(Hash(value), None)
-                self._erased.append(Hash(value))
-            case Fork():
-                assert len(self._records) == 1, "a fork is the first record of its frame"
-                self._erased.extend(record.erased)
-            case Snapshot():
-                mark = self.state.snapshot
-                assert mark is not None
-                self._snapshots.append(mark)
-            case Event(submission_id=str(name)):
-                payload = self.state.submissions[name].payload
-                self._submissions.append(Submitted(name, record.seq, payload))
-            case _:
-                pass
+        self._pending.add(record, data, self.state)
 
     def seal(self, salt: bytes) -> Sealed | None:
         """Make one frame of all records since the last seal; None when there are none."""
-        if not self._records:
+        pending = self._pending
+        if not pending.records:
             return None
-        frame, tip = seal(self.state.tip, self._records, salt)
-        self.state.tip = tip
-        spilled = self.state.cells.spill()
-        if spilled:
-            self._blobs.update(spilled)
-            # What comes again after it was erased stays.
-            self._erased = [each for each in self._erased if each not in spilled]
-        sealed = Sealed(
-            frame=frame,
-            tip=tip,
-            blobs=self._blobs,
-            opened=tuple(self._opened),
-            settled=tuple(self._settled),
-            abandoned=tuple(self._abandoned),
-            submissions=tuple(self._submissions),
-            canceled=tuple(self._canceled),
-            erased=tuple(self._erased),
-            snapshots=tuple(self._snapshots),
-        )
-        self._records = []
-        self._blobs = {}
-        self._opened = []
-        self._settled = []
-        self._abandoned = []
-        self._submissions = []
-        self._canceled = []
-        self._erased = []
-        self._snapshots = []
-        self.pending_bytes = 0
+        pending.keep(self.state.cells.spill())
+        sealed = pending.seal(self.state.tip, salt)
+        self.state.tip = sealed.tip
+        self._pending = Pending()
         return sealed
 
     def read(self, hash: Hash) -> bytes:
-        """Return a blob: of the frame in the making, or the host's."""
-        found = self._blobs.get(hash)
+        """Return a blob of the frame that is being filled, or else one of the host's."""
+        found = self._pending.blobs.get(hash)
         return self._host_read(hash) if found is None else found
 
 

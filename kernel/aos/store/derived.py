@@ -24,7 +24,7 @@ from aos.core.journal.records import (
     Step,
     slot_hash,
 )
-from aos.core.kernel import receipt_digest
+from aos.core.pending import receipt_digest
 from aos.core.state.state import State
 from aos.errors import Damage
 from aos.store.rows import IntentRow, SnapshotRow, SubmissionRow

@@ -38,7 +38,8 @@ from aos.core.journal.records import (
     Stamp,
     Step,
 )
-from aos.core.kernel import Kernel, Sealed, genesis, receipt_digest
+from aos.core.kernel import Kernel, genesis
+from aos.core.pending import Sealed, receipt_digest
 from aos.core.snapshot.take import take
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State

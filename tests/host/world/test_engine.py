@@ -13,7 +13,7 @@ import pytest
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import ControlInput, SnapshotInput
 from aos.core.journal.records import Event, Start, Step, slot_bytes
-from aos.core.kernel import receipt_digest
+from aos.core.pending import receipt_digest
 from aos.core.snapshot.take import take
 from aos.errors import Damage
 from aos.host.errors import Busy, Stopping, WorldStopped

@@ -16,7 +16,8 @@ from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork, Manifest, Record, Snapshot
 from aos.core.journal.signing import SIGNATURE_BYTES
-from aos.core.kernel import Kernel, Sealed
+from aos.core.kernel import Kernel
+from aos.core.pending import Sealed
 from aos.core.state.state import Mark, State
 from aos.errors import Damage, Erased, sentence
 from aos.manifest.effective import Effective

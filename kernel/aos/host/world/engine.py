@@ -38,7 +38,8 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import Runner
 from aos.core.journal.records import Emitted, Faulted, Intent, KernelReceipt, Ref, Slot, Step
-from aos.core.kernel import Kernel, receipt_digest
+from aos.core.kernel import Kernel
+from aos.core.pending import receipt_digest
 from aos.core.snapshot.take import Taken, rebase
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State

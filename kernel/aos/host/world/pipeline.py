@@ -25,7 +25,7 @@ from aos.core.decide.answers import Answer
 from aos.core.journal.frame import Head
 from aos.core.journal.inputs import Input
 from aos.core.journal.records import CellId
-from aos.core.kernel import Sealed
+from aos.core.pending import Sealed
 from aos.core.state.state import Mark
 from aos.errors import Refused, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping

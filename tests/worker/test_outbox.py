@@ -201,7 +201,7 @@ def test_what_cannot_be_told_costs_nothing_but_a_line(capsys: pytest.CaptureFixt
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         f"test/echo@1 {hash_text(intent_of(1))}: progress: $: expected no floats, found float 0.5 "
-        "(use an integer, or dec128 text) (it is dropped, the effect goes on; told once)"
+        "(use an integer, or dec128 text) (dropped; the effect continues; reported only once)"
     )
 
 

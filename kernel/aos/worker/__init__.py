@@ -1,7 +1,7 @@
-"""For people who write effects.
+"""The API for authors of effect functions.
 
 ``from aos.worker import EffectContext, EffectFailed, Executors, effect``. The functions run in a
-process of their own, so that they neither stall nor end the node (spec/executors.md).
+separate process, so that they can neither block nor crash the node (spec/executors.md).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network,
     return tuple(map(ipaddress.ip_network, text.split()))
 
 
-# Written out, because what ipaddress calls global differs between releases of Python.
+# Listed here, because ``ipaddress.is_global`` differs between releases of Python.
 _NOT_PUBLIC_V4: Final = _networks(
     "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 "
     "192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 "
@@ -32,27 +32,30 @@ _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedPlace:
-    """``is_private`` lets the place lead to addresses that are not public."""
+    """One entry of the list. With ``is_private`` its name may resolve to non-public addresses."""
 
     place: HostPort
     is_private: bool
 
 
 class AllowList:
-    """Entries ``host``, ``host:port`` and ``name:port+private``.
+    """The allowed hosts: entries ``host``, ``host:port`` and ``name:port+private``.
 
-    An entry that is an address, or ``localhost``, says itself where it leads: it is allowed as it
-    is written. Any other name must lead to public addresses, unless the entry ends in ``+private``.
+    An entry that is an address or ``localhost`` is allowed as written, also where it is private.
+    Any other name must resolve to public addresses, unless its entry ends in ``+private``.
 
     Raises:
-        BadUsage: An entry is none of these.
+        BadUsage: An entry has none of these forms.
     """
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._entries = {each.place: each for each in map(parse_entry, entries)}
 
     def find(self, host: str, port: int) -> AllowedPlace | None:
-        """The entry that allows ``host``, spelt as ``read_host`` returns it, at ``port``."""
+        """Return the entry that allows ``host`` at ``port``, or None.
+
+        ``host`` is spelled as ``read_host`` returns it.
+        """
         entry = self._entries.get(HostPort(host=host, port=port))
         if entry is None and port in DEFAULT_PORTS:
             entry = self._entries.get(HostPort(host=host, port=None))
@@ -72,7 +75,7 @@ def parse_entry(text: str) -> AllowedPlace:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the internet at large, also a v4 one in one of its v6 forms."""
+    """Whether an address is public; a v4 address in one of its v6 forms is judged as v4."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     inner = address.ipv4_mapped or address.sixtofour
@@ -84,6 +87,6 @@ def is_public(address: Address) -> bool:
 
 
 def leads_out(text: str) -> bool:
-    """Whether an answer of the resolver is a public address; what is no plain address is not."""
+    """Whether a resolver's answer is a public address; False where it is not a plain address."""
     address = as_address(text)
     return address is not None and is_public(address)

@@ -1,4 +1,4 @@
-"""What an author of effects sees: decorator, context, set of functions (X-40 to X-46)."""
+"""The API of effect functions: ``@effect``, ``EffectContext`` and ``Executors`` (X-40 to X-46)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OnProgress: TypeAlias = Callable[[Any, Any, Any], None]
 
 
 class Told:
-    """What ``progress`` gives back: nothing, for those who await it by habit."""
+    """The result of ``progress``: empty, but awaitable, so that ``await ctx.progress(…)`` works."""
 
     def __await__(self) -> Generator[None, None, None]:
         return
@@ -38,20 +38,22 @@ _TOLD: Final = Told()
 
 @dataclass(slots=True, kw_only=True)
 class EffectContext:
-    """What a function may know about the attempt that it is.
+    """The attempt that an effect function is running: its identity, deadline and resources.
 
     Attributes:
         intent: ``blake3:…``; the same for every attempt.
-        idempotency_key: Give it to the service you call: a second attempt must not act twice.
+        idempotency_key: Pass it to the service that you call, so that a second attempt does not
+            act twice.
         attempt: 1 for the first.
-        workflow: Name of the workflow that asked.
-        key: The asking cell's key as a plain value; None for an unkeyed workflow.
-        issuer_ref: What the workflow wrote beside the effect, for itself.
+        workflow: Name of the workflow that requested the effect.
+        key: The requesting cell's key as a plain value; None for an unkeyed workflow.
+        issuer_ref: The workflow's own reference to this effect; None without one.
         world: ``blake3:…``, the world's id.
         deadline_ns: Wall clock in ns at which this attempt times out.
-        resource: What the ``setup`` of the Executors yields; None without one.
-        cost_cents: Set it to have a cost in the receipt.
-        on_progress: Takes what ``progress`` is given. In a test of yours, give one that looks.
+        resource: The value that the ``setup`` of the Executors yielded; None without one.
+        cost_cents: Set it to record a cost in the receipt.
+        on_progress: Called with the arguments of ``progress``. Replace it in your own tests to
+            observe them.
     """
 
     intent: str
@@ -68,16 +70,17 @@ class EffectContext:
     on_progress: OnProgress | None = field(default=None, repr=False)
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
-        """Tell the workflow that asked how far this is; from ``async`` and plain functions alike.
+        """Report progress to the requesting workflow, from ``async`` and plain functions alike.
 
-        Returns at once and never fails the effect: what cannot be told is dropped. It settles
-        nothing, and only a workflow with an arm for ``sys/EffectStreamFrame@1`` hears it.
+        Returns immediately and never fails the effect: a report that cannot be sent is dropped.
+        It does not settle the effect. Only a workflow with an arm for ``sys/EffectStreamFrame@1``
+        receives it.
 
         Args:
-            kind: A word of yours for the workflow, 1 to 128 bytes.
-            payload: A plain value, which arrives in canonical CBOR, or bytes, which arrive as they
-                are; at most ``limits.world.stream_bytes`` of the manifest.
-            blob: Bytes that are stored in the world; the workflow gets their hash.
+            kind: A word that the workflow knows, 1 to 128 bytes.
+            payload: A plain value, which arrives in canonical CBOR, or bytes, which arrive
+                unchanged; at most ``limits.world.stream_bytes`` of the manifest.
+            blob: Bytes to store in the world; the workflow receives their hash.
         """
         if self.on_progress is not None:
             self.on_progress(kind, payload, blob)
@@ -92,7 +95,7 @@ Setup: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFunction(Generic[R]):
-    """A function with the effect that it runs. Call it as the function that it was."""
+    """A function and the effect that it runs. Calling it calls the function directly."""
 
     name: str
     function: Function[R] = field(repr=False)
@@ -118,20 +121,20 @@ def effect(
 ) -> Callable[[Function[R]], EffectFunction[R]]:
     """Make a function the executor of one effect of the manifest.
 
-    Where the effect's definition has ``retry`` or ``timeout_ms``, those win. Attempts are for
-    transport: a failure that says it is retryable, and a timeout. They all have the same intent and
-    idempotency key; whether to do a thing again is the workflow's business.
+    If the effect's definition has ``retry`` or ``timeout_ms``, those win. Attempts are for
+    transport problems: a failure marked retryable, or a timeout. All attempts have the same intent
+    and idempotency key; whether to repeat an action is the workflow's decision.
 
     Args:
         name: The effect, ``com.acme/payment.charge@1``.
         concurrency: Calls that may run at the same time.
         attempts: 1 to 100, the first included.
-        timeout_s: For one attempt; 30 without one.
-        backoff_ms: Pause before the second attempt, doubled for each further one; 1,000 without.
-        backoff_cap_ms: Longest pause; 60,000 without.
+        timeout_s: Maximum run time of one attempt, in seconds (default 30).
+        backoff_ms: Pause before the second attempt, doubled for each further one (default 1,000).
+        backoff_cap_ms: Longest pause (default 60,000).
 
     Raises:
-        BadUsage: The name, a number or the function's parameters will not do.
+        BadUsage: The name, a number or the function's parameters are invalid.
     """
     _check_name(name)
     if is_system(name):
@@ -181,7 +184,7 @@ def _check_whole(name: str, what: str, number: object, low: int, high: int) -> N
 
 
 def _check_function(name: str, function: Function[Any]) -> bool:
-    """Whether it is ``async``. Raises BadUsage unless it can be called with (params, ctx)."""
+    """Return whether it is ``async``. Raises BadUsage if (params, ctx) does not fit it."""
     if isinstance(function, EffectFunction):
         raise BadUsage(
             f"effect {name!r}: {function.name} is on this function already: expected one @effect "
@@ -221,15 +224,15 @@ class Executors:
     """The functions that one worker process runs.
 
     Args:
-        name: As in ``manifest.executors[].name``, when it signs with a key of its own.
-        effects: Functions made by ``@effect``, no effect twice.
-        key_file: File with an Ed25519 seed in hex, readable by its owner only. With it receipts are
-            signed in the worker process, as ``name``; without, the node signs them as ``node``.
+        name: The name in ``manifest.executors[].name``, if it signs with its own key.
+        effects: Functions made by ``@effect``, at most one for each effect.
+        key_file: File with an Ed25519 seed in hex, readable only by its owner. With it the worker
+            process signs receipts as ``name``; without it the node signs them as ``node``.
         setup: Makes an async context manager, entered once before the first call and left at the
-            end, on the event loop of the async functions. What it yields is ``ctx.resource``.
+            end, on the event loop of the async functions. It yields ``ctx.resource``.
 
     Raises:
-        BadUsage: The name is not one, there is nothing to run, or two functions have one effect.
+        BadUsage: The name is invalid, there is no effect, or two functions have the same effect.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The body of a response, decoded as it comes and stopped at a limit (X-64)."""
+"""Decode the body of a response as it arrives, and stop at a limit (X-64)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ZLIB_HEAD_BYTES: Final = 2
 
 
 class _Inflate(Protocol):
-    """What ``zlib.decompressobj`` makes; its type has no public name."""
+    """The type of ``zlib.decompressobj()``, which has no public name."""
 
     @property
     def eof(self) -> bool: ...
@@ -27,7 +27,7 @@ class _Inflate(Protocol):
 
 
 class BodyProblem(Exception):
-    """The body is longer than it may be, or is not what its header says."""
+    """The body exceeds its limit (``is_size``), or does not match its content encoding."""
 
     def __init__(self, message: str, *, is_size: bool) -> None:
         super().__init__(message)
@@ -35,10 +35,10 @@ class BodyProblem(Exception):
 
 
 class Body:
-    """``encoding`` is one content coding, or empty for none; an unknown one is left on the body.
+    """One body. ``encoding`` is one content coding, or empty; an unknown one is not decoded.
 
-    ``bytes_max`` bounds the decoded bytes and the compressed ones, each for itself; no more than
-    ``STEP_BYTES`` go beyond it.
+    ``bytes_max`` bounds the decoded and the compressed bytes separately; either may exceed it by
+    at most ``STEP_BYTES`` before the limit is noticed.
     """
 
     def __init__(self, encoding: str, *, bytes_max: int) -> None:
@@ -51,16 +51,16 @@ class Body:
         self._inflate: _Inflate | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Take what came next.
+        """Add the next chunk of the wire's bytes.
 
         Raises:
-            BodyProblem: The limit is passed, or it is not compressed as its header says.
+            BodyProblem: The limit is passed, or the chunk does not match the content encoding.
         """
         if not self.is_decoded:
             self._add(chunk)
             return
         self._taken += len(chunk)
-        if self._taken > self._bytes_max + STEP_BYTES:  # parts that hold nothing are work too
+        if self._taken > self._bytes_max + STEP_BYTES:  # members without content cost time too
             raise self._too_long()
         if self._inflate is None:
             chunk = self._head = self._head + chunk
@@ -77,7 +77,7 @@ class Body:
     def _new(self) -> _Inflate:
         if self._encoding != DEFLATE:
             return zlib.decompressobj(zlib.MAX_WBITS | 16)
-        # Some servers send deflate without the zlib head that belongs to it.
+        # Some servers send raw deflate, without the zlib header.
         method, check = self._head[:ZLIB_HEAD_BYTES]
         has_head = method & 15 == zlib.DEFLATED and (method << 8 | check) % 31 == 0
         return zlib.decompressobj(zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS)
@@ -89,7 +89,7 @@ class Body:
             data = inflate.decompress(chunk, STEP_BYTES)
             self._add(data)
             chunk = inflate.unconsumed_tail or inflate.unused_data
-            # It may have taken all input and still hold back output.
+            # All input may be consumed while output is still buffered.
             while len(data) == STEP_BYTES and not chunk and not inflate.eof:
                 data = inflate.decompress(b"", STEP_BYTES)
                 self._add(data)
@@ -104,7 +104,7 @@ class Body:
         return BodyProblem(f"the body is longer than {self._bytes_max} bytes", is_size=True)
 
     def end(self) -> bytes:
-        """All of it.
+        """Return the whole decoded body.
 
         Raises:
             BodyProblem: The compressed stream is cut short.

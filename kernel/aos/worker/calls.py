@@ -1,8 +1,8 @@
-"""One call of a user's function, apart from the loop that watches over it (X-49).
+"""Calls of the author's functions, on other threads than the loop that watches them (X-49).
 
-Async functions run on an event loop in a thread of its own, plain ones in a pool of threads. The
-loop of the main thread only talks to the node and keeps the time, so that a function that blocks
-cannot keep it from either.
+Async functions run on an event loop in its own thread, plain ones in a pool of threads. The loop
+of the main thread only talks to the node and measures timeouts, so that a function that blocks
+cannot delay either.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from aos.worker.console import show
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """What a call came to: a value, or the exception that left it."""
+    """The end of a call: its value, or the exception that it raised."""
 
     value: object = None
     error: BaseException | None = None
 
 
 class FunctionCall(ABC):
-    """One call in progress. ``ended`` belongs to the watching loop."""
+    """One call in progress. Only the watching loop may use ``ended``."""
 
     def __init__(self) -> None:
         self._control = asyncio.get_running_loop()
@@ -37,15 +37,15 @@ class FunctionCall(ABC):
 
     @abstractmethod
     def cancel(self) -> None:
-        """Ask it to end. A plain function cannot be asked."""
+        """Request cancellation. It has no effect on a plain function that is running."""
 
     @property
     @abstractmethod
     def heard(self) -> bool:
-        """Whether ``cancel`` arrived; False after a while means that the loop is blocked."""
+        """Whether ``cancel`` arrived; if it stays False, the event loop is blocked."""
 
     def _finish(self, ended: CallEnd) -> None:
-        """From the thread of the call."""
+        """Report the end. Called from the thread of the call."""
         # The watching loop is closed only when the process is about to end.
         with contextlib.suppress(RuntimeError):
             self._control.call_soon_threadsafe(self._set, ended)
@@ -160,14 +160,14 @@ class Callers:
             async with setup() as resource:
                 entered.set_result(CallEnd(resource))
                 await self._leave.wait()
-        except BaseException as error:  # noqa: BLE001  # whatever it is, somebody is told
+        except BaseException as error:  # noqa: BLE001  # ``start`` raises it, of any type
             if entered.done():
                 show(error)
             else:
                 entered.set_result(CallEnd(error=error))
 
     async def stop(self, seconds: float) -> None:
-        """Cancel async calls and leave ``setup``; whatever does not end in time is left behind."""
+        """Cancel async calls and leave ``setup``; calls that do not end in time are abandoned."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         if not self._thread.is_alive():
             return
@@ -186,7 +186,7 @@ class Callers:
             await asyncio.wrap_future(self._lifespan)
 
     def close(self) -> None:
-        """Free the loop, after ``stop``. For a process that goes on."""
+        """Free the event loop, after ``stop``. Needed only if the process continues (tests)."""
         self._thread.join(timeout=1.0)
         if not self._thread.is_alive():
             self._loop.close()

@@ -1,8 +1,8 @@
 """The worker process: ``python -m aos.worker.child MODULE:ATTR`` (X-50 to X-56).
 
-The node starts it and talks to it on one inherited socket. The end of that stream ends it, however
-it came: the node stopped, or died. Signals of the terminal do not reach it (a session of its own),
-and it ignores SIGINT and SIGTERM: the node decides.
+The node starts it and talks to it on one inherited socket. When that stream ends, the process
+ends, whether the node stopped or crashed. Only the node decides: the process has its own session,
+so the terminal's signals do not reach it, and it ignores SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from aos.worker.runner import TaskRunner
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, frame
 
 STOP_S: Final = 2.0
-"""What async calls and ``setup`` have to end in, once the stream has ended."""
+"""Time that async calls and ``setup`` have to end, once the stream has ended."""
 
 BUG: Final = 70
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the one argument names."""
+    """Load the executors that the only argument names, and serve them."""
     if len(arguments) != 1:
         say("usage: python -m aos.worker.child MODULE:ATTR (the node starts it)")
         return BadUsage.exit_code
@@ -39,7 +39,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(make: Callable[[], Executors]) -> int:
-    """Run the functions that ``make`` returns until the stream ends. Does not return then."""
+    """Run the functions that ``make`` returns until the stream ends, then exit the process.
+
+    Returns an exit code only if it cannot start.
+    """
     number = os.environ.pop(FD_VARIABLE, "")
     if not number.isdecimal():
         say(f"this process is started by the node: expected its socket in {FD_VARIABLE}")
@@ -98,7 +101,7 @@ class _Worker:
             self._runner.receive(message)
 
     async def _serve(self, link: Link, signer: Signer | None) -> None:
-        """Get ready, then serve for ever. Returns after it has told the node that it cannot."""
+        """Get ready, then serve for ever. Returns only after reporting a failure to the node."""
         executors = self._executors
         hello = await self._waiting.get()
         if hello.get("op") != "hello" or hello.get("protocol") != PROTOCOL:
@@ -109,7 +112,7 @@ class _Worker:
         except AosError as error:
             link.send({"op": "failed", "message": f"executors {executors.name!r}: {error}"})
             return
-        except BaseException as error:  # noqa: BLE001  # the node is told, whatever it is
+        except BaseException as error:  # noqa: BLE001  # reported to the node, of any type
             show(error)
             message = f"executors {executors.name!r}: setup failed: {type(error).__name__}: {error}"
             link.send({"op": "failed", "message": message})
@@ -139,7 +142,7 @@ class _Worker:
 
 
 def _end_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Something escaped in our own code: end, so that the node starts the process anew."""
+    """End on an unhandled error of our own code, so that the node restarts the process."""
     say(f"worker: {context.get('message')}")
     error = context.get("exception")
     if isinstance(error, BaseException):

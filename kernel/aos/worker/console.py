@@ -1,4 +1,7 @@
-"""What a worker process tells the person at the terminal, if a function left a stream open."""
+"""Messages of a worker process on stderr, for its operator.
+
+They are lost if a function has closed the stream.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def say(line: str) -> None:
 
 
 def show(error: BaseException) -> None:
-    """The traceback, which is never journaled."""
+    """Print the traceback, which is never journaled."""
     with contextlib.suppress(Exception):
         traceback.print_exception(error)
 

@@ -20,8 +20,8 @@ from aos.store.plain_files import open_named
 from aos.values.digests import Hash
 
 TOGETHER_MAX: Final = 16
-"""Receipts under one signature. A path to the root is made, journaled and walked for each receipt:
-past this it costs more than what a signature shared by more of them saves."""
+"""Maximum number of receipts that share a signature. Each receipt journals its Merkle path, which
+must be built and verified: beyond this number the longer paths cost more than signatures save."""
 
 _SEED: Final = re.compile(r"[0-9a-fA-F]{64}")
 _FILE_BYTES_MAX: Final = 256
@@ -38,7 +38,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs as ``name``."""
+    """Signs receipts and stream frames as the executor ``name``."""
 
     name: str
     key: SigningKey
@@ -51,8 +51,8 @@ class Signer:
         return self.key.sign(message).signature
 
     def sign_receipts(self, world: Hash, messages: Sequence[bytes]) -> list[Signed]:
-        """Sign what ``receipt_message`` made, several with one signature (J-40); one is signed
-        alone."""
+        """Sign messages of ``receipt_message``, several with one signature (J-40); a single one is
+        signed directly."""
         signed: list[Signed] = []
         for start in range(0, len(messages), TOGETHER_MAX):
             signed += self._sign_together(world, messages[start : start + TOGETHER_MAX])
@@ -74,10 +74,10 @@ class Signer:
 
 
 def tree(leaves: Sequence[Hash]) -> tuple[Hash, list[tuple[Hash, ...]]]:
-    """The root over ``leaves`` and the path of each (J-20, J-23), in O(n log n).
+    """Return the root over ``leaves`` and the path of each leaf (J-20, J-23), in O(n log n).
 
-    Level by level: neighbours join, and an odd last one goes up as it is. That is the same tree as
-    splitting at the largest power of two.
+    It is built level by level: neighbors are joined, and an odd last node moves up unchanged. The
+    result equals the recursive definition, which splits at the largest power of two.
     """
     levels = [list(leaves)]
     while len(levels[-1]) > 1:
@@ -101,7 +101,7 @@ def read_key(name: str, path: Path) -> Signer:
     """Read an Ed25519 seed: 64 hex digits in a file that only its owner may read.
 
     Raises:
-        BadUsage: The file is missing, open to others, or holds something else (which is not shown).
+        BadUsage: The file is missing, readable by others, or holds something else (not quoted).
     """
     where = f"executors {name!r}: key_file {path}"
     try:

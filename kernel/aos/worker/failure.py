@@ -11,7 +11,7 @@ from aos.values.cbor import encode
 CODE_CHARS_MAX: Final = 128
 MESSAGE_BYTES_MAX: Final = 4096
 
-# Codes of ours. A function's own codes come from EffectFailed.
+# The codes of AOS. A function's own codes come from EffectFailed.
 TIMEOUT: Final = "timeout"
 CANCELED: Final = "canceled"
 EXCEPTION: Final = "exception"
@@ -24,8 +24,8 @@ EFFECT_UNKNOWN: Final = "executor_effect_unknown"
 class EffectFailed(Exception):
     """Raise it in an effect to settle it as ``error`` with a code that the workflow can act on.
 
-    With ``retryable`` the executor may try again by itself, as far as the effect's retry policy
-    allows, and the workflow sees that a later try makes sense.
+    With ``retryable`` the executor itself retries as far as the effect's retry policy allows. The
+    workflow also sees the flag, and may request the effect again later.
     """
 
     def __init__(self, code: str, message: str = "", retryable: bool = False) -> None:
@@ -42,14 +42,14 @@ class EffectFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFailure:
-    """Why an attempt did not give a result."""
+    """The reason why an attempt has no result."""
 
     code: str
     message: str
     retryable: bool
 
     def payload(self) -> bytes:
-        """Canonical CBOR of ``sys/EffectError@1``; a long message is cut."""
+        """Canonical CBOR of ``sys/EffectError@1``; a long message is truncated."""
         return encode(
             {
                 "code": bounded(self.code, 4 * CODE_CHARS_MAX),
@@ -60,7 +60,7 @@ class AttemptFailure:
 
 
 def failure_of(error: BaseException) -> AttemptFailure:
-    """What an exception that left a function means."""
+    """Translate an exception that a function raised (X-47)."""
     if isinstance(error, EffectFailed):
         return AttemptFailure(code=error.code, message=error.message, retryable=error.retryable)
     message = _shown(error)
@@ -85,7 +85,7 @@ def _shown(error: BaseException) -> str:
 
 
 def bounded(text: str, bytes_max: int) -> str:
-    """``text`` as valid UTF-8 of at most ``bytes_max`` bytes, with an ellipsis where it was cut."""
+    """``text`` as valid UTF-8 of at most ``bytes_max`` bytes, ending in … if it was truncated."""
     data = text[:bytes_max].encode("utf-8", "replace")
     if len(data) <= bytes_max and len(text) <= bytes_max:
         return data.decode()

@@ -1,8 +1,8 @@
-"""``sys/http.request@1``: ``python -m aos.worker.http``, started by the node (X-60 to X-69).
+"""The process that sends HTTP requests for ``sys/http.request@1`` (X-60 to X-69).
 
-A name is resolved where the connection is made, so that the address that was checked is the one
-that is connected to. No redirects are followed, no proxy and no other setting is taken from the
-environment.
+The node starts it as ``python -m aos.worker.http``. A name is resolved where the connection is
+opened, so that the address that was checked is the one that is used. It follows no redirects and
+takes no proxy or other setting from the environment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESPONSE_HEADERS_MAX: Final = 256
 RESPONSE_HEADER_BYTES_MAX: Final = 64 * 1024
 CONNECT_S: Final = 10.0
 TOO_MUCH_HEAD: Final = 431
-"""What h11 hints at when it gives up on a head that does not end."""
+"""The status that h11 suggests when it gives up on response headers that do not end."""
 
 BAD_RESPONSE: Final = "http_bad_response"
 FAILED: Final = "http_failed"
@@ -44,7 +44,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
 class Client:
-    """Sends requests."""
+    """Sends requests to allowed hosts."""
 
     def __init__(self, allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> None:
         self._allowed = allowed
@@ -65,10 +65,10 @@ class Client:
         try:
             return await self._send(read_request(params, ctx, secrets), redactor)
         except EffectFailed as failure:
-            # Not ``from failure``: an error of the protocol quotes what it stumbled over.
+            # Not ``from failure``: a protocol error quotes bytes that may hold a secret.
             message = redactor.text(failure.message)
             raise EffectFailed(failure.code, message, failure.retryable) from None
-        except Exception as error:  # noqa: BLE001  # its traceback would be printed with its words
+        except Exception as error:  # noqa: BLE001  # its traceback would print the message
             message = redactor.text(f"{type(error).__name__}: {error}")
             raise EffectFailed(EXCEPTION, message) from None
 
@@ -179,7 +179,7 @@ def _text(error: Exception) -> str:
 
 
 def _is_about_certificate(error: BaseException) -> bool:
-    """Whether the server's certificate was refused: that does not pass by itself."""
+    """Whether the server's certificate was rejected: a retry does not help then."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
         cause = cause.__cause__ or cause.__context__
@@ -187,10 +187,10 @@ def _is_about_certificate(error: BaseException) -> bool:
 
 
 def _content_coding(headers: Headers) -> str:
-    """The one coding of the body, or nothing.
+    """The body's only content coding, or an empty text.
 
     Raises:
-        EffectFailed: There are several, one around the other: each would multiply the work.
+        EffectFailed: There are several, nested: each level would multiply the work of decoding.
     """
     named = ",".join(
         value.decode("latin-1") for name, value in headers if name.lower() == b"content-encoding"
@@ -203,19 +203,19 @@ def _content_coding(headers: Headers) -> str:
 
 
 def _joined(headers: Headers, dropped: AbstractSet[str]) -> dict[str, str]:
-    """One text a name, in lower case: values are joined by a comma, cookies by a line feed."""
+    """One text per lower-case name: values joined by a comma, cookies by a line feed."""
     joined: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         if name in dropped:
-            continue  # it is about bytes that nobody sees
+            continue  # it describes bytes that are not returned
         between = "\n" if name == "set-cookie" else ", "
         joined[name] = f"{joined[name]}{between}{value}" if name in joined else value
     return joined
 
 
 def executors(allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> Executors:
-    """The one effect as an Executors, for the same process as any other."""
+    """Make the Executors of ``sys/http.request@1``, for the usual worker process."""
 
     @asynccontextmanager
     async def setup() -> AsyncIterator[Client]:
@@ -241,7 +241,7 @@ def executors(allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> Ex
 
 
 def main(arguments: Sequence[str], *, outside: Outside | None = None) -> int:
-    """``outside`` is for tests."""
+    """Serve HTTP requests for the node. ``outside`` replaces the network in tests."""
     parser = argparse.ArgumentParser(prog="python -m aos.worker.http")
     parser.add_argument("--allow", action="append", default=[], metavar="HOST[:PORT]")
     parser.add_argument("--response-bytes-max", type=int, required=True)

@@ -1,4 +1,4 @@
-"""Bounds of ``sys/http.request@1``, for the node and for the process that runs it (X-64, X-66)."""
+"""Limits of ``sys/http.request@1``, for the node and its HTTP process (X-64, X-66)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ HTTP: Final = "sys/http.request@1"
 MIB: Final = 1024 * 1024
 CONCURRENCY: Final = 64
 REQUEST_BYTES_MAX: Final = 16 * MIB
-"""Of a request body that comes by ``body_ref``."""
+"""Maximum size of a request body that ``body_ref`` names."""
 
 TOO_LARGE: Final = "http_too_large"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """A longer response is an error; one that is too long to stand in a receipt becomes a blob.
+    """A response over the limit is an error; one too large for a receipt is stored as a blob.
 
-    ``timeout_s`` is for all of one attempt: name, connection, request, response.
+    ``timeout_s`` covers one attempt as a whole: name resolution, connection, request, response.
     """
 
     response_bytes_max: int = 16 * MIB
@@ -28,5 +28,5 @@ class HttpLimits:
 
     @property
     def wire_bytes_max(self) -> int:
-        """Of everything that a server sends for one request, in whatever parts."""
+        """Limit on all bytes that a server sends for one request, headers and framing included."""
         return 2 * self.response_bytes_max + MIB

@@ -34,16 +34,16 @@ class Job:
     next_frame: int
     has_taker: bool
     stream: ProgressStream | None = None
-    """What the function tells while it runs."""
+    """The stream frames of the running function."""
     granted: asyncio.Future[bool] | None = None
-    """The node's answer, while the next attempt waits for it."""
+    """Set to the node's answer to the request for another attempt; None if none is pending."""
     task: asyncio.Task[None] | None = None
     wish: asyncio.Future[None] = field(default_factory=new_future)
-    """Done once the node wants the task canceled."""
+    """Done once the node has requested cancellation."""
     is_waiting: bool = False
-    """For a slot, or for its next attempt."""
+    """Waiting for a slot, or for its next attempt."""
     overdue: FunctionCall | None = None
-    """A call that did not end when it was asked to."""
+    """A call that did not end when it was canceled."""
 
     def cancel(self) -> None:
         """End it as canceled, once."""
@@ -84,7 +84,7 @@ class AttemptResult:
 
     @classmethod
     def now(cls, attempt: int, started_ns: int) -> AttemptResult:
-        """One that ends at this moment, by a wall clock that may have been set back."""
+        """One that ends now; not before ``started_ns``, even if the wall clock was set back."""
         return cls(
             attempt=attempt, started_ns=started_ns, finished_ns=max(started_ns, time.time_ns())
         )
@@ -98,7 +98,7 @@ class AttemptResult:
 
 
 class RequestContext(EffectContext):
-    """The context of an effect of ours: with the blobs that its params refer to, in their order."""
+    """The context of a built-in effect: it adds the blobs that the params refer to, in order."""
 
     blobs: tuple[bytes, ...]
 

@@ -20,12 +20,12 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def load(spec: str) -> Executors:
-    """Import what ``spec`` names. A list of effects, or one of them, becomes an Executors.
+    """Import the object that ``spec`` names. One effect, or a list of them, becomes an Executors.
 
-    The working directory is importable, and for a file its own folder too.
+    Adds the working directory to ``sys.path``, and for a file its folder.
 
     Raises:
-        BadUsage: The module, the file or the attribute is missing or fails, or is something else.
+        BadUsage: The module, file or attribute is missing, fails to import, or has another type.
     """
     source, colon, attribute = spec.rpartition(":")
     if not colon or not source or not attribute:
@@ -63,7 +63,7 @@ def _from_file(spec: str, path: Path) -> ModuleType:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    # A file named as a module that is loaded already (http.py) must not stand in for it.
+    # A file with the name of a loaded module (http.py) must not replace that module.
     name = path.stem if path.stem not in sys.modules else f"aos_executors_{path.stem}"
     found = importlib.util.spec_from_file_location(name, path)
     if found is None or found.loader is None:
@@ -124,7 +124,7 @@ def _executors(spec: str, source: str, found: object) -> Executors:
 
 
 def _name_of(source: str) -> str:
-    """A name for functions that came without one: the file's or the module's."""
+    """The default name of an Executors: that of its file or module."""
     last = Path(source).stem if source.endswith(".py") else source.rpartition(".")[2]
     name = _UNFIT.sub("-", last).lstrip("0123456789._-")
     return f"{name or 'effects'}-worker" if name in ("", NODE) else name

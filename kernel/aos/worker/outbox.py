@@ -1,4 +1,4 @@
-"""Results and stream frames on their way to the node: signed, results kept (X-48, X-55)."""
+"""Sign results and stream frames, send them, and keep results until acknowledged (X-48, X-55)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from aos.worker.wire import Message
 
 
 class Outbox:
-    """``send`` takes messages to the node. With a ``signer`` there is a ``world``.
+    """Queue of results. ``send`` sends a message to the node; a ``signer`` requires a ``world``.
 
-    A result is kept until the node has acknowledged it. Those of one turn of the loop have one
-    signature (J-40).
+    A result is kept until the node has acknowledged it. The results of one turn of the event loop
+    share one signature (J-40).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Outbox:
         self._unsigned[intent] = message
 
     def send_again(self, intent: Hash) -> bool:
-        """Send a kept result; False where there is none."""
+        """Send a kept result again; return False if there is none."""
         kept = self._results.get(intent)
         if kept is None:
             return False
@@ -71,7 +71,7 @@ class Outbox:
         return intent in self._results
 
     def flush(self) -> None:
-        """Sign and send what waits for the end of this turn of the loop."""
+        """Sign and send the results of this turn of the loop now."""
         messages = list(self._unsigned.values())
         self._unsigned.clear()
         if self._signer is None or not messages:
@@ -121,7 +121,7 @@ class Outbox:
 
 
 def _receipt(done: Message, world: Hash, signer: Signer) -> bytes:
-    """What is signed of a result."""
+    """The bytes of a result that are signed."""
     return receipt_message(
         world=world,
         intent=done["intent"],

@@ -1,4 +1,4 @@
-"""How often and how long: what the manifest says, then the decorator, then the default (X-43)."""
+"""Attempts, pauses and timeout of an effect: from manifest, decorator or default (X-43)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aos.worker.api import EffectFunction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Attempts include the first; times are of one attempt and of the pauses between."""
+    """``attempts`` includes the first. The timeout is for one attempt."""
 
     attempts: int
     base_ms: int
@@ -30,7 +30,10 @@ class Policy:
 
 
 def policy_of(effect: Effect, function: EffectFunction[Any]) -> Policy:
-    """A field of the definition that has its default was not given: the canonical form drops it."""
+    """Combine the definition's policy with the decorator's.
+
+    The canonical form of a definition drops defaults, so a field with its default was not given.
+    """
     timeout_s = effect.timeout_ms / 1000
     if effect.timeout_ms == TIMEOUT_MS_DEFAULT and function.timeout_s is not None:
         timeout_s = function.timeout_s

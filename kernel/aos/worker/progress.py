@@ -1,8 +1,7 @@
-"""What a function tells while it runs -> frames of its intent's stream, bounded (X-70 to X-74).
+"""Progress reports of a running function -> stream frames of its intent (X-70 to X-74).
 
-Functions tell from threads of their own and never wait. Frames leave on the loop that talks to the
-node, no faster than the manifest lets the world take them; what waits past a bound is dropped, the
-oldest first.
+Functions report from their own threads and never block. The loop that talks to the node sends the
+frames at the rate that the manifest allows. Beyond a bound, the oldest waiting frame is dropped.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ KIND_BYTES_MAX: Final = 128
 
 WAITING_MAX: Final = 64
 WAITING_BYTES_MAX: Final = MIB
-"""Of frames that wait for their turn. One larger frame alone may wait."""
+"""Maximum size of all waiting frames together. A larger frame may wait if it is alone."""
 
 RATE_MAX: Final = 4096
 WINDOW_S: Final = 1.05
-"""A little more than the second that the rate is about: the journal's clock is not this one."""
+"""Slightly more than the second of the rate limit, because the journal has another clock."""
 
 ATTEMPT_BITS: Final = 32
-"""Frames are numbered from ``attempt << 32``, so that a later attempt goes on above."""
+"""Frames are numbered from ``attempt << 32``, so that a later attempt has larger numbers."""
 
 Tell = Callable[[object, object, object], None]
 """Takes kind, payload and blob, from any thread. Returns at once and never raises."""
@@ -55,10 +54,10 @@ class Progress:
 
 
 class ProgressStream:
-    """The frames of one intent. Made and used on the loop that talks to the node.
+    """The frames of one intent. Created and used on the loop that talks to the node.
 
-    ``first`` is the lowest number that a frame may have. Without ``has_taker`` all are dropped.
-    ``complain`` gets the first thing that is wrong with what a function told.
+    ``first`` is the lowest number that a frame may have. Without ``has_taker`` all frames are
+    dropped. ``complain`` is called with the first invalid report, and only with that one.
     """
 
     def __init__(
@@ -90,14 +89,14 @@ class ProgressStream:
         self.dropped = 0
 
     def begin(self, attempt: int) -> Tell:
-        """What a function of this attempt tells with. Nothing comes of it once the attempt ends."""
+        """Return the callback for this attempt's reports; it does nothing after the attempt."""
         with self._lock:
             self._attempt = attempt
             self._next = max(self._next, attempt << ATTEMPT_BITS)
         return partial(self._tell, attempt)
 
     def end(self) -> None:
-        """The attempt is over: what waits leaves now, the newest as far as the rate allows."""
+        """End the attempt: send the newest waiting frames, as many as the rate allows."""
         with self._lock:
             self._attempt = None
             rest = list(self._waiting)
@@ -118,15 +117,15 @@ class ProgressStream:
     def _tell(self, attempt: int, kind: object, payload: object, blob: object) -> None:
         try:
             self._put(attempt, *self._read(kind, payload, blob))
-        except Exception as problem:  # noqa: BLE001  # a strange object must not cost the effect
+        except Exception as problem:  # noqa: BLE001  # an odd object must not fail the effect
             if not self._has_complained:
                 self._has_complained = True
                 self._complain(
-                    f"progress: {problem} (it is dropped, the effect goes on; told once)"
+                    f"progress: {problem} (dropped; the effect continues; reported only once)"
                 )
 
     def _read(self, kind: object, payload: object, blob: object) -> tuple[str, bytes, bytes | None]:
-        """Raises ValueProblem where a frame cannot be made of it."""
+        """Check a report. Raises ValueProblem if it cannot become a frame."""
         if not isinstance(kind, str) or not 0 < len(kind.encode("utf-8")) <= KIND_BYTES_MAX:
             raise ValueProblem(
                 f"kind: expected text of 1 to {KIND_BYTES_MAX} bytes, found {kind!r:.80}"
@@ -168,7 +167,7 @@ class ProgressStream:
     # The loop that talks to the node
 
     def _pump(self) -> None:
-        """Send what waits; go on later where the rate does not allow all of it now."""
+        """Send waiting frames; if the rate does not allow all of them now, continue later."""
         self._timer = None
         while True:
             with self._lock:
@@ -184,7 +183,7 @@ class ProgressStream:
             self._leave(progress)
 
     def _room(self) -> int:
-        """How many frames may leave now."""
+        """How many frames the rate allows now."""
         sent_at, now = self._sent_at, self._clock()
         while sent_at and now - sent_at[0] >= WINDOW_S:
             sent_at.popleft()
@@ -200,7 +199,7 @@ class ProgressStream:
 
 
 def _payload(payload: Any) -> bytes:
-    """Bytes as they are; any other value in canonical CBOR."""
+    """Bytes unchanged; any other value in canonical CBOR."""
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload)
     return encode(to_value(payload))

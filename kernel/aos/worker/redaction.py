@@ -1,9 +1,9 @@
-"""Bytes of a server -> the same bytes with ``[secret NAME]`` where a secret stood (X-69).
+"""Replace secrets in a server's bytes by ``[secret NAME]`` (X-69).
 
-A server that echoes what it was sent does so in the spellings of its trade, so each secret is
-looked for as it is, percent-encoded, in base64 and hex, and escaped as JSON, HTML and Python do it.
-This keeps an honest server's echo out of the journal. It cannot stop a server that wants to tell:
-that one may spell a secret in a way of its own.
+A server may echo a request in the usual encodings, so each secret is searched for unchanged,
+percent-encoded, in base64 and hex, and escaped as in JSON, HTML and Python. This keeps an honest
+server's echo out of the journal. It cannot stop a malicious server, which may encode a secret in a
+way of its own.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
 _AFTER_SCHEME: Final = re.compile(rb"(?P<scheme>[A-Za-z][A-Za-z0-9_-]*) +(?P<rest>.+)", re.DOTALL)
 _PERCENT_SAFE: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~", " ")
-"""What encoders leave as it is: most of them, those of paths, encodeURIComponent, encodeURI."""
+"""Characters that percent-encoders keep: most encoders, those of paths, encodeURIComponent,
+encodeURI."""
 
 
 class Overlong(Exception):
-    """Marks have made it longer than it may be."""
+    """The replacements have made the bytes longer than the limit."""
 
 
 class Redactor:
-    """Finds some secrets. Without any, it returns what it is given."""
+    """Replaces the given secrets. Without secrets it returns its input."""
 
     def __init__(self, secrets: Iterable[SecretValue]) -> None:
         self._names: dict[bytes, str] = {}
@@ -39,15 +40,16 @@ class Redactor:
                 self._names.setdefault(form, secret.name)
 
     def redacted(self, data: bytes, *, bytes_max: int | None = None) -> bytes:
-        """``data`` with marks. It must be whole: a form that is cut in two is not found.
+        """Return ``data`` with secrets replaced. It must be complete: a split secret is not found.
 
         Raises:
-            Overlong: It has marks, and more than ``bytes_max`` bytes.
+            Overlong: Secrets were replaced, and the result has more than ``bytes_max`` bytes.
         """
-        found = [form for form in self._names if form in data]  # the usual end: nothing is there
+        found = [form for form in self._names if form in data]  # usually none
         if not found:
             return data
-        # Where several begin at one place, the longest: what is left of it would tell the rest.
+        # Where several begin at one position, replace the longest: a shorter one would leave part
+        # of the secret.
         found.sort(key=len, reverse=True)
         pattern = re.compile(b"|".join(map(re.escape, found)))
         parts: list[bytes] = []
@@ -69,7 +71,7 @@ class Redactor:
 
 
 def forms(value: bytes) -> set[bytes]:
-    """Every spelling of a value that is looked for, none of them shorter than a secret may be."""
+    """Every encoding of a value that is searched for; none is shorter than the shortest secret."""
     spelt = {form for part in _parts(value) for form in _spellings(part)}
     return {form for form in spelt if len(form) >= VALUE_BYTES_MIN}
 
@@ -117,12 +119,13 @@ def _percent_encoded(part: bytes) -> Iterator[bytes]:
 
 
 def _base64(part: bytes) -> Iterator[bytes]:
-    """By itself, with and without padding, and what is the same whatever stands around it."""
+    """In base64: alone, with and without padding, and inside other data (the digits that do not
+    depend on the bytes around it)."""
     alone = base64.b64encode(part)
     inner = [alone, alone.rstrip(b"=")]
     for before in range(3):
         shifted = base64.b64encode(bytes(before) + part)
-        # Digits of six bits that hold bits of this part only.
+        # Only the digits whose six bits all belong to this part.
         inner.append(shifted[-(-before * 8 // 6) : (before + len(part)) * 8 // 6])
     for each in inner:
         yield each

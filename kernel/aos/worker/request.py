@@ -1,4 +1,4 @@
-"""Params of ``sys/http.request@1`` -> what goes over the wire, or what is wrong with it (X-63)."""
+"""Params of ``sys/http.request@1`` -> a checked request, or the reason to refuse it (X-63)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OURS: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers that belong to the connection, not to the request."""
+"""Headers of the connection, which a request may not set."""
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _HEADER_VALUE: Final = re.compile(rb"[^\x00-\x08\x0a-\x1f\x7f]*")
@@ -49,7 +49,7 @@ _PLACE: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]+)(:([1-9][0-9]{0,4})?)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """``host`` is as the allow-list has it: lower case, no brackets."""
+    """A request as sent. ``host`` is spelled as in the allow list: lower case, no brackets."""
 
     method: str
     host: str
@@ -60,7 +60,7 @@ class Request:
 
 
 def secrets_of(params: Mapping[str, Any], ctx: EffectContext) -> Mapping[str, SecretValue]:
-    """The secrets that came with a task, by name: those that its headers name."""
+    """The secrets that the node sent with a task, by name: those that its headers use."""
     if all(header["$tag"] == "literal" for header in params["headers"].values()):
         return {}
     assert isinstance(ctx, RequestContext), "the node sends the values with the task"
@@ -70,11 +70,11 @@ def secrets_of(params: Mapping[str, Any], ctx: EffectContext) -> Mapping[str, Se
 def read_request(
     params: Mapping[str, Any], ctx: EffectContext, secrets: Mapping[str, SecretValue]
 ) -> Request:
-    """Check the params of one request, and put the values of secrets into its headers.
+    """Check the params of one request, and insert the values of secrets into its headers.
 
     Raises:
-        EffectFailed: ``http_bad_request``; ``secret_host_denied`` and ``secret_unavailable`` for a
-            secret that may not go to the host of the URL or cannot stand in a header.
+        EffectFailed: ``http_bad_request``; ``secret_host_denied`` if a secret may not be sent to
+            the URL's host; ``secret_unavailable`` if its value is not valid in a header.
     """
     method, url = _method(params["method"]), _url(params["url"])
     host, port = _host(url), url.port or (443 if url.scheme == "https" else 80)
@@ -110,9 +110,9 @@ def _url(text: str) -> httpx.URL:
     if start is None:
         raise EffectFailed(BAD_REQUEST, f"url: expected http://… or https://…, found {text!r:.80}")
     if "@" in start["place"]:
-        # It would stand in the journal for ever.
+        # It would stay in the journal for ever.
         raise EffectFailed(BAD_REQUEST, "url: expected no user or password in it")
-    if not _PLACE.fullmatch(start["place"]):  # httpx takes whatever int() takes
+    if not _PLACE.fullmatch(start["place"]):  # httpx accepts all that int() accepts
         raise EffectFailed(BAD_REQUEST, f"url: expected a port of 1 to {PORT_MAX} or none")
     try:
         url = httpx.URL(text)

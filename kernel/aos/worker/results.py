@@ -1,4 +1,4 @@
-"""What a function returned -> the canonical payload of a receipt, or what is wrong (X-46)."""
+"""A function's result -> the canonical payload of a receipt, or a failure (X-46)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COST_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithBlobs:
-    """A result that refers to blobs, which travel with its receipt."""
+    """A result and the blobs that it refers to, which are sent with its receipt."""
 
     value: object
     blobs: tuple[bytes, ...]
 
 
 def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | AttemptFailure:
-    """Bring a result into the normal form of the receipt schema."""
+    """Return a result in the normal form of the receipt schema, or why it does not fit."""
     try:
         payload = schema.encode(schema.normalise(to_value(result)))
     except ValueProblem as problem:
@@ -54,10 +54,10 @@ def cost_problem(cost: object) -> AttemptFailure | None:
 
 
 def to_value(result: object, levels: int = INGRESS_DEPTH_MAX) -> Value:
-    """Python objects -> a Value: tuples and sets become lists, bytearray becomes bytes.
+    """Convert Python objects: tuples and sets become lists, bytearray becomes bytes.
 
     Raises:
-        ValueProblem: Something in it has no place in a Value; ``path`` says where.
+        ValueProblem: A part of it has no form as a Value; ``path`` leads to it.
     """
     kind = type(result)
     if result is None or kind in (bool, int, str, bytes):

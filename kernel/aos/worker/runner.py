@@ -1,7 +1,7 @@
 """One task -> one result: slots, attempts, timeout, cancellation (X-42 to X-49).
 
-An attempt after the first begins once the node says that it is journaled (X-13). A task that is
-sent again before its result was acknowledged is answered with it and not run again.
+Each attempt after the first begins only once the node has journaled it (X-13). If the node sends a
+task again before it has acknowledged the result, the result is sent again; the task is not rerun.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ CANCEL_GRACE_S: Final = 0.25
 """How long a canceled call may take to end before it counts as overdue."""
 
 PROBLEM_BYTES_MAX: Final = 1024
-"""Of why there is another attempt, as the journal keeps it."""
+"""Maximum length of the reason for another attempt, as the journal keeps it."""
 
 
 class TaskRunner:
-    """Runs the tasks of one process. ``send`` takes messages to the node."""
+    """Runs the tasks of one process. ``send`` sends a message to the node."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class TaskRunner:
         self._outbox = Outbox(world=world, signer=signer, send=send)
 
     def receive(self, message: Message) -> None:
-        """Take one message of the node."""
+        """Act on one message of the node."""
         op = message["op"]
         if op == "run":
             self._take(Job.of(message))
@@ -85,7 +85,7 @@ class TaskRunner:
             self._use(Effective.from_document(message["document"]))
 
     def close(self) -> None:
-        """Nobody hears results any more: give up what runs."""
+        """Give up all running tasks, because the link to the node is gone."""
         for job in self._jobs.values():
             if job.task is not None:
                 job.task.cancel()
@@ -103,7 +103,7 @@ class TaskRunner:
         if not self._outbox.send_again(job.intent) and job.intent not in self._jobs:
             self._jobs[job.intent] = job
             job.task = asyncio.get_running_loop().create_task(self._run(job))
-            # What escapes is a bug of ours; it must not pass unseen. The loop's handler gets it.
+            # An exception here is our own bug. The loop's handler gets it, so that it is seen.
             job.task.add_done_callback(lambda task: task.result())
 
     def _cancel(self, message: Message) -> None:
@@ -153,7 +153,7 @@ class TaskRunner:
                 self._hold_until_ended(job.effect, job.overdue)
 
     def _hold_until_ended(self, effect: str, call: FunctionCall) -> None:
-        """An overdue call keeps its slot: nothing runs in its place before it has ended."""
+        """Keep the slot of an overdue call occupied until the call has ended."""
         self._overdue[effect] += 1
 
         def free(_: object) -> None:
@@ -185,7 +185,7 @@ class TaskRunner:
             job.attempt += 1
 
     async def _may_begin_again(self, job: Job, failure: AttemptFailure, pause_s: float) -> bool:
-        """Pause, and meanwhile have the node journal the next attempt. False where it must not."""
+        """Pause while the node journals the next attempt. Return False if it must not begin."""
         job.granted = asyncio.get_running_loop().create_future()
         self._send(
             {
@@ -279,8 +279,8 @@ class TaskRunner:
         return result
 
     def _tell_if_stuck(self, job: Job, call: FunctionCall) -> None:
-        """Ask to be ended when calls that do not end have taken all that could run others."""
-        self._outbox.flush()  # what is asked for after may come before the next turn
+        """Ask the node for a restart if overdue calls block the loop or hold all slots."""
+        self._outbox.flush()  # the restart may come before the next turn of the loop
         function = self._functions[job.effect]
         if not call.heard:
             self._send(

@@ -6,7 +6,7 @@
     +--------+----------------------+
 
 Each map has ``op``. To the worker: hello, manifest, run, begin, cancel, ack. From it: ready or
-failed, then progress, attempt, done, stuck. The end of the stream is the end of the worker.
+failed, then progress, attempt, done, stuck. The worker exits when the stream ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEAD: Final = struct.Struct(">I")
 
 
 class WireProblem(AosError):
-    """The other side sent something that is not a message. The connection is of no more use."""
+    """The other side sent something that is not a message. The connection cannot be used again."""
 
 
 class Stalled(WireProblem):
@@ -39,10 +39,10 @@ class Stalled(WireProblem):
 
 
 def frame(message: Message) -> bytes:
-    """One message as it goes over the wire.
+    """Encode one message with its length prefix.
 
     Raises:
-        WireProblem: It is larger than a frame may be.
+        WireProblem: It is larger than ``FRAME_BYTES_MAX``.
     """
     body = encode(cast("Value", message))
     if len(body) > FRAME_BYTES_MAX:
@@ -51,14 +51,14 @@ def frame(message: Message) -> bytes:
 
 
 class FrameReader:
-    """Bytes as they come -> whole messages."""
+    """Splits a byte stream into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     @property
     def held(self) -> int:
-        """How many bytes have come of a message that is not whole yet."""
+        """Number of bytes received of a message that is not complete yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Message]:
@@ -95,10 +95,10 @@ def _read(body: bytes) -> Message:
 
 
 class Link(asyncio.Protocol):
-    """One end of the socket. Messages sent in one turn of the loop leave in one write.
+    """One end of the socket. Messages sent in one turn of the loop are written together.
 
-    With ``stall_s`` the link is lost, as ``Stalled``, when a message has begun to arrive and then
-    nothing comes for so long. Between two messages the other side may be silent for any time.
+    With ``stall_s`` the link is lost (``Stalled``) if the other side pauses for that long in the
+    middle of a message. Between two messages it may be silent for any time.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Link(asyncio.Protocol):
         self._watch_for_a_stall()
 
     def _watch_for_a_stall(self) -> None:
-        """Each byte that comes starts the time anew: a long message is no stall."""
+        """Restart the timer. Each received byte does so: a long message is not a stall."""
         if self._stalling is not None:
             self._stalling.cancel()
             self._stalling = None
@@ -154,7 +154,7 @@ class Link(asyncio.Protocol):
             self._stalling = None
 
     def send(self, message: Message) -> None:
-        """Queue a message; dropped when the connection is gone."""
+        """Queue a message; it is dropped if the connection is gone."""
         if self._transport is None:
             return
         if not self._pending:
@@ -167,7 +167,7 @@ class Link(asyncio.Protocol):
         self._pending.clear()
 
     def close(self) -> None:
-        """Write what is queued, then close."""
+        """Write the queued messages, then close."""
         if self._transport is not None:
             self._flush()
             self._transport.close()

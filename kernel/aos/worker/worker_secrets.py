@@ -1,6 +1,6 @@
-"""The values of secrets, as they come to the process that sends requests (X-67 to X-69).
+"""Secrets with their values, in the process that sends HTTP requests (X-67 to X-69).
 
-They come with a task, over the socket of that process, and are kept for that task only.
+The node sends them with a task, over the process's socket; they are kept for that task only.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ HOST_DENIED: Final = "secret_host_denied"
 WORKFLOW_DENIED: Final = "secret_workflow_denied"
 
 VALUE_BYTES_MIN: Final = 4
-"""A shorter value would stand by chance in what comes back, so it could not be kept out of it."""
+"""A shorter value would occur in responses by chance, so redaction could not remove it."""
 
 VALUE_BYTES_MAX: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretValue:
-    """A secret with its value. ``hosts`` None: every host that the node allows."""
+    """A secret with its value. ``hosts`` is None if it may be sent to every allowed host."""
 
     name: str
     value: bytes = field(repr=False)
@@ -36,7 +36,7 @@ class SecretValue:
 
 
 def to_wire(secrets: Iterable[SecretValue]) -> bytes:
-    """What goes with a task; ``from_wire`` reads it."""
+    """Encode the secrets of a task, for ``from_wire``."""
     rows: list[Value] = []
     for each in secrets:
         hosts: Value = None if each.hosts is None else [str(place) for place in each.hosts]
@@ -45,7 +45,7 @@ def to_wire(secrets: Iterable[SecretValue]) -> bytes:
 
 
 def from_wire(data: bytes) -> Mapping[str, SecretValue]:
-    """By name. The node is the only writer."""
+    """Decode secrets, by name. Only the node writes these bytes, so they are not validated."""
     rows: Any = decode_record(data)
     return {
         row["name"]: SecretValue(

@@ -12,7 +12,7 @@ from aos.errors import Unavailable
 
 COMMANDS: Final = {
     "aos gc": ("gc",),
-    "aos journal prune": ("prune", "--before", "newest"),
+    "aos journal prune": ("journal", "prune", "--before", "newest"),
 }
 
 Json = dict[str, Any]

@@ -431,7 +431,7 @@ def faults(found: Found) -> None:
     for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
         note(f"{kind} ▸ {advice}")
     if found["faults"]:
-        note("to let one go on: aos retry WORKFLOW KEY (--skip drops what it failed on)")
+        note("to let one go on: aos cells retry WORKFLOW KEY (--skip drops what it failed on)")
     _more(found, "faults")
 
 

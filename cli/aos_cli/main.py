@@ -56,7 +56,7 @@ def main() -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code. Errors are printed to stderr, one sentence each."""
-    code = _exit_code(registry.current(arguments))
+    code = _exit_code(arguments)
     try:
         output.finish()
     except AosError as error:

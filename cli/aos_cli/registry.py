@@ -66,16 +66,33 @@ COMMANDS: Final = (
         ("aos run --until-idle --executors manifests/orders/effects.py:shop",), "run:run",
     ),
     Command(
-        "retry", RUN, "Resume failed instances: run the failed entry again, or skip it.",
-        ("aos retry order o-1", "aos retry --all-failed --workflow order"), "retry:retry",
+        "cells", RUN, "Resume failed instances, or unpin them from an earlier manifest.",
+        ("aos cells retry order o-1", "aos cells unpin --all-pinned"),
     ),
     Command(
-        "unpin", RUN, "Move pinned instances to the manifest in force.",
-        ("aos unpin order o-1",), "unpin:unpin",
+        "cells retry", RUN, "Resume failed instances: run the failed entry again, or skip it.",
+        ("aos cells retry order o-1", "aos cells retry --all-failed --workflow order"),
+        "cells:retry",
     ),
     Command(
-        "cancel", RUN, "Cancel an open effect; a receipt that arrives later is refused.",
-        ("aos cancel 7b7cfd51842d",), "cancel:cancel",
+        "cells unpin", RUN, "Move pinned instances to the manifest in force.",
+        ("aos cells unpin order o-1",), "cells:unpin",
+    ),
+    Command(
+        "effects", RUN, "Cancel open effects.", ("aos effects cancel 7b7cfd51842d",),
+    ),
+    Command(
+        "effects cancel", RUN, "Cancel an open effect; a receipt that arrives later is refused.",
+        ("aos effects cancel 7b7cfd51842d",), "effects:cancel",
+    ),
+    Command(
+        "journal", RUN, "Move old records out of the journal.",
+        ("aos journal prune --before newest",),
+    ),
+    Command(
+        "journal prune", RUN,
+        "Move the records before a snapshot into an archive, and compact the store.",
+        ("aos journal prune --before newest",), "journal:prune",
     ),
     Command(
         "snapshot", RUN, "Write a snapshot of the world, so that a restart reads less.",
@@ -89,10 +106,6 @@ COMMANDS: Final = (
     Command(
         "gc", RUN, "Remove blobs that nothing needs any more, and old snapshots.",
         ("aos gc --dry-run",), "gc:gc",
-    ),
-    Command(
-        "prune", RUN, "Move the records before a snapshot into an archive, and compact the store.",
-        ("aos prune --before newest",), "prune:prune",
     ),
     Command(
         "demo", RUN, "Run 1,000 orders, kill the kernel half way, resume, and check everything.",
@@ -190,27 +203,15 @@ COMMANDS: Final = (
         ("aos dev --fresh",), "dev:dev",
     ),
     Command(
-        "update-sdk", AUTHOR, "Replace the project's copy of the SDK by the one of this aos.",
-        ("aos update-sdk",), "update_sdk:update_sdk",
+        "sdk", AUTHOR, "Update the project's copy of the SDK.", ("aos sdk update",),
+    ),
+    Command(
+        "sdk update", AUTHOR, "Replace the project's copy of the SDK by the one of this aos.",
+        ("aos sdk update",), "sdk:update",
     ),
 )  # fmt: skip
-
-FORMER: Final = {
-    ("cells", "retry"): "retry",
-    ("cells", "unpin"): "unpin",
-    ("effects", "cancel"): "cancel",
-    ("journal", "prune"): "prune",
-    ("sdk", "update"): "update-sdk",
-}
-"""Spellings of earlier releases, which scripts may use. They are not listed in any help."""
 
 
 def below(path: str) -> tuple[Command, ...]:
     """The commands of one group; of ``aos`` itself for the empty path."""
     return tuple(each for each in COMMANDS if each.path.rpartition(" ")[0] == path)
-
-
-def current(arguments: list[str]) -> list[str]:
-    """The same command line in today's words."""
-    name = FORMER.get((arguments[0], arguments[1])) if len(arguments) > 1 else None
-    return arguments if name is None else [name, *arguments[2:]]

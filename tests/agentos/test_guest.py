@@ -132,7 +132,7 @@ def test_what_a_state_names_survives_pruning_and_collecting(
         taken = store.snapshot_before()
     assert taken is not None
     before = ("--before", str(taken.at), "--archive", tmp_path / "old.aos")
-    pruned = aos("prune", *before, world=world)
+    pruned = aos("journal", "prune", *before, world=world)
     assert pruned.code == 0, pruned.err
     assert aos("gc", world=world).code == 0
 

@@ -211,7 +211,7 @@ def test_an_update_that_was_killed_between_its_renames_is_put_back(shop: Project
     """AU-26"""
     (shop.folder / "sdk").rename(shop.folder / BEFORE)
 
-    assert outdated(shop) == "sdk/: its renewal was interrupted (aos update-sdk)"
+    assert outdated(shop) == "sdk/: its renewal was interrupted (aos sdk update)"
     assert update_sdk(shop).before == OLD
     assert is_new(shop)
     assert no_scraps(shop)
@@ -230,7 +230,7 @@ def test_an_update_that_was_killed_behind_its_renames_is_tidied(shop: Project) -
 def test_a_copy_of_another_release_is_told(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """AU-27"""
     assert outdated(shop) == (
-        f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos update-sdk renews it)"
+        f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update renews it)"
     )
     old = recorded(shop.folder / "sdk")
     assert old is not None
@@ -240,7 +240,7 @@ def test_a_copy_of_another_release_is_told(shop: Project, monkeypatch: pytest.Mo
     (shop.folder / "sdk" / RECORD).unlink()
     assert outdated(shop) == (
         f"sdk/ is not that of this aos {NEW}, and no sdk/{RECORD} says of which it is "
-        "(aos update-sdk --force replaces it)"
+        "(aos sdk update --force replaces it)"
     )
 
     update_sdk(shop, force=True)
@@ -273,9 +273,9 @@ def test_what_is_no_regular_file_has_no_hash(tmp_path: Path) -> None:
 
 def test_the_command_says_what_changed(aos: Aos, shop: Project) -> None:
     """C-63"""
-    first = aos("update-sdk", shop.folder / "src")
-    again = aos("update-sdk", shop.folder)
-    document = aos("update-sdk", shop.folder, "--json").json
+    first = aos("sdk", "update", shop.folder / "src")
+    again = aos("sdk", "update", shop.folder)
+    document = aos("sdk", "update", shop.folder, "--json").json
 
     assert (first.code, again.code) == (0, 0)
     assert first.out == (
@@ -298,7 +298,7 @@ def test_where_npm_has_a_lock_of_the_sdk_it_is_to_be_renewed(
     (shop.folder / "sdk/package.json").write_text("old")
     (installed / "package.json").write_text("new")
 
-    told = aos("update-sdk", shop.folder, "--force")
+    told = aos("sdk", "update", shop.folder, "--force")
 
     assert told.err == (
         "npm install brings package-lock.json up to sdk/package.json\naos build builds with it\n"
@@ -309,13 +309,13 @@ def test_the_command_refuses_what_would_be_lost_and_can_be_forced(aos: Aos, shop
     """C-63"""
     (shop.folder / "sdk/mine.rs").touch()
 
-    refused = aos("update-sdk", shop.folder)
-    forced = aos("update-sdk", shop.folder, "--force", "--json")
+    refused = aos("sdk", "update", shop.folder)
+    forced = aos("sdk", "update", shop.folder, "--force", "--json")
 
     assert (refused.code, forced.code) == (1, 0)
     assert "mine.rs was added" in refused.err
     assert forced.json["removed"] == ["mine.rs", "src/old.rs"]
-    assert aos("update-sdk", shop.folder.parent).code == 2
+    assert aos("sdk", "update", shop.folder.parent).code == 2
 
 
 def test_a_build_tells_it_in_one_line(
@@ -324,8 +324,8 @@ def test_a_build_tells_it_in_one_line(
     """AU-27"""
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 
-    told = f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos update-sdk renews it)\n"
+    told = f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update renews it)\n"
 
     assert aos("build", shop.folder).err.startswith(told)
-    aos("update-sdk", shop.folder)
+    aos("sdk", "update", shop.folder)
     assert "sdk/" not in aos("build", shop.folder).err

@@ -116,7 +116,7 @@ def test_an_interrupted_replay_of_a_file_ends_with_130(tmp_path: Path, world: Pa
     export_world(world, tmp_path / "b")
     code = (
         "import sys, threading, _thread\n"
-        "from aos.audit import bundle\n"
+        "from aos.audit.replay import bundle\n"
         "from aos_cli import main\n"
         "replay = bundle.replay\n"
         "def late(*given, **more):\n"
@@ -224,14 +224,14 @@ def test_what_a_kept_effect_waits_for_is_told(aos: Aos, lived_in: Path, tmp_path
     forked = aos("fork", path, "--at", "13", "--intents", "keep", world=lived_in)
     assert forked.code == 0
     assert forked.out.splitlines()[3:] == [
-        f"  1 open effect kept: nobody carries them out here (aos cancel --world {path})",
+        f"  1 open effect kept: nobody carries them out here (aos effects cancel --world {path})",
         f"next: aos adopt --world {path}",
     ]
     assert aos("adopt", world=path).code == 0
     [row] = aos("inspect", "intents", "--json", world=path).json["intents"]
     told = aos("inspect", "intent", row["intent"], world=path)
     assert "nobody carries it out here" in told.out
-    assert aos("cancel", row["intent"], world=path).code == 0
+    assert aos("effects", "cancel", row["intent"], world=path).code == 0
     assert aos("run", "--until-idle", world=path).code == 0
     assert aos("verify", world=path).code == 0
 

@@ -22,7 +22,7 @@ from aos.host.folder.folder import open_folder
 from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
-from aos_cli.commands import retry
+from aos_cli.commands import cells as cells_command
 from tests.cli.shell import AOS, Aos, environment, in_silence
 from tests.copies import copied
 from tests.host import puppet
@@ -82,10 +82,10 @@ def is_sound(world: Path) -> None:
 
 def test_a_failed_cell_is_retried_and_skipped(aos: Aos, failed: Path) -> None:
     """C-26"""
-    retried = aos("retry", "puppet", "a", world=failed)
-    again = aos("retry", "puppet", "a", world=failed)
+    retried = aos("cells", "retry", "puppet", "a", world=failed)
+    again = aos("cells", "retry", "puppet", "a", world=failed)
     send(failed)
-    skipped = aos("retry", "puppet", '"a"', "--skip", world=failed)
+    skipped = aos("cells", "retry", "puppet", '"a"', "--skip", world=failed)
     send(failed)
 
     seq = int(retried.out.rpartition("record ")[2].rstrip(")\n"))
@@ -102,14 +102,14 @@ def test_all_that_failed_are_retried_with_a_record_each(aos: Aos, failed: Path) 
     """C-26"""
     before = aos("inspect", "world", "--json", world=failed).json["journal"]["records"]
 
-    retried = aos("retry", "--all-failed", "--skip", world=failed)
-    none = aos("retry", "--all-failed", "--json", world=failed)
+    retried = aos("cells", "retry", "--all-failed", "--skip", world=failed)
+    none = aos("cells", "retry", "--all-failed", "--json", world=failed)
     send(failed)
 
     assert retried == (
         0, f"2 cells of 2 go on (records {before + 1} to {before + 2})\n", "",
     )  # fmt: skip
-    assert aos("retry", "--all-failed", world=failed).out == "no cell has failed\n"
+    assert aos("cells", "retry", "--all-failed", world=failed).out == "no cell has failed\n"
     assert none.json == {"action": "retry", "admitted": 0, "refused": 0, "cells": []}
     assert set(statuses(aos, failed).values()) == {"running"}
     is_sound(failed)
@@ -117,7 +117,9 @@ def test_all_that_failed_are_retried_with_a_record_each(aos: Aos, failed: Path) 
 
 def test_retry_as_json(aos: Aos, failed: Path) -> None:
     """C-26"""
-    document = aos("retry", "--all-failed", "--workflow", "puppet", "--json", world=failed).json
+    document = aos(
+        "cells", "retry", "--all-failed", "--workflow", "puppet", "--json", world=failed
+    ).json
 
     assert (document["action"], document["admitted"], document["refused"]) == ("retry", 2, 0)
     assert [(each["workflow"], each["key"], each["refused"]) for each in document["cells"]] == [
@@ -131,15 +133,15 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
     aos: Aos, failed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-26"""
-    one = aos("retry", "puppet", "c", "--json", world=failed)
-    failed_cells = retry._failed
+    one = aos("cells", "retry", "puppet", "c", "--json", world=failed)
+    failed_cells = cells_command._failed
 
     def with_a_healthy_one(*given: Any) -> Any:
         cells, manifest = failed_cells(*given)
         return [*cells[:1], (puppet.PUPPET, encode("c")), *cells[1:]], manifest
 
-    monkeypatch.setattr(retry, "_failed", with_a_healthy_one)
-    text = aos("retry", "--all-failed", world=failed)
+    monkeypatch.setattr(cells_command, "_failed", with_a_healthy_one)
+    text = aos("cells", "retry", "--all-failed", world=failed)
 
     assert (one.code, one.out) == (1, "")
     assert text.code == 1
@@ -147,16 +149,18 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
     assert text.err == (
         "aos: host/puppet@1 c: no fault has failed host/puppet@1: its status is running\n"
     )
-    document = aos("retry", "--all-failed", "--json", world=failed)
+    document = aos("cells", "retry", "--all-failed", "--json", world=failed)
     assert (document.code, document.json["refused"]) == (1, 1)
     assert document.json["cells"][0]["refused"]["rule"] == "cell_has_not_failed"
 
 
 def test_many_refusals_are_counted(aos: Aos, failed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C-26"""
-    monkeypatch.setattr(retry, "_failed", lambda *_: ([(puppet.PUPPET, encode("c"))] * 12, None))
+    monkeypatch.setattr(
+        cells_command, "_failed", lambda *_: ([(puppet.PUPPET, encode("c"))] * 12, None)
+    )
 
-    found = aos("retry", "--all-failed", world=failed)
+    found = aos("cells", "retry", "--all-failed", world=failed)
 
     assert found.out == "0 cells of 12 go on, 12 refused\n"
     assert len(found.err.splitlines()) == 11
@@ -168,8 +172,8 @@ def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: P
     send(failed, puppet.do("wait", puppet.asks("hello")))
     [intent] = aos("inspect", "intents", "--json", world=failed).json["intents"]
     with running(failed):
-        retried = aos("retry", "--all-failed", "--skip", world=failed)
-        canceled = aos("cancel", intent["intent"], world=failed)
+        retried = aos("cells", "retry", "--all-failed", "--skip", world=failed)
+        canceled = aos("effects", "cancel", intent["intent"], world=failed)
         is_erased = aos("erase", "0" * 64, "--yes", world=failed)
     found = aos("inspect", "intent", intent["intent"], "--json", world=failed).json
 
@@ -192,8 +196,8 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
     copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
-    canceled = aos("cancel", row["intent"][7:20], world=world)
-    again = aos("cancel", row["intent"], world=world)
+    canceled = aos("effects", "cancel", row["intent"][7:20], world=world)
+    again = aos("effects", "cancel", row["intent"], world=world)
 
     assert canceled.code == 0
     assert canceled.out == (
@@ -216,7 +220,7 @@ def test_cancel_as_json(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
     copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]
 
-    document = aos("cancel", row["intent"], "--json", world=world).json
+    document = aos("effects", "cancel", row["intent"], "--json", world=world).json
 
     assert document == {
         "intent": row["intent"], "effect": "host/echo@1",
@@ -234,7 +238,7 @@ VALUE = hash_text(content_hash(encode({"key": LONG, "out": GARBAGE * 300, "trap"
 def personal(world: Path) -> Path:
     """An event too long for its record has come in, has failed its cell and was skipped."""
     send(world, puppet.do(LONG, GARBAGE * 300))
-    assert in_silence("retry", "--all-failed", "--skip", "--world", world) == 0
+    assert in_silence("cells", "retry", "--all-failed", "--skip", "--world", world) == 0
     return world
 
 
@@ -374,7 +378,7 @@ def test_a_command_of_no_operator_is_refused(aos: Aos, failed: Path) -> None:
     key = failed / "keys" / "operator.key"
     key.write_text("ab" * 32)
 
-    found = aos("retry", "puppet", "a", world=failed)
+    found = aos("cells", "retry", "puppet", "a", world=failed)
 
     assert found.code == 1
     assert found.err.startswith("aos: this key may not command this world: expected operator's ")
@@ -394,5 +398,5 @@ def test_a_command_that_came_in_between_is_no_reason_to_fail(
 
     monkeypatch.setattr(Writer, "about", outdated)
 
-    assert aos("retry", "puppet", "a", world=failed).code == 0
+    assert aos("cells", "retry", "puppet", "a", world=failed).code == 0
     assert len(looks) == 2

@@ -109,7 +109,7 @@ def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
     assert "\nstate\n  1\n" in waits.out
     assert waits.err == "its history: aos trace host/puppet@1 wait\n"
     assert "failed: fault output_malformed at record 12" in failed.out
-    assert "; then aos retry host/puppet@1 bad (or, to drop what it failed on: " in failed.out
+    assert "; then aos cells retry host/puppet@1 bad (or, to drop what it failed on: " in failed.out
     assert ["mail", "1 kept"] in rows(failed.out)
     assert ["7", "host/Do@1", '{"key":"bad","out":"/w==","trap":null}'] in rows(failed.out)
     assert list(document)[: len(ROW)] == ROW

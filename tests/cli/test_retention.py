@@ -1,4 +1,4 @@
-"""``aos prune`` and ``aos gc`` (C-28a, C-28b, C-41)."""
+"""``aos journal prune`` and ``aos gc`` (C-28a, C-28b, C-41)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_journal_is_pruned_and_everything_says_so(aos: Aos, world: Path, tmp_p
     cells = aos("inspect", "cells", "--json", world=world).json
     seq = aos("inspect", "world", "--json", world=world).json["journal"]["records"]
 
-    done = aos("prune", "--before", "newest", "--archive", file, "--json", world=world)
+    done = aos("journal", "prune", "--before", "newest", "--archive", file, "--json", world=world)
 
     assert done.code == 0, done.err
     found = done.json
@@ -77,7 +77,7 @@ def test_a_journal_is_pruned_and_everything_says_so(aos: Aos, world: Path, tmp_p
 def test_world_and_archive_verify_alone_and_together(aos: Aos, world: Path, tmp_path: Path) -> None:
     """C-41, C-41a."""
     file = tmp_path / "old.aos"
-    assert aos("prune", "--before", "newest", "--archive", file, world=world).code == 0
+    assert aos("journal", "prune", "--before", "newest", "--archive", file, world=world).code == 0
 
     alone = aos("verify", file, "--json")
     rest = aos("verify", "--json", world=world)
@@ -98,12 +98,12 @@ def test_world_and_archive_verify_alone_and_together(aos: Aos, world: Path, tmp_
 def test_what_prune_says_to_people(aos: Aos, world: Path, tmp_path: Path) -> None:
     """C-28a."""
     file = tmp_path / "old.aos"
-    done = aos("prune", "--before", "newest", "--archive", file, world=world)
+    done = aos("journal", "prune", "--before", "newest", "--archive", file, world=world)
 
     lines = done.out.splitlines()
     assert lines[0].startswith("pruned to record ")
     assert lines[-1] == f"next: aos verify --archive {file}"
-    again = aos("prune", "--before", "newest", world=world)
+    again = aos("journal", "prune", "--before", "newest", world=world)
     assert again.code == 0
     assert again.out.startswith("finished what was begun: pruned to record ")
 
@@ -114,13 +114,13 @@ def test_why_a_journal_is_not_pruned(aos: Aos, world: Path, lived_in: Path) -> N
         (("--before", "2"), 2, "there is no such snapshot: expected newest, or the record that"),
         ((), 2, "missing option '--before'"),
     ):
-        done = aos("prune", *words, world=world)
+        done = aos("journal", "prune", *words, world=world)
         assert (done.code, done.out) == (code, "")
         assert said in done.err
-    without = aos("prune", "--before", "newest", world=lived_in)
+    without = aos("journal", "prune", "--before", "newest", world=lived_in)
     assert (without.code, "make one: aos snapshot" in without.err) == (2, True)
     with WorldLock(world):
-        held = aos("prune", "--before", "newest", world=world)
+        held = aos("journal", "prune", "--before", "newest", world=world)
     assert (held.code, "the world is written by this process" in held.err) == (4, True)
 
 

@@ -188,10 +188,10 @@ def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) 
     assert "in force\t" in aos("inspect", "manifest", world=world).out
     one = aos("inspect", "cell", "puppet", "wait", world=world).out
     assert "pinned\tto the manifest of record 2, blake3:" in one
-    bad = aos("unpin", world=world)
-    first = aos("unpin", "puppet", "wait", world=world)
-    again = aos("unpin", "puppet", "wait", world=world)
-    rest = aos("unpin", "--all-pinned", world=world)
+    bad = aos("cells", "unpin", world=world)
+    first = aos("cells", "unpin", "puppet", "wait", world=world)
+    again = aos("cells", "unpin", "puppet", "wait", world=world)
+    rest = aos("cells", "unpin", "--all-pinned", world=world)
     assert (bad.code, first.code, again.code, rest.code) == (2, 0, 1, 0)
     assert "host/puppet@1 wait goes on, under the manifest in force (record " in first.out
     assert "is not pinned: it runs under the manifest in force" in again.err

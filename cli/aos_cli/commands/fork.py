@@ -95,7 +95,7 @@ def _show(made: Forked) -> None:
     if made.kept:
         line(
             f"  {count(made.kept, 'open effect')} kept: nobody carries them out here "
-            f"(aos cancel --world {where})",
+            f"(aos effects cancel --world {where})",
             style="yellow",
         )
     line(f"next: aos adopt --world {where}")

@@ -74,7 +74,7 @@ def outdated(project: Project) -> str | None:
     folder = project.folder / SDK
     if not folder.is_dir():
         is_interrupted = (project.folder / BEFORE).is_dir()
-        return f"{SDK}/: its renewal was interrupted (aos update-sdk)" if is_interrupted else None
+        return f"{SDK}/: its renewal was interrupted (aos sdk update)" if is_interrupted else None
     try:
         was, new = recorded(folder), release(project.lang)
         found = was.files if was is not None else hashes(folder)
@@ -85,10 +85,10 @@ def outdated(project: Project) -> str | None:
     if was is None:
         return (
             f"{SDK}/ is not that of this aos {__version__}, and no {SDK}/{RECORD} says of which it "
-            "is (aos update-sdk --force replaces it)"
+            "is (aos sdk update --force replaces it)"
         )
     of = f"{'another ' if was.aos == __version__ else ''}aos {was.aos}"
-    return f"{SDK}/ is of {of}, and this is aos {__version__} (aos update-sdk renews it)"
+    return f"{SDK}/ is of {of}, and this is aos {__version__} (aos sdk update renews it)"
 
 
 def _check_unedited(

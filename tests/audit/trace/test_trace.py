@@ -309,7 +309,7 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
     assert reason.next == (
         f"drive the world with executor test, with a function for {CHARGE}: "
         "aos run --executors MODULE:ATTRIBUTE; "
-        f"or give it up: aos cancel {digits}"
+        f"or give it up: aos effects cancel {digits}"
     )
     assert not reason.is_stuck
 
@@ -350,8 +350,8 @@ def test_a_fault_says_where_and_what_to_do() -> None:
         text="failed: fault trap at record 18: step: an unreachable instruction is reached",
         is_stuck=True,
         next="mend its module, or do not send it what it cannot take; look at aos trace 18; then "
-        f"aos retry {ORDER} ord-4 (or, to drop what it failed on: "
-        f"aos retry {ORDER} ord-4 --skip)",
+        f"aos cells retry {ORDER} ord-4 (or, to drop what it failed on: "
+        f"aos cells retry {ORDER} ord-4 --skip)",
     )
 
 

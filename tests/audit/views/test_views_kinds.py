@@ -207,7 +207,7 @@ def test_what_was_retried_says_which_attempt_it_is() -> None:
     assert found["next"] == (
         f"drive the world with executor test, with a function for {paying.effect.name}: "
         "aos run --executors MODULE:ATTRIBUTE; "
-        f"or give it up: aos cancel {paying.intent.hex()[:12]}"
+        f"or give it up: aos effects cancel {paying.intent.hex()[:12]}"
     )
     assert of_cell("a", world)["attempt"] == 2
 
@@ -276,7 +276,7 @@ def test_a_failed_cell_shows_the_commands_that_let_it_go_on() -> None:
     found = reason_of(world, "a b")
     [row] = faults(view_of(world))["faults"]
 
-    retry = f"aos retry {DESK} 'a b'"
+    retry = f"aos cells retry {DESK} 'a b'"
     assert found["next"].endswith(f"; then {retry} (or, to drop what it failed on: {retry} --skip)")
     assert row["retry"] == f"{retry} (or, to drop what it failed on: {retry} --skip)"
     assert found["text"].endswith("; mail waits behind it and does not run: 3 events")
@@ -303,7 +303,7 @@ def test_what_failed_on_no_entry_has_nothing_to_skip() -> None:
 
     found = reason_of(world, "a")
 
-    assert found["next"].endswith(f"; then aos retry {DESK} a")
+    assert found["next"].endswith(f"; then aos cells retry {DESK} a")
     assert "mail" not in found["text"]
 
 

@@ -102,7 +102,7 @@ def test_nothing_runs_in_a_copy_and_nothing_is_written(
         open_writer(tmp_path / "copy")
     assert in_silence("run", "--until-idle", "--world", tmp_path / "copy") == 1
     assert in_silence("send", "host/Do@1", '{"key": "x"}', "--world", tmp_path / "copy") == 1
-    assert in_silence("cancel", intent, "--world", tmp_path / "copy") == 1
+    assert in_silence("effects", "cancel", intent, "--world", tmp_path / "copy") == 1
     assert files(tmp_path / "copy") == before
     # Whoever reads is served.
     dry_run_of(tmp_path / "copy", manifest(version=2))

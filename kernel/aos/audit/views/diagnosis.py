@@ -50,7 +50,7 @@ ADVICE: Final[Mapping[FaultKind, str]] = {
     FaultKind.WATCHDOG: "run the world on a machine that is less busy",
 }
 """What mends each kind of fault. A corrected manifest comes with `aos apply`; then
-`aos retry` lets what failed go on."""
+`aos cells retry` lets what failed go on."""
 
 INTENT_DIGITS: Final = 12
 """How much of an intent's hash a command is shown with."""
@@ -166,7 +166,7 @@ def _fault(cell: Cell, words: str) -> Reason:
 
 def retry_words(fault: Fault, words: str) -> str:
     """The command that lets a failed instance go on; ``words`` name its cell."""
-    retry = f"aos retry {words}"
+    retry = f"aos cells retry {words}"
     return f"{retry} (or, to drop what it failed on: {retry} --skip)" if fault.by_entry else retry
 
 
@@ -198,7 +198,7 @@ def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: i
         text=f"waits for {name} ({short(hash_text(intent.intent), 18)}): nobody has answered "
         f"for {since}{run}",
         is_stuck=False,
-        next=f"{_executor_words(intent, may_repeat)}; or give it up: aos cancel {digits}",
+        next=f"{_executor_words(intent, may_repeat)}; or give it up: aos effects cancel {digits}",
     )
 
 
@@ -208,7 +208,7 @@ def _inherited(intent: OpenIntent) -> Reason:
         text=f"waits for {intent.effect.name} ({short(hash_text(intent.intent), 18)}), which the "
         "world asked for that this one was forked of: nobody carries it out here",
         is_stuck=True,
-        next=f"give it up: aos cancel {intent.intent.hex()[:INTENT_DIGITS]}",
+        next=f"give it up: aos effects cancel {intent.intent.hex()[:INTENT_DIGITS]}",
     )
 
 

@@ -1,25 +1,39 @@
-"""A command of the operator for one cell or many, for ``aos retry`` and ``aos unpin``."""
+"""``aos cells retry`` and ``aos cells unpin``: resume instances (spec/cli.md, C-26, C-26a)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from aos.audit.lens.lookup import find_cell
+import typer
+
+from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.words import count
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import RETRY, SKIP, UNPIN
 from aos.core.journal.records import CellId
-from aos.errors import Refused
+from aos.core.state.cell import Cell
+from aos.core.state.version import is_pinned
+from aos.errors import BadUsage, Refused
 from aos.host.door.writer import open_writer
 from aos.manifest.effective import Effective
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.open_view import looking_at
+from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import progress
 
 REFUSALS_SHOWN: Final = 10
+
+WorkflowName = Annotated[
+    str | None,
+    typer.Argument(metavar="WORKFLOW", help="The workflow's name, or a unique part of it."),
+]
+Key = Annotated[
+    str | None,
+    typer.Argument(metavar="KEY", help="The instance's key, as JSON or as plain text."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,85 @@ class _Told:
     answer: Answer
 
 
-def command_cells(
+def retry(
+    name: WorkflowName = None,
+    key: Key = None,
+    *,
+    skip: Annotated[
+        bool, typer.Option("--skip", help="Drop the failed entry and resume with the next one.")
+    ] = False,
+    all_failed: Annotated[
+        bool,
+        typer.Option("--all-failed", help="Retry every failed cell, the earliest failure first."),
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --all-failed: only cells of this workflow."),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    if all_failed == (name is not None) or (workflow is not None and not all_failed):
+        raise BadUsage(
+            "cells retry: expected WORKFLOW KEY, or --all-failed with an optional --workflow NAME "
+            "(see aos cells retry --help)"
+        )
+    cells, manifest = _failed(world, workflow) if name is None else _one_cell(world, name, key)
+    return _command_cells(
+        world, SKIP if skip else RETRY, cells, manifest, is_one=name is not None, json=json
+    )
+
+
+def _failed(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
+    """Every failed cell, the one that failed first at the beginning."""
+    with looking_at(world) as view:
+        name = None if workflow is None else find_workflow(view.state, workflow)
+        found = [
+            cell
+            for cell in view.state.cells.active.values()
+            if cell.fault is not None and (name is None or cell.id[0] == name)
+        ]
+        found.sort(key=lambda cell: cell.fault_seq or 0)
+        return [cell.id for cell in found], view.state.manifest
+
+
+def unpin(
+    name: WorkflowName = None,
+    key: Key = None,
+    *,
+    all_pinned: Annotated[
+        bool, typer.Option("--all-pinned", help="Unpin every pinned cell.")
+    ] = False,
+    workflow: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --all-pinned: only cells of this workflow."),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    if all_pinned == (name is not None) or (workflow is not None and not all_pinned):
+        raise BadUsage(
+            "cells unpin: expected WORKFLOW KEY, or --all-pinned with an optional --workflow NAME "
+            "(see aos cells unpin --help)"
+        )
+    cells, manifest = _pinned(world, workflow) if name is None else _one_cell(world, name, key)
+    return _command_cells(world, UNPIN, cells, manifest, is_one=name is not None, json=json)
+
+
+def _pinned(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
+    """Every pinned cell, by workflow."""
+    with looking_at(world) as view:
+        state = view.state
+        names = sorted(state.cells.shelves)
+        if workflow is not None:
+            names = [find_workflow(state, workflow)]
+        found: list[Cell] = [
+            cell for name in names for cell in state.cells.of(name) if is_pinned(state, cell)
+        ]
+        return [cell.id for cell in found], state.manifest
+
+
+def _command_cells(
     world: Path,
     action: str,
     cells: list[CellId],
@@ -53,7 +145,7 @@ def command_cells(
     return Refused.exit_code if refused else 0
 
 
-def one_cell(world: Path, workflow: str, key: str | None) -> tuple[list[CellId], Effective | None]:
+def _one_cell(world: Path, workflow: str, key: str | None) -> tuple[list[CellId], Effective | None]:
     with looking_at(world) as view:
         return [find_cell(view.state, workflow, key)], view.state.manifest
 

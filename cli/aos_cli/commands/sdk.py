@@ -1,4 +1,4 @@
-"""``aos update-sdk``: renew a project's copy of the SDK (spec/cli.md, C-63)."""
+"""``aos sdk update``: renew a project's copy of the SDK (spec/cli.md, C-63)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import typer
 
 from aos import __version__
 from aos.audit.lens.words import count
-from aos.authoring import sdk_update
 from aos.authoring.project import find_project
-from aos.authoring.sdk_update import Updated
+from aos.authoring.sdk_update import Updated, update_sdk
 from aos_cli.options import Json
 from aos_cli.output import line, note, print_json
 
@@ -19,7 +18,7 @@ PACKAGE: Final = "package.json"
 """Of the SDK for AssemblyScript: where npm ci sees that a lock is of an earlier one."""
 
 
-def update_sdk(
+def update(
     path: Annotated[
         Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
     ] = Path(),
@@ -30,7 +29,7 @@ def update_sdk(
     json: Json = False,
 ) -> None:
     project = find_project(path)
-    updated = sdk_update.update_sdk(project, force=force)
+    updated = update_sdk(project, force=force)
     if json:
         print_json(
             {

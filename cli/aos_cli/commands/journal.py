@@ -1,4 +1,4 @@
-"""``aos prune``: move the records before a snapshot into an archive (spec/cli.md, C-28a)."""
+"""``aos journal prune``: move records before a snapshot into an archive (spec/cli.md, C-28a)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aos cancel INTENT``: end an open effect as canceled (spec/cli.md, C-27)."""
+"""``aos effects cancel INTENT``: end an open effect as canceled (spec/cli.md, C-27)."""
 
 from __future__ import annotations
 

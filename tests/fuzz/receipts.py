@@ -10,6 +10,7 @@ from typing import Any, Final
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Refusal
+from aos.core.decide.decided import Decided
 from aos.core.decide.settle import admit_receipt, admit_stream
 from aos.core.journal.inputs import STATUSES, ReceiptInput, StreamInput
 from aos.core.journal.records import Batch, Receipt, Stamp, Stream
@@ -41,7 +42,9 @@ def target(data: bytes) -> None:
     if source.byte() % 4 == 3:
         given = _signed_by_a_stranger(given, world.state.world)
     if any(given == each and exactly(given) == exactly(each) for each in true):
-        assert isinstance(_decided(world, given), Receipt | Stream)
+        decided = _decided(world, given)
+        assert isinstance(decided, Decided)
+        assert isinstance(decided.record, Receipt | Stream)
         return
     before, pending = everything(world.state), world.kernel.pending_records
     answer = world.kernel.admit(given, stamp())
@@ -63,8 +66,8 @@ def exactly(given: object) -> str:
 def _decided(world: MemoryWorld, given: Said) -> object:
     """What admission decides, without taking it."""
     if isinstance(given, ReceiptInput):
-        return admit_receipt(world.state, given, stamp(), {}, world.kernel.read, verify=is_signed)
-    return admit_stream(world.state, given, stamp(), {}, verify=is_signed)
+        return admit_receipt(world.state, given, stamp(), world.kernel.read, verify=is_signed)
+    return admit_stream(world.state, given, stamp(), verify=is_signed)
 
 
 @cache

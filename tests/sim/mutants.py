@@ -18,6 +18,7 @@ import pytest
 from aos.core import kernel
 from aos.core.decide import admit, control, owed, routing, settle, step
 from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.decided import Decided
 from aos.core.journal import frame, identity, signing
 from aos.core.journal.records import Attempt, CellId, Receipt, Record
 from aos.core.kernel import Kernel
@@ -169,10 +170,11 @@ def _once_again(patch: Patch) -> None:
             return answer
         intent = state.intents[given.intent]
         number = state.attempt(intent) + 1
-        return Attempt(
+        record = Attempt(
             seq=state.next_seq, stamp=stamp, intent=given.intent, cell=intent.cell, attempt=number,
             phase="begun", problem=None,
         )  # fmt: skip
+        return Decided(record=record, blobs={})
 
     patch.setattr(kernel, "admit_attempt", attempt)
 

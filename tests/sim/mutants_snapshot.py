@@ -12,6 +12,7 @@ import pytest
 from aos.core import kernel
 from aos.core.decide import admit
 from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.decided import Decided
 from aos.core.journal.records import CellId, Ref, Snapshot
 from aos.core.pending import Pending
 from aos.core.snapshot import load as snapshot_load
@@ -226,10 +227,11 @@ def old_snapshot_taken(patch: Patch) -> None:
         found = real(state, given, stamp)
         is_old = isinstance(found, Refusal) and found.rule is Rule.SNAPSHOT_IS_OLD
         if is_old and given.at < state.next_seq:
-            return Snapshot(
+            record = Snapshot(
                 seq=state.next_seq, stamp=stamp, at=given.at, frame=given.frame,
                 document=Ref(given.document, given.size),
             )  # fmt: skip
+            return Decided(record=record, blobs={})
         return found
 
     patch.setattr(kernel, "admit_snapshot", taken)

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.decide.control import admit_control
-from aos.core.decide.migration import Failed, Keep, Puts, migrate
+from aos.core.decide.decided import Decided
+from aos.core.decide.migration import Failed, Keep, MigratedCells, Puts, migrate
 from aos.core.decide.owed import decide_owed
 from aos.core.decide.quiescence import Change
 from aos.core.decide.settle import admit_attempt, admit_receipt, admit_stream
@@ -42,7 +43,6 @@ from aos.core.journal.records import (
     Faulted,
     Genesis,
     KernelReceipt,
-    Migrated,
     Receipt,
     Record,
     Stamp,
@@ -130,55 +130,54 @@ class Kernel:
         return self._pending.size
 
     def admit(self, given: Input, stamp: Stamp) -> Answer:
-        """Decide an input; admitted, it is a folded record. It counts once its frame is durable.
+        """Decide an input and, unless it is refused, fold its record. The answer may leave the
+        process once the frame of that record is durable, not before.
 
         Raises:
             Damage: A blob that the decision needs is missing or altered. Nothing has changed.
         """
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
-        blobs: dict[Hash, bytes] = {}
-        decided: Record | Duplicate | Refusal
-        match given:
-            case EventInput():
-                decided = admit_event(self.state, given, stamp, blobs)
-            case ReceiptInput():
-                decided = admit_receipt(
-                    self.state, given, stamp, blobs, self.read, verify=self._verify
-                )
-            case StreamInput():
-                decided = admit_stream(self.state, given, stamp, blobs, verify=self._verify)
-            case AttemptInput():
-                decided = admit_attempt(self.state, given, stamp)
-            case SnapshotInput():
-                decided = admit_snapshot(self.state, given, stamp)
-            case ControlInput():
-                decided = admit_control(self.state, given, stamp, self.read)
-            case ManifestInput():
-                decided = admit_manifest(
-                    self.state, given, stamp, blobs, read=self.read, migrator=self._migrate
-                )
-            case StartInput():
-                decided = admit_start(self.state, given, stamp)
-            case GenesisInput():
-                raise AssertionError("a world has one genesis: see genesis()")
+        decided = self._decide(given, stamp)
         if isinstance(decided, Duplicate | Refusal):
             return decided
-        self.append(decided, blobs)
-        match decided:
+        record = decided.record
+        self.append(record, decided.blobs)
+        match record:
             case Event(to=to):
-                return Admitted(seq=decided.seq, to=to)
+                return Admitted(seq=record.seq, to=to)
             case Receipt(outcome=came):
-                return Admitted(seq=decided.seq, outcome=came)
+                return Admitted(seq=record.seq, outcome=came)
             case _:
-                return Admitted(seq=decided.seq)
+                return Admitted(seq=record.seq)
 
-    def _migrate(self, change: Change, blobs: dict[Hash, bytes]) -> tuple[Migrated, ...] | Failed:
+    def _decide(self, given: Input, stamp: Stamp) -> Decided | Duplicate | Refusal:
+        state = self.state
+        match given:
+            case EventInput():
+                return admit_event(state, given, stamp)
+            case ReceiptInput():
+                return admit_receipt(state, given, stamp, self.read, verify=self._verify)
+            case StreamInput():
+                return admit_stream(state, given, stamp, verify=self._verify)
+            case AttemptInput():
+                return admit_attempt(state, given, stamp)
+            case SnapshotInput():
+                return admit_snapshot(state, given, stamp)
+            case ControlInput():
+                return admit_control(state, given, stamp, self.read)
+            case ManifestInput():
+                return admit_manifest(state, given, stamp, read=self.read, migrator=self._migrate)
+            case StartInput():
+                return admit_start(state, given, stamp)
+            case GenesisInput():
+                raise AssertionError("a world has one genesis: see genesis()")
+
+    def _migrate(self, change: Change) -> MigratedCells | Failed:
         assert self._migrator is not None, "this kernel runs no module"
         puts = Puts(self.read, self._keep, kept_bytes=self.state.limits.kept_bytes)
         found = migrate(self.state, change, self._migrator, self.read, puts)
-        blobs.update(puts.left)
-        return found
+        return found if isinstance(found, Failed) else MigratedCells(found, puts.left)
 
     @property
     def has_work(self) -> bool:
@@ -194,16 +193,17 @@ class Kernel:
             Damage: A blob that the step needs is missing or altered. Nothing has changed.
         """
         if self.state.owed:
-            receipt, blobs = decide_owed(self.state, self.read)
-            self.append(receipt, blobs)
-            return receipt
-        if not self.state.ring:
+            decided = decide_owed(self.state, self.read)
+        elif self.state.ring:
+            assert self._runner is not None, "this kernel only admits"
+            decided = decide_step(self.state, self._runner, self.read)
+            self.last_engine_text = decided.engine_text
+        else:
             return None
-        assert self._runner is not None, "this kernel only admits"
-        decided = decide_step(self.state, self._runner, self.read)
-        self.last_engine_text = decided.engine_text
-        self.append(decided.record, decided.blobs)
-        return decided.record
+        record = decided.record
+        assert isinstance(record, Step | Faulted | KernelReceipt)
+        self.append(record, decided.blobs)
+        return record
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
         """Fold a decided record and add it to the frame that is being filled. Replay calls this

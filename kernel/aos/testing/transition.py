@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from aos.audit.lens.lookup import find_effect, find_workflow
-from aos.core.decide.step import Decided, decide_step
+from aos.core.decide.decided import Decided
+from aos.core.decide.step import decide_step
 from aos.core.journal.identity import ENTROPY_BYTES
-from aos.core.journal.records import CellId, Faulted, Receipt, Stream, slot, slot_hash
+from aos.core.journal.records import CellId, Faulted, Receipt, Step, Stream, slot, slot_hash
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
 from aos.errors import BadUsage, sentence
@@ -361,6 +362,7 @@ class _Stage:
         if isinstance(record, Faulted):
             fault = (record.fault.kind.value, record.fault.message)
             return Transition(state=before, status="failed", fault=fault, fuel=record.fuel)
+        assert isinstance(record, Step)
         return Transition(
             state=None if record.state is None else plain(record.state, self._read),
             status=record.status,

@@ -316,6 +316,7 @@ class _Against:
             report.erased += 1
             return
         made = decided.record
+        assert isinstance(made, Step | Faulted)
         if isinstance(made, Faulted) and made.fault.kind is FaultKind.HOST_MEMORY:
             raise Unavailable(
                 sentence(

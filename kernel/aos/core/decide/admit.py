@@ -1,4 +1,4 @@
-"""(State, Input, Stamp) -> the record that admits it, or why it is not one (spec/kernel.md).
+"""(State, Input, Stamp) -> the record that admits the input, or the rule that it breaks.
 
 Rule 1: nothing here changes the state. ``Kernel`` folds the record; a refusal leaves everything as
 it was.
@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
-from aos.core.decide.migration import Failed
+from aos.core.decide.decided import Decided
+from aos.core.decide.migration import Failed, MigratedCells
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
 from aos.core.decide.routing import pinned_problem, place, route
 from aos.core.journal.faults import clipped
@@ -32,7 +33,6 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import (
     Event,
     Manifest,
-    Migrated,
     Ref,
     Snapshot,
     Stamp,
@@ -54,18 +54,19 @@ TIME_MAX: Final = 2**63 - 1
 _NAMES_SAID: Final = 8
 _NAME_CHARACTERS: Final = 200
 
-Blobs = dict[Hash, bytes]
-Migrator = Callable[[Change, Blobs], tuple[Migrated, ...] | Failed]
-"""Runs the migrations of a change, and adds the blobs that go with the record."""
+Migrator = Callable[[Change], MigratedCells | Failed]
+"""Runs the migrations of a change."""
 
 
-def admit_start(state: State, given: StartInput, stamp: Stamp) -> Start:
-    return Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
+def admit_start(state: State, given: StartInput, stamp: Stamp) -> Decided:
+    """Note what executes from here on. Nothing refuses it."""
+    record = Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
+    return Decided(record=record, blobs={})
 
 
 def admit_snapshot(
     state: State, given: SnapshotInput, stamp: Stamp
-) -> Snapshot | Duplicate | Refusal:
+) -> Decided | Duplicate | Refusal:
     """Take note of a snapshot that is newer than the last (SN-3)."""
     last = state.snapshot
     if last is not None and (last.at, last.document) == (given.at, given.document):
@@ -77,24 +78,24 @@ def admit_snapshot(
             f"a snapshot after record {given.at}: expected one after record {before}, "
             f"of which the last is, and before record {state.next_seq}",
         )
-    return Snapshot(
+    record = Snapshot(
         seq=state.next_seq,
         stamp=stamp,
         at=given.at,
         frame=given.frame,
         document=Ref(given.document, given.size),
     )
+    return Decided(record=record, blobs={})
 
 
 def admit_manifest(
     state: State,
     given: ManifestInput,
     stamp: Stamp,
-    blobs: Blobs,
     *,
     read: BlobReader,
     migrator: Migrator,
-) -> Manifest | Refusal:
+) -> Decided | Refusal:
     """Put a manifest in force: signed by an operator, once, when nothing stands in its way.
 
     Raises:
@@ -155,11 +156,10 @@ def admit_manifest(
     standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
     if standing:
         return in_the_way(standing)
-    migrated = migrator(change, blobs) if given.mode == MIGRATE else ()
-    if isinstance(migrated, Failed):
-        return in_the_way(migrated.blockers)
-    blobs[document] = given.document
-    return Manifest(
+    taken_over = migrator(change) if given.mode == MIGRATE else MigratedCells((), {})
+    if isinstance(taken_over, Failed):
+        return in_the_way(taken_over.blockers)
+    record = Manifest(
         seq=state.next_seq,
         stamp=stamp,
         document=Ref(document, len(given.document)),
@@ -168,8 +168,9 @@ def admit_manifest(
         signature=given.signature,
         mode=None if given.mode == STRICT else given.mode,
         leaves=given.leaves,
-        migrated=migrated,
+        migrated=taken_over.migrated,
     )
+    return Decided(record=record, blobs={**taken_over.blobs, document: given.document})
 
 
 def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
@@ -223,9 +224,7 @@ def _revoked(effective: Effective, state: State) -> str | None:
     )
 
 
-def admit_event(
-    state: State, given: EventInput, stamp: Stamp, blobs: Blobs
-) -> Event | Duplicate | Refusal:
+def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Duplicate | Refusal:
     """Validate, deduplicate and route one event. One that no route takes is admitted, too."""
     effective = state.manifest
     if effective is None:
@@ -262,7 +261,8 @@ def admit_event(
     if problem is not None:
         return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{given.schema}: {problem}")
     to, overloaded = place(state, targets, Counter())
-    return Event(
+    blobs: dict[Hash, bytes] = {}
+    record = Event(
         seq=state.next_seq,
         stamp=stamp,
         schema=given.schema,
@@ -271,6 +271,7 @@ def admit_event(
         to=to,
         overloaded=overloaded,
     )
+    return Decided(record=record, blobs=blobs)
 
 
 def _unknown_schema(effective: Effective, name: str) -> str:

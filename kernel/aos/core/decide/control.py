@@ -10,6 +10,7 @@ from itertools import chain
 
 from aos.core.decide.admit import refusal
 from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.decided import Decided
 from aos.core.decide.fits import cell_problems, open_problems
 from aos.core.journal.inputs import ACTIONS, CANCEL, ERASE, SKIP, UNPIN, ControlInput
 from aos.core.journal.ports import BlobReader
@@ -27,7 +28,7 @@ from aos.values.show import describe
 
 def admit_control(
     state: State, given: ControlInput, stamp: Stamp, read: BlobReader
-) -> Control | Refusal:
+) -> Decided | Refusal:
     """Take an operator's command: signed, once, and possible.
 
     Raises:
@@ -44,7 +45,7 @@ def admit_control(
         problem = _retriable(state, given, read)
     if problem is not None:
         return problem
-    return Control(
+    record = Control(
         seq=state.next_seq,
         stamp=stamp,
         action=given.action,
@@ -55,6 +56,7 @@ def admit_control(
         serial=given.serial,
         signature=given.signature,
     )
+    return Decided(record=record, blobs={})
 
 
 def _authority(state: State, given: ControlInput) -> Refusal | None:

@@ -76,6 +76,15 @@ class Puts:
 
 
 @dataclass(frozen=True, slots=True)
+class MigratedCells:
+    """The workflows whose cells a migration took over, and the blobs that are committed with the
+    manifest's record (those that ``Keep`` committed before are not among them)."""
+
+    migrated: tuple[Migrated, ...]
+    blobs: Mapping[Hash, bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The first cells that the new modules cannot take over."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from aos.core.decide.decided import Decided
 from aos.core.decide.settle import outcome
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
@@ -54,35 +55,39 @@ class _Answering:
     blobs: dict[Hash, bytes] = field(default_factory=dict)
 
 
-def decide_owed(state: State, read: BlobReader) -> tuple[KernelReceipt, dict[Hash, bytes]]:
-    """Decide the receipt that is owed first, and the blobs that its record names.
+def decide_owed(state: State, read: BlobReader) -> Decided:
+    """Decide the first receipt that the core owes: a ``KernelReceipt``.
 
     Raises:
         Damage: A blob that the answer needs is missing or altered. Nothing has changed.
     """
     owed = state.owed[0]
     run = _Answering(state=state, owed=owed, read=read)
-    intent = state.intents[owed.intent]
+    return Decided(record=_answer(run, state.intents[owed.intent]), blobs=run.blobs)
+
+
+def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
+    state, owed, read = run.state, run.owed, run.read
     if owed.why is Debt.CANCEL:
         error = _Error(CANCELED, owed.problem or "it was canceled")
-        return _receipt(run, intent, CANCELED, error.payload()), run.blobs
+        return _receipt(run, intent, CANCELED, error.payload())
     if owed.why is Debt.LOSS:
         text = owed.problem or "the process that ran it ended before it told"
         error = _Error(UNKNOWN_OUTCOME, f"it may have run, and may not run again: {text}")
-        return _receipt(run, intent, "error", error.payload()), run.blobs
+        return _receipt(run, intent, "error", error.payload())
     params = intent.effect.params.from_record(slot_bytes(intent.params, read))
     assert isinstance(params, dict)
     if intent.effect.name in (TIMER_CANCEL, EFFECT_CANCEL):
-        return _cancel(run, intent, params), run.blobs
+        return _cancel(run, intent, params)
     answer = _INTROSPECT[intent.effect.name](run, params)
     if isinstance(answer, _Error):
-        return _receipt(run, intent, "error", answer.payload()), run.blobs
+        return _receipt(run, intent, "error", answer.payload())
     payload = intent.effect.receipt.encode(answer)
     most = state.effective.limits.event_bytes
     if len(payload) > most:
         error = _Error("too_large", f"the answer has {len(payload)} bytes: expected at most {most}")
-        return _receipt(run, intent, "error", error.payload()), run.blobs
-    return _receipt(run, intent, "ok", payload), run.blobs
+        return _receipt(run, intent, "error", error.payload())
+    return _receipt(run, intent, "ok", payload)
 
 
 def _receipt(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final, TypeGuard
 
-from aos.core.decide.admit import TIME_MAX, Blobs, refusal
+from aos.core.decide.admit import TIME_MAX, refusal
 from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.decided import Decided
 from aos.core.journal.faults import clipped
 from aos.core.journal.inputs import (
     BEGUN,
@@ -43,11 +44,10 @@ def admit_receipt(
     state: State,
     given: ReceiptInput,
     stamp: Stamp,
-    blobs: Blobs,
     read: BlobReader,
     *,
     verify: Verify = is_signed,
-) -> Receipt | Refusal:
+) -> Decided | Refusal:
     """Settle an open intent. Whatever is wrong with the receipt itself changes nothing."""
     is_abandoned = given.intent in state.abandoned
     intent = state.abandoned.get(given.intent) or state.intents.get(given.intent)
@@ -66,7 +66,8 @@ def admit_receipt(
             abandoned = tuple(
                 each for each in state.cells[intent.cell].inflight if each != given.intent
             )
-    return Receipt(
+    blobs: dict[Hash, bytes] = {}
+    record = Receipt(
         seq=state.next_seq,
         stamp=stamp,
         intent=given.intent,
@@ -87,6 +88,7 @@ def admit_receipt(
         abandoned=abandoned,
         batch=given.batch,
     )
+    return Decided(record=record, blobs=blobs)
 
 
 def _unknown(intent: Hash) -> Refusal:
@@ -213,10 +215,9 @@ def admit_stream(
     state: State,
     given: StreamInput,
     stamp: Stamp,
-    blobs: Blobs,
     *,
     verify: Verify = is_signed,
-) -> Stream | Refusal:
+) -> Decided | Refusal:
     """Take a stream frame for the origin cell. One that is refused is lost, and nothing else."""
     intent = state.intents.get(given.intent)
     if intent is None:
@@ -232,7 +233,8 @@ def admit_stream(
     )
     if problem is not None:
         return problem
-    return Stream(
+    blobs: dict[Hash, bytes] = {}
+    record = Stream(
         seq=state.next_seq,
         stamp=stamp,
         intent=given.intent,
@@ -247,6 +249,7 @@ def admit_stream(
         key_id=given.key_id,
         signature=given.signature,
     )
+    return Decided(record=record, blobs=blobs)
 
 
 def _frame_shape(state: State, given: StreamInput) -> Refusal | None:
@@ -306,7 +309,7 @@ def _too_fast(state: State, given: StreamInput, stamp: Stamp) -> Refusal | None:
     return None
 
 
-def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Attempt | Refusal:
+def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | Refusal:
     """Note that an intent is run once more, or that nobody knows how its only run ended."""
     intent = state.intents.get(given.intent)
     if intent is None:
@@ -330,7 +333,7 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Attempt | 
     if not (_is_nat(given.attempt, ATTEMPT_MAX) and least <= given.attempt <= most):
         expected = f"an attempt of {least} to {most}" if least <= most else "no other attempt"
         return refusal(Rule.ATTEMPT_IS_OLD, f"expected {expected}, found {describe(given.attempt)}")
-    return Attempt(
+    record = Attempt(
         seq=state.next_seq,
         stamp=stamp,
         intent=given.intent,
@@ -339,3 +342,4 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Attempt | 
         phase=given.phase,
         problem=None if given.problem is None else clipped(given.problem),
     )
+    return Decided(record=record, blobs={})

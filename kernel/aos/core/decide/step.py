@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from aos.core.decide.decided import Decided
 from aos.core.decide.dialect import agentos
 from aos.core.decide.envelope import (
     DomainEvent,
@@ -48,16 +49,6 @@ from aos.values.schema import Schema
 
 
 @dataclass(slots=True, kw_only=True)
-class Decided:
-    """What one run of the ring's head comes to, the blobs that its record names, and what the
-    engine said of a fault (for people, never journaled)."""
-
-    record: Step | Faulted
-    blobs: dict[Hash, bytes]
-    engine_text: str | None = None
-
-
-@dataclass(slots=True, kw_only=True)
 class _Run:
     """One step while it is decided.
 
@@ -78,7 +69,8 @@ class _Run:
 
 
 def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
-    """Run the first entry of the ring's head on a fresh instance and decide its record.
+    """Run the first entry of the ring's head on a fresh instance and decide its record: a ``Step``
+    or a ``Faulted``.
 
     Raises:
         Damage: A blob that the step needs is missing or altered. Nothing has changed.

@@ -355,7 +355,7 @@ def test_a_file_system_without_links_gets_the_name_by_a_rename(
 ) -> None:
     """B-21"""
 
-    def no_links(*_: object) -> None:
+    def no_links(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", no_links)

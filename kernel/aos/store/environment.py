@@ -245,8 +245,8 @@ class Environment:
     def _open(self, access: Access, *, looks: bool) -> lmdb.Environment:
         try:
             if access is Access.CREATE:
-                with contextlib.suppress(FileExistsError):
-                    self.folder.mkdir(mode=0o700)
+                with PlainFolder.named(self.folder.parent) as parent:
+                    parent.inner(self.folder.name, make=True).close()
             else:
                 check_file(self.folder)
             check_plain(self.folder, is_written=not self.readonly)

@@ -194,7 +194,16 @@ class PlainFolder:
             os.unlink(name, dir_fd=self._fd)
 
     def rename(self, old: str, new: str) -> None:
+        """Give a file another name in this folder. A file that has the new name is replaced."""
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+
+    def link(self, old: str, new: str) -> None:
+        """Give a file a second name in this folder.
+
+        Raises:
+            FileExistsError: Something has the new name. Unlike a rename, this replaces nothing.
+        """
+        os.link(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd, follow_symlinks=False)
 
     def names(self) -> Iterator[str]:
         with os.scandir(self._fd) as entries:

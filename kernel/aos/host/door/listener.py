@@ -119,8 +119,8 @@ class Listener:
         self._socket.close()
         self._socket = None
         assert self._path is not None
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+        with contextlib.suppress(OSError), PlainFolder.named(self._path.parent) as folder:
+            folder.remove(self._path.name)
         for task in self._talks.keys() - self._busy:
             task.cancel()
 

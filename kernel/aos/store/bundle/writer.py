@@ -121,25 +121,26 @@ class BundleWriter:
         self._put(item(END, end.to_bytes()))
         try:
             os.fsync(self._fd)
-            self._name()
             with PlainFolder.named(self.target.parent) as folder:
+                self._name(folder)
                 folder.sync()
         except OSError as error:
             raise self._failed(error) from error
 
-    def _name(self) -> None:
+    def _name(self, folder: PlainFolder) -> None:
+        part, target = self._part.name, self.target.name
         if self._force:
-            self._part.replace(self.target)
+            folder.rename(part, target)
             return
         try:
-            # Unlike a rename, this does not take a name that somebody else took meanwhile.
-            os.link(self._part, self.target)
+            # Unlike a rename, a link does not replace a file that another process made meanwhile.
+            folder.link(part, target)
         except FileExistsError:
             raise self._taken() from None
         except OSError:
-            # A file system without links.
+            # A file system without hard links.
             self._check_free()
-            self._part.rename(self.target)
+            folder.rename(part, target)
 
     def _put(self, data: bytes) -> None:
         view = memoryview(data)
@@ -200,8 +201,8 @@ class BundleWriter:
         if self._fd < 0:
             return
         if _is_there(self._part, self._fd):
-            with contextlib.suppress(OSError):
-                self._part.unlink()
+            with contextlib.suppress(OSError), PlainFolder.named(self._part.parent) as folder:
+                folder.remove(self._part.name)
         os.close(self._fd)
         self._fd = -1
 

@@ -17,8 +17,9 @@ from typing import Any, Final, cast
 from unittest import mock
 
 from aos.core.journal.ports import Call, Ran, Runner
+from aos.core.pending import Sealed
 from aos.host.world.engine import Engine, Published
-from aos.store.store import SealedFrame, Store
+from aos.store.store import Store
 
 CALLS_KEPT: Final = 2_048
 
@@ -127,7 +128,7 @@ class _Store:
         self._store = store
         self._watch = watch
 
-    def append(self, group: Sequence[SealedFrame], *args: Any, **more: Any) -> None:
+    def append(self, group: Sequence[Sealed], *args: Any, **more: Any) -> None:
         began_ns = time.perf_counter_ns()
         self._store.append(group, *args, **more)
         self._watch.groups.append(

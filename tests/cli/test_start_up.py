@@ -43,9 +43,9 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 175, 11),
-        (["inspect", "world"], 365, 146),
-        (["inspect", "cell", "puppet", "ada"], 365, 146),
-        (["send", "host/Do@1", EVENT], 385, 154),
+        (["inspect", "world"], 365, 150),
+        (["inspect", "cell", "puppet", "ada"], 365, 150),
+        (["send", "host/Do@1", EVENT], 385, 166),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

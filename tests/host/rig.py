@@ -20,6 +20,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Record
 from aos.core.kernel import genesis
 from aos.core.limits import LIMITS, Limits
+from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError
@@ -28,7 +29,7 @@ from aos.host.stamps import Sources
 from aos.host.world.engine import Bounds, Engine, Published
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
-from aos.store.store import NO_NOTES, SealedFrame, Store
+from aos.store.store import NO_NOTES, Store
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, derive
 from tests.memory_world import (
@@ -138,7 +139,7 @@ class FaultyStore:
 
     def append(
         self,
-        group: Sequence[SealedFrame],
+        group: Sequence[Sealed],
         head: Head,
         *,
         expected: Hash,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,12 +27,14 @@ from aos.core.journal.records import (
     Step,
     slot,
 )
-from aos.core.state.state import Mark
+from aos.core.pending import Sealed, Settled, Submitted
+from aos.core.state.cell import OpenIntent
+from aos.manifest.effective import Effect
 from aos.store.derived import DerivedRows
 from aos.store.lmdb_store import LmdbStore
 from aos.store.memory_store import MemoryStore
-from aos.store.store import SealedFrame
 from aos.values.digests import Hash, content_hash, derive, digest
+from aos.values.schema import compile_schemas
 
 WORLD_KEY = SigningKey(bytes([1]) * 32)
 OPERATOR = Principal("operator", bytes(SigningKey(bytes([2]) * 32).verify_key))
@@ -42,40 +44,43 @@ CELL: CellId = ("t/shop@1", b"\x01")
 NS = 1_700_000_000_000_000_000
 
 
-@dataclass(frozen=True)
-class Opened:
-    intent: Hash
-    seq: int
-    index: int
+EFFECT = Effect(
+    name="t/charge@1",
+    hash=content_hash(b"charge"),
+    params=compile_schemas({"t/Charge@1": {"nat": {}}})["t/Charge@1"],
+    receipt=compile_schemas({"t/Charged@1": {"nat": {}}})["t/Charged@1"],
+    executor="node",
+    executor_module=None,
+    executor_entrypoint=None,
+    executor_module_hash=None,
+    attempts=1,
+    base_ms=0,
+    cap_ms=0,
+    timeout_ms=30_000,
+    delivery="at_least_once",
+    idempotency_scope="cell",
+    takes_secrets=False,
+)
 
 
-@dataclass(frozen=True)
-class Settled:
-    intent: Hash
-    seq: int
-    receipt: Hash
-
-
-@dataclass(frozen=True)
-class Submitted:
-    submission_id: str
-    seq: int
-    payload: Hash
-
-
-@dataclass(frozen=True, kw_only=True)
-class Made:
-    """What ``Kernel.seal`` would give for these records."""
-
-    frame: Frame
-    tip: Tip
-    blobs: Mapping[Hash, bytes]
-    opened: tuple[Opened, ...]
-    settled: tuple[Settled, ...]
-    abandoned: tuple[Hash, ...]
-    submissions: tuple[Submitted, ...]
-    erased: tuple[Hash, ...] = ()
-    snapshots: tuple[Mark, ...] = ()
+def opened(intent: Intent, seq: int, index: int) -> OpenIntent:
+    """An intent that record ``seq`` opened, as the kernel's state holds it."""
+    return OpenIntent(
+        intent=intent.intent,
+        cell=CELL,
+        workflow_hash=content_hash(b"shop"),
+        seq=seq,
+        index=index,
+        opened_ns=NS + seq,
+        manifest=content_hash(b"manifest"),
+        effect=EFFECT,
+        executors=None,
+        params=intent.params,
+        params_hash=content_hash(b"params"),
+        key=intent.key,
+        idempotency_key=intent.intent.hex(),
+        issuer_ref=intent.issuer_ref,
+    )
 
 
 def bytes_for(what: str, seq: int, size: int) -> bytes:
@@ -93,7 +98,7 @@ class Journal:
 
     tip: Tip = field(default_factory=lambda: Tip(world=WORLD))
     records: list[Record] = field(default_factory=list)
-    made: list[Made] = field(default_factory=list)
+    made: list[Sealed] = field(default_factory=list)
     _blobs: dict[Hash, bytes] = field(default_factory=dict)
     _submissions: list[Submitted] = field(default_factory=list)
     _erased: list[Hash] = field(default_factory=list)
@@ -113,7 +118,7 @@ class Journal:
     def value(self, data: bytes) -> Slot:
         return slot(data, self._blobs)
 
-    def genesis(self) -> Made:
+    def genesis(self) -> Sealed:
         self.add(
             Genesis(
                 seq=1,
@@ -231,25 +236,25 @@ class Journal:
         self._erased.append(value)
         return seq
 
-    def seal(self) -> Made:
+    def seal(self) -> Sealed:
         """All records since the last seal, as one frame."""
-        opened: list[Opened] = []
+        intents: list[OpenIntent] = []
         settled: list[Settled] = []
         abandoned: list[Hash] = []
         for record in self.records:
             if isinstance(record, Step):
-                opened += [Opened(e.intent, record.seq, i) for i, e in enumerate(record.intents)]
+                intents += [opened(each, record.seq, at) for at, each in enumerate(record.intents)]
                 abandoned += record.abandoned
             if isinstance(record, Receipt):
                 settled.append(Settled(record.intent, record.seq, receipt_name(record)))
                 abandoned += record.abandoned
         salt = bytes_for("salt", self.tip.seq + 1, 32)
         frame, self.tip = seal(self.tip, [to_bytes(each) for each in self.records], salt)
-        made = Made(
+        made = Sealed(
             frame=frame,
             tip=self.tip,
             blobs=dict(self._blobs),
-            opened=tuple(opened),
+            opened=tuple(intents),
             settled=tuple(settled),
             abandoned=tuple(abandoned),
             submissions=tuple(self._submissions),
@@ -277,9 +282,9 @@ def receipt_name(record: Receipt) -> Hash:
 AnyStore = LmdbStore | MemoryStore
 
 
-def put(store: AnyStore, journal: Journal, *group: SealedFrame) -> None:
+def put(store: AnyStore, journal: Journal, *group: Sealed) -> None:
     """Append what ``journal`` sealed last, or these, with the head over it."""
-    whole: Sequence[SealedFrame] = group or journal.made[-1:]
+    whole: Sequence[Sealed] = group or journal.made[-1:]
     store.append(whole, journal.head(), expected=whole[0].frame.header.prev)
 
 
@@ -315,4 +320,4 @@ def derived_rows(frames: Iterable[Frame]) -> DerivedRows:
     return rows
 
 
-__all__ = ["NO_FRAME", "Journal", "Made", "derived_rows", "grown", "put", "world"]
+__all__ = ["NO_FRAME", "Journal", "derived_rows", "grown", "put", "world"]

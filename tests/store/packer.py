@@ -11,11 +11,12 @@ import sys
 from pathlib import Path
 
 from aos.core.journal.frame import NO_FRAME
+from aos.core.pending import Sealed
 from aos.store.lmdb_store import LmdbStore
 from aos.store.packs import PACKED_BYTES
 from aos.values.digests import content_hash
 from tests.store.children import say
-from tests.store.journal import Journal, Made
+from tests.store.journal import Journal
 
 
 def large(name: str) -> bytes:
@@ -25,7 +26,7 @@ def large(name: str) -> bytes:
 STEPS = 4
 
 
-def group(journal: Journal, step: int) -> list[Made]:
+def group(journal: Journal, step: int) -> list[Sealed]:
     """The next commit group: two blobs, one more beside an erasure, the erased one again."""
     match step:
         case 0:

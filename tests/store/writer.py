@@ -12,15 +12,16 @@ import sys
 from pathlib import Path
 
 from aos.core.journal.frame import NO_FRAME
+from aos.core.pending import Sealed
 from aos.errors import AosError
 from aos.store.lmdb_store import LmdbStore
 from tests.store.children import say
-from tests.store.journal import Journal, Made
+from tests.store.journal import Journal
 
 FRAMES_A_GROUP = 3
 
 
-def group(journal: Journal) -> list[Made]:
+def group(journal: Journal) -> list[Sealed]:
     """The next commit group of the one journal that this program writes."""
     made = []
     if journal.seq == 1:

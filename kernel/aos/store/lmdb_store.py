@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from aos.core.journal.frame import Frame, Head, read_frame
+from aos.core.pending import Sealed
 from aos.errors import Damage, Unavailable, sentence
 from aos.store.cut import Cut
 from aos.store.environment import Access, Environment, Table, Txn
@@ -45,7 +46,6 @@ from aos.store.rows import (
 from aos.store.shared import acquire, compact, release
 from aos.store.store import (
     NO_NOTES,
-    SealedFrame,
     check_blobs,
     check_expected,
     check_group,
@@ -125,7 +125,7 @@ class LmdbStore:
 
     def append(
         self,
-        group: Sequence[SealedFrame],
+        group: Sequence[Sealed],
         head: Head,
         *,
         expected: Hash,

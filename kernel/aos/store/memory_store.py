@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aos.core.journal.frame import Frame, Head
+from aos.core.pending import Sealed
 from aos.errors import Unavailable
 from aos.store.cut import Cut
 from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
-    SealedFrame,
     check_blobs,
     check_expected,
     check_group,
@@ -60,7 +60,7 @@ class MemoryStore:
 
     def append(
         self,
-        group: Sequence[SealedFrame],
+        group: Sequence[Sealed],
         head: Head,
         *,
         expected: Hash,

@@ -12,88 +12,17 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from aos.core.journal.frame import NO_FRAME, Frame, Head, Tip
+from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork
+from aos.core.pending import Sealed
 from aos.errors import AosError, Damage, Erased, sentence
 from aos.store.cut import Cut, pruned
 from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.sha256 import Name, read_name, true_sha256
-
-
-class Opened(Protocol):
-    """An intent that a step opened."""
-
-    @property
-    def intent(self) -> Hash: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def index(self) -> int: ...
-
-
-class SettledIntent(Protocol):
-    """An intent that a receipt settled; ``receipt`` is the receipt's digest."""
-
-    @property
-    def intent(self) -> Hash: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def receipt(self) -> Hash: ...
-
-
-class SubmittedEvent(Protocol):
-    """An event that came with a submission id; ``payload`` is the hash of what it was."""
-
-    @property
-    def submission_id(self) -> str: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def payload(self) -> Hash: ...
-
-
-class TakenSnapshot(Protocol):
-    """A snapshot after record ``at`` that record ``seq`` says is kept under ``document``."""
-
-    @property
-    def seq(self) -> int: ...
-    @property
-    def at(self) -> int: ...
-    @property
-    def document(self) -> Hash: ...
-
-
-class SealedFrame(Protocol):
-    """A frame and what becomes durable with it, as ``Kernel.seal`` gives it.
-
-    ``erased`` are the values whose bytes go when the frame comes, each by a record in it. A value
-    that is among ``blobs`` too came after it was erased, and stays.
-    """
-
-    @property
-    def frame(self) -> Frame: ...
-    @property
-    def tip(self) -> Tip: ...
-    @property
-    def blobs(self) -> Mapping[Hash, bytes]: ...
-    @property
-    def opened(self) -> Sequence[Opened]: ...
-    @property
-    def settled(self) -> Sequence[SettledIntent]: ...
-    @property
-    def abandoned(self) -> Sequence[Hash]: ...
-    @property
-    def submissions(self) -> Sequence[SubmittedEvent]: ...
-    @property
-    def erased(self) -> Sequence[Hash]: ...
-    @property
-    def snapshots(self) -> Sequence[TakenSnapshot]: ...
-
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 
@@ -107,7 +36,7 @@ class Store(Protocol):
 
     def append(
         self,
-        group: Sequence[SealedFrame],
+        group: Sequence[Sealed],
         head: Head,
         *,
         expected: Hash,
@@ -117,6 +46,8 @@ class Store(Protocol):
 
         ``expected`` is the hash of the frame that the group follows, ``NO_FRAME`` at genesis.
         ``notes`` are words for people about records of the group, by sequence; nothing hashes them.
+        The bytes of each frame's ``erased`` values are removed before its ``blobs`` are stored: a
+        value that is in both came again after it was erased, and stays (ST-22).
 
         Raises:
             NoRoom: The file system is full. Nothing has changed; the same call may pass later.
@@ -281,7 +212,7 @@ class Store(Protocol):
 # What every implementation does before it writes.
 
 
-def check_group(group: Sequence[SealedFrame], head: Head, expected: Hash) -> None:
+def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
     """State what the caller owes: a chain from ``expected`` on, and the head that belongs to it.
 
     Anything else is a bug of the caller's, found before it is stored.
@@ -299,7 +230,7 @@ def check_group(group: Sequence[SealedFrame], head: Head, expected: Hash) -> Non
 
 
 def check_expected(
-    found: Head | None, group: Sequence[SealedFrame], head: Head, expected: Hash, where: str
+    found: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, where: str
 ) -> None:
     """Raises: Damage: The store does not end where the caller thinks."""
     at = NO_FRAME if found is None else found.frame
@@ -332,7 +263,7 @@ def _frame_name(frame: Hash) -> str:
 
 
 def intent_changes(
-    group: Sequence[SealedFrame], stored: Callable[[Hash], IntentRow | None], where: str
+    group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], where: str
 ) -> dict[Hash, IntentRow]:
     """The rows of intents that ``group`` writes, in its order.
 
@@ -385,7 +316,7 @@ def _contradiction(intent: Hash, where: str, what: str) -> Damage:
     )
 
 
-def submission_changes(group: Sequence[SealedFrame]) -> dict[str, SubmissionRow]:
+def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
     """The rows of submissions that ``group`` writes; the newest event under an id counts."""
     return {
         each.submission_id: SubmissionRow(
@@ -396,7 +327,7 @@ def submission_changes(group: Sequence[SealedFrame]) -> dict[str, SubmissionRow]
     }
 
 
-def snapshot_changes(group: Sequence[SealedFrame]) -> list[SnapshotRow]:
+def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
     """The rows of snapshots that ``group`` writes."""
     return [
         SnapshotRow(at=each.at, seq=each.seq, document=each.document)
@@ -405,7 +336,7 @@ def snapshot_changes(group: Sequence[SealedFrame]) -> list[SnapshotRow]:
     ]
 
 
-def erasing(sealed: SealedFrame) -> dict[Hash, int]:
+def erasing(sealed: Sealed) -> dict[Hash, int]:
     """The values that ``sealed`` erases, and the newest record in it that erases each."""
     if not sealed.erased:
         return {}

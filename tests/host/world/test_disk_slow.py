@@ -15,12 +15,13 @@ from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Head
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import Event, slot_bytes
+from aos.core.pending import Sealed
 from aos.host.errors import Busy
 from aos.host.world import pipeline
 from aos.host.world.engine import Bounds
 from aos.host.world.pipeline import FRAMES_MAX
 from aos.store.lmdb_store import LmdbStore
-from aos.store.store import NO_NOTES, SealedFrame
+from aos.store.store import NO_NOTES
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.host.rig import (
@@ -69,7 +70,7 @@ class SlowStore(FaultyStore):
 
     def append(
         self,
-        group: Sequence[SealedFrame],
+        group: Sequence[Sealed],
         head: Head,
         *,
         expected: Hash,

@@ -17,7 +17,7 @@ import pytest
 from aos.errors import AosError, Damage
 from aos.store.first_look import check_meta_pages, structure_problems
 from aos.store.lmdb_store import LmdbStore
-from tests.store.children import in_child
+from tests.store.children import end, in_child, line, spawn
 from tests.store.journal import Journal, grown, put
 
 PAGE: Final = 4096
@@ -107,6 +107,33 @@ def test_the_commit_before_is_never_brought_back_in_silence(tmp_path: Path) -> N
     (folder / "data.mdb").write_bytes(whole)
     with LmdbStore.open(folder) as store:
         assert store.head() == journal.head()
+
+
+@pytest.mark.parametrize("groups", [1, 2, 12, 13])
+@pytest.mark.parametrize("has_reader", [False, True], ids=["alone", "reader"])
+def test_the_numbers_go_on_after_a_compaction(
+    tmp_path: Path, groups: int, has_reader: bool
+) -> None:
+    """ST-52: a reader in another process keeps the lock file, and the number in it."""
+    folder = tmp_path / "store"
+    store_of(folder, groups)
+    before = max(numbers(folder))
+    child = spawn("reader", str(folder)) if has_reader else None
+    try:
+        if child is not None:
+            assert line(child.stdout) == "open"
+        with LmdbStore.open(folder) as store:
+            store.compact()
+            assert sorted(numbers(folder)) == [before - 1, before]
+            check_meta_pages(folder)
+
+            store.meta_put("first", b"commit")
+            assert sorted(numbers(folder)) == [before, before + 1]
+            check_meta_pages(folder)
+    finally:
+        if child is not None:
+            end(child)
+    assert structure_problems(folder) == []
 
 
 def test_meta_pages_that_are_not_as_they_were_left_are_damage(tmp_path: Path) -> None:

@@ -1,23 +1,26 @@
 """Every row of a store -> a new file that holds nothing else (spec/store.md, ST-50 to ST-53).
 
-LMDB's own compacting copy takes pages over as they are. What is behind the end of a value in its
-last page is whatever stood in that memory before: it may be a value that was erased since. So rows
-are read and written one by one, into pages that begin as zeros.
+LMDB's own compacting copy copies pages as they are. The bytes behind the end of a value in its last
+page are left over from earlier: they may be a value that was erased since. So rows are read and
+written one by one, into pages that begin as zeros.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import lmdb
 
+from aos.store.meta_pages import renumber
+
 if TYPE_CHECKING:
     from aos.store.environment import Table, Txn
 
 COMMIT_BYTES: Final = 64 << 20
-"""After so many bytes the new file is committed: what is not yet is held in memory."""
+"""The new file is committed after so many bytes: LMDB holds uncommitted ones in memory."""
 
 
 def copy_rows(
@@ -28,46 +31,72 @@ def copy_rows(
     again: tuple[str, bytes],
     home: tuple[str, bytes] | None,
 ) -> None:
-    """Write all rows of ``source`` into a new file ``target`` and sync it. Nobody else writes.
+    """Write all rows of ``source`` into the empty file ``target`` and sync it. No one else writes.
 
-    The row ``home`` (table and key) gets the new file in place of the old one (ST-70).
+    The row ``home`` (table and key) names the new file instead of the old one (ST-70).
 
-    The last transaction writes the row ``again`` (table and key) as it is, so that both meta pages
-    of the file stand for the same rows; and there are no more transactions than the source has
-    had. Who shares the source's lock file goes by the number in it: whether it is even says which
-    meta page counts, and the next transaction has the next number.
+    Processes that share the source's lock file go by the number of the last transaction in it:
+    whether it is even says which meta page counts, and the next transaction takes the next number.
+    So the copy ends with the same number, and its last transaction writes the row ``again`` (table
+    and key) as it is, so that both meta pages stand for the same rows (ST-52).
 
     Raises:
         lmdb.Error: A row cannot be read or written. ``target`` is then of no use.
+        OSError: The same.
     """
+    source_last = source.info()["last_txnid"]
+    with _opened(source, target, len(tables)) as made:
+        _copy(source, made, tables, target, commits_max=source_last - 1, home=home)
+        made_last = made.info()["last_txnid"]
+    last = max(source_last, made_last + 1)
+    commits = 2 - (last - made_last) % 2  # the numbers in one page are all even or all odd
+    renumber(target, last - commits)
+    with _opened(source, target, len(tables)) as made:
+        table = made.open_db(again[0].encode(), create=False)
+        for _ in range(commits):
+            with made.begin(write=True) as txn:
+                _write_again(txn, table, again[1])
+        made.sync(True)  # LMDB's "force", by position only
+
+
+@contextlib.contextmanager
+def _opened(source: lmdb.Environment, target: Path, tables: int) -> Iterator[lmdb.Environment]:
     made = lmdb.open(
         str(target), map_size=source.info()["map_size"], subdir=False, lock=False, mode=0o600,
-        max_dbs=len(tables), sync=False, lib_version=0,
+        max_dbs=tables, sync=False, lib_version=0,
     )  # fmt: skip
     try:
-        commits_left = source.info()["last_txnid"] - 1
-        copied: dict[str, Table] = {}
-        with source.begin() as rows:
-            into = made.begin(write=True)
-            size = 0
-            for name, table in tables.items():
-                copied[name] = made.open_db(name.encode(), txn=into)
-                for key, value in rows.cursor(db=table):
-                    into.put(key, value, append=True, db=copied[name])
-                    size += len(value)
-                    if size >= COMMIT_BYTES and commits_left > 1:
-                        into.commit()
-                        into = made.begin(write=True)
-                        commits_left -= 1
-                        size = 0
-            if home is not None:
-                into.put(home[1], home_row(target), db=copied[home[0]])
-            into.commit()
-        with made.begin(write=True) as last:
-            _write_again(last, copied[again[0]], again[1])
-        made.sync(True)  # LMDB's "force", by position only
+        yield made
     finally:
         made.close()
+
+
+def _copy(
+    source: lmdb.Environment,
+    made: lmdb.Environment,
+    tables: Mapping[str, Table],
+    target: Path,
+    *,
+    commits_max: int,
+    home: tuple[str, bytes] | None,
+) -> None:
+    copied: dict[str, Table] = {}
+    with source.begin() as rows:
+        into = made.begin(write=True)
+        size = 0
+        for name, table in tables.items():
+            copied[name] = made.open_db(name.encode(), txn=into)
+            for key, value in rows.cursor(db=table):
+                into.put(key, value, append=True, db=copied[name])
+                size += len(value)
+                if size >= COMMIT_BYTES and commits_max > 1:
+                    into.commit()
+                    into = made.begin(write=True)
+                    commits_max -= 1
+                    size = 0
+        if home is not None:
+            into.put(home[1], home_row(target), db=copied[home[0]])
+        into.commit()
 
 
 def home_row(data: Path | str) -> bytes:

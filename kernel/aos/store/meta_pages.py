@@ -24,7 +24,10 @@ import sys
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, NamedTuple
+
+from aos.store.plain_files import PlainFolder
 
 _ORDER: Final = "<" if sys.byteorder == "little" else ">"
 _PAGE: Final = struct.Struct(_ORDER + "Q2xHHH")
@@ -96,6 +99,25 @@ def meta_pages(fd: int) -> tuple[bytes, bytes]:
         return first, b""
     page_bytes = _TREE.unpack_from(first, _PAGE.size + _META.size)[0]
     return first, os.pread(fd, _BYTES, page_bytes)
+
+
+def renumber(path: Path, newest: int) -> None:
+    """Give the last transaction of a data file, which no one has open, the number ``newest``.
+
+    Its page is chosen by whether the number is even, so ``newest`` must agree with it in that.
+
+    Raises: OSError.
+    """
+    with PlainFolder.at(path.parent) as folder:
+        fd = folder.open(path.name, os.O_RDWR, is_sole=True)
+    try:
+        even, odd = (_meta(number, data) for number, data in enumerate(meta_pages(fd)))
+        newer, older = (0, 1) if even.txn > odd.txn else (1, 0)
+        assert newest % 2 == newer, f"transaction {newest} in page {newer}"
+        for page, number in ((older, newest - 1), (newer, newest)):
+            os.pwrite(fd, _NUMBER.pack(number), page * even.free.pad + _BYTES - _NUMBER.size)
+    finally:
+        os.close(fd)
 
 
 def _check(fd: int, pages: tuple[bytes, bytes]) -> None:

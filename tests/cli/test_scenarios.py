@@ -79,7 +79,7 @@ def test_a_file_that_is_not_understood_is_exit_2_and_nothing_runs(aos: Aos, proj
     ran = aos("test", project)
     assert ran.code == 2
     assert ran.out == ""
-    assert "aos: ../../odd.scenario.toml:1: step 1: what does it do?" in ran.err
+    assert "aos: ../../odd.scenario.toml:1: step 1: a step has exactly one action" in ran.err
 
 
 def test_below_the_current_folder_paths_are_relative_however_they_were_given(

@@ -112,17 +112,17 @@ def test_only_one_effect_may_be_meant() -> None:
         world.send(DO, {"key": "a", "out": out(effects=(*asked, (ONCE, charge(), None)))})
         world.run()
 
-        with pytest.raises(WorldProblem, match=r"2 open effects are t/charge@1") as told:
+        with pytest.raises(WorldProblem, match=r"2 open effects match t/charge@1") as told:
             world.effect(CHARGE)
         assert '"cents":1' in str(told.value)
-        with pytest.raises(WorldProblem, match="no open effect is charge as asked for; open are"):
+        with pytest.raises(WorldProblem, match="no open effect matches charge; open effects"):
             world.effect("charge", params={"cents": 3})
         assert world.effect("charge", issuer_ref="count2").params["cents"] == 2
         assert world.effect("charge", params={"cents": 1}, key="a", workflow="cell").is_open
         assert world.effects(CHARGE, key="b") == []
         assert [each.name for each in world.effects()] == [CHARGE, CHARGE, ONCE]
         assert world.asked(params=like({"cents": 5})) == world.effects(ONCE)
-        with pytest.raises(WorldProblem, match="open are:\n  nothing"):
+        with pytest.raises(WorldProblem, match="open effects:\n  nothing"):
             stage().effect(CHARGE)
 
 
@@ -212,7 +212,7 @@ def test_progress_is_told_while_the_effect_is_open() -> None:
         with pytest.raises(InputRefused) as refused:
             effect.frame("late")
         assert refused.value.rule == "receipt_intent_is_unknown"
-        with pytest.raises(BadUsage, match="this is no plain value"):
+        with pytest.raises(BadUsage, match="not a plain value"):
             effect.frame("bad", 1.5)
 
 

@@ -98,9 +98,9 @@ def spy(monkeypatch: pytest.MonkeyPatch, module: Any, found: list[int]) -> None:
     """Note the snapshots that a module begins at."""
     state_of = module.state_of
 
-    def noting(store: Store, row: SnapshotRow) -> State:
+    def noting(store: Store, row: SnapshotRow, **options: Any) -> State:
         found.append(row.at)
-        state: State = state_of(store, row)
+        state: State = state_of(store, row, **options)
         return state
 
     monkeypatch.setattr(module, "state_of", noting)
@@ -310,4 +310,6 @@ code = "none_left"
     assert played(text) is None
     failure = played(text.replace("restart = true", "erase = 'shop/OrderPlaced@1'\nvalue = {}"))
     assert failure is not None
-    assert failure.message.startswith("hash_of shop/OrderPlaced@1: this is no shop/OrderPlaced@1")
+    assert failure.message.startswith(
+        "hash_of shop/OrderPlaced@1: this is not a valid shop/OrderPlaced@1"
+    )

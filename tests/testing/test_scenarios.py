@@ -307,15 +307,18 @@ FAILURES = [
     ),
     (
         'answer = "card.charge"\nvalue = { charge = 5, amount_cents = 1 }',
-        "(answer): the answer to shop/card.charge@1: this is no shop/CardChargeReceipt@1: $.charge",
+        (
+            "(answer): the answer to shop/card.charge@1: this is not a valid "
+            "shop/CardChargeReceipt@1: $.charge"
+        ),
     ),
     (
         'answer = "parcel.ship"',
-        "(answer): no open effect is parcel.ship as asked for; open are:",
+        "(answer): no open effect matches parcel.ship; open effects:",
     ),
     (
         'duplicate = "card.charge"',
-        "(duplicate): no card.charge as asked for is settled",
+        "(duplicate): no settled effect matches card.charge",
     ),
     (
         'forge = "card.charge"\nvalue = { charge = "c", amount_cents = 1 }',
@@ -323,7 +326,7 @@ FAILURES = [
     ),
     (
         'cancel = "card.charge"\nrefused = "intent_is_not_open"',
-        "(cancel): refused: expected intent_is_not_open, found it was taken",
+        "(cancel): refused: expected intent_is_not_open, found it was accepted",
     ),
     (
         'retry = "order"\nkey = "o1"\nrefused = "busy"',
@@ -409,16 +412,19 @@ def test_executors_are_found_beside_the_file_or_in_the_project(tmp_path: Path) -
     ("text", "said"),
     [
         ("", "f: it has no step (write one: [[step]])"),
-        ("x = 1\n[[step]]\nrun = true", "f: the file: x is not known: expected one of about,"),
+        ("x = 1\n[[step]]\nrun = true", "f: the file: unknown field x: expected one of about,"),
         ("abuot = ''\n[[step]]\nrun = true", "(did you mean about?)"),
-        ("replay = 1\n[[step]]\nrun = true", "f: the file: replay: this does not fit: expected "),
-        ("step = 5", "f: the file: step: this does not fit: expected a list of tables, found 5"),
-        ("[[step]]", "f:1: step 1: what does it do?: expected one of send,"),
-        ("\n[[step]]\nsnd = 'x'", "f:2: step 1: what does it do?: expected one of"),
-        ("[[step]]\nrun = true\nsend = 'x'", "what does it do?: expected one of send, run"),
-        ("[[step]]\nrun = 1", "f:1: step 1 (run): run: this does not fit: expected true, found 1"),
-        ("[[step]]\nsend = 'x'\nvaleu = 1", "valeu is not known: expected one of value, id, hold"),
-        ("[[step]]\nsend = 'x'\nid = 1", "(send): id: this does not fit: expected text, found 1"),
+        ("replay = 1\n[[step]]\nrun = true", "f: the file: replay: invalid value: expected "),
+        ("step = 5", "f: the file: step: invalid value: expected a list of tables, found 5"),
+        ("[[step]]", "f:1: step 1: a step has exactly one action: expected one of send,"),
+        ("\n[[step]]\nsnd = 'x'", "f:2: step 1: a step has exactly one action: expected one of"),
+        (
+            "[[step]]\nrun = true\nsend = 'x'",
+            "a step has exactly one action: expected one of send, run",
+        ),
+        ("[[step]]\nrun = 1", "f:1: step 1 (run): run: invalid value: expected true, found 1"),
+        ("[[step]]\nsend = 'x'\nvaleu = 1", "unknown field valeu: expected one of value, id, hold"),
+        ("[[step]]\nsend = 'x'\nid = 1", "(send): id: invalid value: expected text, found 1"),
         ("[[step]]\nsend = 'x'\nvalue = { a = [1.5] }", "value: no floats: expected an integer"),
         ("[[step]]\nsend = 'x'\nvalue = 2026-01-01", "expected a time with its date, found 2026"),
         ("[[step]]\nsend = 'x'\nvalue = 10:00:00", "expected a time with its date, found 10:00"),
@@ -426,18 +432,24 @@ def test_executors_are_found_beside_the_file_or_in_the_project(tmp_path: Path) -
         ("[[step]]\nfail = 'x'", "f:1: step 1 (fail): code is missing"),
         ("[[step]]\nframe = 'x'", "step 1 (frame): kind is missing"),
         ("[[step]]\non = 'x'\nanswers = []", "answers is empty: expected at least one answer"),
-        ("[[step]]\non = 'x'\nanswers = [ {} ]", "answers[0]: how does it end?: expected one of"),
+        (
+            "[[step]]\non = 'x'\nanswers = [ {} ]",
+            "answers[0]: an answer has one outcome: expected one of",
+        ),
         (
             "[[step]]\non = 'x'\nanswers = [ { fail = 'x', never = true } ]",
-            "how does it end?: expected one of value, fail, timeout, never, found fail, never",
+            (
+                "an answer has one outcome: expected one of value, fail, timeout, never, "
+                "found fail, never"
+            ),
         ),
-        ("[[step]]\nexpect = 'cel'", "f:1: step 1 (expect): 'cel' cannot be expected: expected"),
+        ("[[step]]\nexpect = 'cel'", "f:1: step 1 (expect): unknown expectation 'cel': expected"),
         ("[[step]]\nexpect = 'cell'", "step 1 (expect cell): workflow is missing"),
-        ("[[step]]\nexpect = 'cell'\nworkflow = 'x'", "nothing is expected: expected status,"),
-        ("[[step]]\nexpect = 'events'", "nothing is expected: expected are or count"),
-        ("[[step]]\nexpect = 'timers'\nare = [ { effect = 'x' } ]", "are[0]: effect is not known"),
+        ("[[step]]\nexpect = 'cell'\nworkflow = 'x'", "the step checks nothing: expected status,"),
+        ("[[step]]\nexpect = 'events'", "the step checks nothing: expected are or count"),
+        ("[[step]]\nexpect = 'timers'\nare = [ { effect = 'x' } ]", "are[0]: unknown field effect"),
         ("[[step]]\nexpect = 'cells'\nare = 'x'", "expected a list of tables, found 'x'"),
-        ("step =", "f: this is no TOML: Invalid value (at "),
+        ("step =", "f: the file is not TOML: Invalid value (at "),
     ],
 )
 def test_what_is_not_understood_is_refused_with_its_place(text: str, said: str) -> None:

@@ -104,7 +104,7 @@ def test_more_than_the_script_answers_is_told() -> None:
     ask(world, "a")
     ask(world, "b")
     with pytest.raises(
-        WorldProblem, match=r"t/charge@1: asked for 2 times, and in_turn\(…\) has 1"
+        WorldProblem, match=r"t/charge@1: requested 2 times, but in_turn\(…\) has 1"
     ):
         world.run()
 

@@ -117,11 +117,11 @@ def test_every_continuation_is_played(event: Any) -> None:
 
 
 def test_what_the_workflow_does_not_take_is_refused() -> None:
-    with pytest.raises(BadUsage, match=r"t/cell@1 takes no t/Tell@1: expected one of sys"):
+    with pytest.raises(BadUsage, match=r"t/cell@1 does not take t/Tell@1: expected one of sys"):
         play(event=(TELL, {}))
-    with pytest.raises(BadUsage, match="t/plain@1 takes no sys/EffectStreamFrame@1"):
+    with pytest.raises(BadUsage, match="t/plain@1 does not take sys/EffectStreamFrame@1"):
         play(PLAIN, event=frame(CHARGE, "half"))
-    with pytest.raises(BadUsage, match="t/plain@1 takes no sys/EffectReceiptRejected@1"):
+    with pytest.raises(BadUsage, match="t/plain@1 does not take sys/EffectReceiptRejected@1"):
         play(PLAIN, event=rejected(CHARGE))
     with pytest.raises(BadUsage, match="the answer to t/charge@1"):
         play(event=answered(CHARGE, {"ref": 1}), key="a")
@@ -132,7 +132,7 @@ def test_what_the_workflow_does_not_take_is_refused() -> None:
 def test_the_key_is_given_or_read_from_the_event() -> None:
     echoed = play(event=(DO, {"key": "a"}), key="other")
     assert echoed.state == 1
-    with pytest.raises(BadUsage, match="t/cell@1 is keyed, and no route says by what"):
+    with pytest.raises(BadUsage, match="t/cell@1 is keyed, and no route reads its key"):
         play(event=answered(CHARGE, {"ref": "r"}))
     with pytest.raises(BadUsage, match="t/plain@1 is not keyed"):
         play(PLAIN, event=(TELL, {}), key="a")

@@ -162,9 +162,9 @@ def test_every_problem_of_a_manifest_is_told_at_once() -> None:
 
 
 def test_modules_go_with_nodes_that_name_them() -> None:
-    with pytest.raises(BadUsage, match="no node is called t/other@1"):
+    with pytest.raises(BadUsage, match="no node is named t/other@1"):
         World(nodes(), modules={**MODULES, "t/other@1": WASM})
-    with pytest.raises(BadUsage, match="modules go with a list of nodes"):
+    with pytest.raises(BadUsage, match="modules= is only for a list of nodes"):
         World(ORDERS, modules=MODULES)
     with pytest.raises(ManifestProblems, match=r"artifact of t/puppet\.module@1 is missing"):
         World(nodes())
@@ -203,9 +203,9 @@ def test_the_clock_stands_where_it_was_set() -> None:
     assert stage(now="2026-01-01T00:00:00Z").now_ns == 1_767_225_600 * SECOND
     assert stage(now=datetime(2026, 1, 1, tzinfo=UTC)).now_ns == 1_767_225_600 * SECOND
     assert stage(now=5).now_ns == 5
-    with pytest.raises(BadUsage, match="this is no time"):
+    with pytest.raises(BadUsage, match="this is not a time"):
         stage(now="yesterday")
-    with pytest.raises(BadUsage, match="this is no time"):
+    with pytest.raises(BadUsage, match="this is not a time"):
         stage(now=datetime(2026, 1, 1))  # noqa: DTZ001  # the one without a zone
 
 
@@ -264,9 +264,9 @@ def test_advance_to_goes_to_a_time_and_not_back() -> None:
     assert world.now_ns == START + 86_400 * SECOND
     with pytest.raises(BadUsage, match="the clock does not go back"):
         world.advance_to(START)
-    with pytest.raises(BadUsage, match="this is no span of time"):
+    with pytest.raises(BadUsage, match="this is not a span of time"):
         world.advance("-1s")
-    with pytest.raises(BadUsage, match="this is no span of time"):
+    with pytest.raises(BadUsage, match="this is not a span of time"):
         world.advance("soon")
 
 
@@ -450,7 +450,7 @@ def test_a_world_that_does_not_come_to_rest_is_told(monkeypatch: pytest.MonkeyPa
     with stage(replay=False) as world:
         # The references grow with each level: the last fits the limit of a reference just so.
         world.send(DO, {"key": "a", "out": out(effects=((TIMER, timer(0), "count"),) * 5)})
-        with pytest.raises(WorldProblem, match="does not come to rest at 2024-01-01"):
+        with pytest.raises(WorldProblem, match="does not become idle at 2024-01-01"):
             world.run()
 
 

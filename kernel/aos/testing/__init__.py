@@ -1,9 +1,9 @@
-"""For people who test workflows: a world in memory with a clock that they move (spec/testing.md).
+"""Test workflows in a world in memory, with a clock that the test moves (spec/testing.md).
 
     from aos.testing import World
 
-What is named here is imported when it is first used: pytest loads the plugin beside this file in
-every project of an environment, also in those that never ask for a world.
+The names below are imported on first use: pytest loads the plugin of this package in every project
+of an environment, even if no test of it needs a world.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:  # the names below, for type checkers alone
+if TYPE_CHECKING:  # the names below, only for type checkers
     from aos.testing.effects import Effect
     from aos.testing.plain import like
     from aos.testing.problems import CellFailed, FaultSeen, InputRefused, WorldProblem

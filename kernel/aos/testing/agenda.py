@@ -1,4 +1,4 @@
-"""What is to happen when the clock has come so far (spec/testing.md, T-13)."""
+"""Timers and delayed answers that wait for the test's clock (spec/testing.md, T-13)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aos.values.digests import Hash
 
 @dataclass(order=True, slots=True)
 class Due:
-    """In order of time, then of asking."""
+    """One scheduled action. Ordered by due time, then by the order of scheduling."""
 
     due_ns: int
     asked: tuple[int, int, int]
@@ -22,7 +22,7 @@ class Due:
 
 
 class Agenda:
-    """``drop`` forgets all that was to happen for an intent."""
+    """The scheduled actions of a world. ``drop`` removes those of one intent."""
 
     def __init__(self) -> None:
         self._heap: list[Due] = []
@@ -43,7 +43,7 @@ class Agenda:
         self._live.clear()
 
     def due_of(self, intent: Hash) -> int | None:
-        """When the next thing happens for an intent."""
+        """Due time of the intent's next action, in ns since 1970; None without one."""
         return min((each.due_ns for each in self._live.get(intent, ())), default=None)
 
     def first(self) -> Due | None:
@@ -55,7 +55,7 @@ class Agenda:
         return None
 
     def take(self, now_ns: int) -> Due | None:
-        """The first that is due, taken off; None where nothing is."""
+        """Remove and return the first action that is due; None if there is none."""
         first = self.first()
         if first is None or first.due_ns > now_ns:
             return None

@@ -1,8 +1,8 @@
-"""The host of a test: the kernel over a store in memory, a clock that stands still, chance from a
-seed (spec/testing.md, T-1, T-4).
+"""The host of a test world: the kernel with a store in memory, a clock that moves only on request,
+and randomness from a seed (spec/testing.md, T-1, T-4).
 
-Like a real host it seals a frame after each drain and each run, and publishes what was opened only
-then. It keeps every record as it was appended: that is what a test looks at.
+Like a real host it seals a frame after each drain and each run, and publishes opened intents only
+then. It keeps every appended record, so that tests can inspect the journal.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, derive, hash_text
 
 FRAME_RECORDS: Final = 2_000
-"""Records after which a run goes on in another frame."""
+"""Records after which a run continues in another frame."""
 
 
 class _Watched(Kernel):
-    """The kernel, and a look at each record once it is folded."""
+    """The kernel, which also reports each record once it is folded."""
 
     watch: Callable[[Record], None]
 
@@ -72,14 +72,14 @@ class _Watched(Kernel):
 
 
 class Desk:
-    """Where inputs are handed in, and frames come out.
+    """Admits inputs, runs cells and seals frames, as a host does.
 
     Attributes:
-        records: All of the journal, sealed or not.
-        notes: What the engine said of faults, by record.
-        failed: Every fault of a cell, with the record that brought it.
+        records: The whole journal, sealed or not.
+        notes: The engine's notes on faults, by record.
+        failed: Every fault of a cell, with the record that caused it.
         opened: Every intent that a step opened, in order; ``settled``: the status of its receipt.
-        receipts: Those that settled an intent, as they were given.
+        receipts: The receipts that settled an intent, as they were given.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class Desk:
         published: Callable[[OpenIntent], None],
         over: Callable[[Hash], None],
     ) -> None:
-        """``published`` is called with each intent that executors may run, ``over`` with each that
-        ended."""
+        """``published`` is called with each intent that executors may run, ``over`` with each
+        intent that has ended."""
         self.now_ns = now_ns
         self.store = MemoryStore()
         self.records: list[Record] = []
@@ -145,7 +145,7 @@ class Desk:
     def admit(
         self, given: Input, blobs: Mapping[Hash, bytes] | None = None
     ) -> Admitted | Duplicate:
-        """Raises: InputRefused: A rule says no. Nothing has changed."""
+        """Admit an input. Raises: InputRefused: A rule refuses it. Nothing has changed."""
         if blobs:
             self.store.put_blobs(blobs)
         answer = self._answer(given)
@@ -166,7 +166,7 @@ class Desk:
         return self._kernel.admit(given, self.stamp())
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
-        """As a host answers a receipt for an intent that is over."""
+        """The answer of a host to a receipt for an intent that has ended."""
         if given.intent in self.state.intents or given.intent in self.state.abandoned:
             return None
         self.seal()
@@ -182,7 +182,7 @@ class Desk:
         return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
 
     def apply(self, manifest: Loaded, *, mode: str = STRICT, leaves: tuple[str, ...] = ()) -> None:
-        """Put a manifest in force; one that is in force changes nothing. Raises: InputRefused."""
+        """Apply a manifest; one already in force changes nothing. Raises: InputRefused."""
         state = self.state
         if state.manifest is not None and state.manifest == manifest.effective:
             return
@@ -199,8 +199,8 @@ class Desk:
         self.seal()
 
     def run(self) -> int:
-        """Run cells until none is ready; return how many steps that took. What they opened is
-        published."""
+        """Run cells until none is ready, publish the intents that they opened, and return the
+        number of steps."""
         if not self._kernel.has_work:
             self.seal()
             return 0
@@ -219,7 +219,7 @@ class Desk:
         return steps
 
     def seal(self) -> None:
-        """What was admitted is durable from here on, and what was opened is published."""
+        """Seal the frame: its records are durable from here on, and opened intents published."""
         sealed = self._kernel.seal(self._draw(32)) if self._kernel.pending_records else None
         if sealed is not None:
             self._keep(sealed)
@@ -249,15 +249,15 @@ class Desk:
                 self.failed.append((record.seq, id, cell.fault))
 
     def restart(self) -> list[Redelivery]:
-        """Forget all but the journal, and come back from that and its last snapshot. What executors
-        had to do is theirs to be told again."""
+        """Discard all but the store, and recover from the last snapshot and the journal. Return the
+        intents that must be published again."""
         self.seal()
         self._kernel = self._made(restore(self.store, self.state.world))
         return list(left_open(self.state))
 
     def snapshot(self) -> int:
-        """Write down what is durable, journal that, forget everything else and go on from it.
-        Return the record that says so."""
+        """Take a snapshot, then discard the state and recover from that snapshot. Return the
+        sequence number of its record."""
         self.seal()
         blobs: dict[Hash, bytes] = {}
 
@@ -276,14 +276,14 @@ class Desk:
         return answer.seq
 
     def check_erasable(self, value: Hash) -> None:
-        """Raises: InputRefused: As a host refuses it, before the kernel is asked."""
+        """Check an erasure as a host does before it asks the kernel. Raises: InputRefused."""
         self.seal()
         refused = unerasable(self.store, value, is_there=self.store.has_blob(value))
         if refused is not None:
             raise InputRefused(refused)
 
     def replay(self) -> ReplayReport:
-        """Once from the genesis, and once from each snapshot.
+        """Replay the journal from the genesis, and again from each snapshot.
 
         Raises: Divergence, Damage: As ``aos.audit.replay.replay``.
         """

@@ -1,4 +1,4 @@
-"""What carries effects out in a test: the clock, blobs, scripts, the author's functions, or nobody
+"""Execute the effects of a test world: timers, blobs, scripts and the author's functions
 (spec/testing.md, T-13, T-20 to T-26)."""
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from aos.worker.failure import EffectFailed
 
 
 class Taker(Protocol):
-    """Carries out the intents of one effect."""
+    """Executes the intents of one effect."""
 
     def __call__(self, intent: OpenIntent, /) -> None: ...
 
 
 class Dispatch:
-    """Hands intents to whom they are for, and what becomes of them back to the desk.
+    """Gives intents to their executors, and passes the results to the desk.
 
-    ``waiting`` are those that nobody has taken: a test answers them by hand.
+    ``waiting`` holds the intents without an executor: the test answers them itself.
     """
 
     desk: Desk
@@ -50,7 +50,7 @@ class Dispatch:
         self._waiting: dict[Hash, OpenIntent] = {}
         self._takers: dict[str, Taker] = {TIMER: self._set_timer, PUT: self._blob, GET: self._blob}
 
-    # What the desk tells
+    # Called by the desk
 
     def published(self, intent: OpenIntent) -> None:
         self._waiting[intent.intent] = intent
@@ -59,7 +59,7 @@ class Dispatch:
         self._waiting.pop(intent, None)
         self._agenda.drop(intent)
 
-    # What a world asks for
+    # Called by the world
 
     def script(self, effect: str, script: object) -> None:
         self._takers[effect] = partial(self._scripted, script)
@@ -69,11 +69,11 @@ class Dispatch:
             self._takers[name] = partial(self._call, functions)
 
     def serve(self) -> bool:
-        """Hand over what waits, or else let the first thing happen that is due; whether there was
-        anything."""
+        """Give published intents to their executors, or, without any, do the first action that is
+        due. Return whether there was anything to do."""
         taken = [each for each in self._waiting.values() if each.effect.name in self._takers]
         for intent in taken:
-            # An answer to one may have ended another.
+            # The answer to one intent may have ended another.
             if self._waiting.pop(intent.intent, None) is not None and self._is_open(intent):
                 self._take(intent)
         if taken:
@@ -91,7 +91,7 @@ class Dispatch:
         return self._agenda.due_of(intent)
 
     def restarted(self, left: list[Redelivery]) -> None:
-        """What the journal left open is published again; what may run only once is lost."""
+        """Publish the open intents again after a restart; those that may run only once are lost."""
         self._agenda.clear()
         self._waiting.clear()
         for each in left:
@@ -101,10 +101,10 @@ class Dispatch:
                 self.published(each.intent)
 
     def settle(self, intent: OpenIntent, given: Reply, *, wait_ns: int = 0) -> None:
-        """Hand a receipt in, now or when the clock has come so far.
+        """Submit a receipt, now or after ``wait_ns`` of the test's clock.
 
         Raises:
-            InputRefused: It is handed in now, and the kernel refuses it.
+            InputRefused: It is submitted now, and the kernel refuses it.
         """
         if wait_ns:
             due_ns = self.desk.now_ns + wait_ns
@@ -113,7 +113,7 @@ class Dispatch:
             self.desk.admit(receipt(self.desk, intent, given), given.blobs)
 
     def tell(self, intent: OpenIntent, kind: str, payload: object, blob: bytes | None) -> None:
-        """Hand a stream frame in. Raises: InputRefused."""
+        """Submit a stream frame. Raises: InputRefused."""
         data = payload_bytes(payload)
         frame = stream_frame(self.desk, intent, kind, data, blob)
         self.desk.admit(frame, {} if blob is None else {content_hash(blob): blob})
@@ -129,7 +129,7 @@ class Dispatch:
     def close(self) -> None:
         self.loop.close()
 
-    # How it is done
+    # Internal
 
     def _is_open(self, intent: OpenIntent) -> bool:
         return intent.intent in self.desk.state.intents
@@ -156,7 +156,7 @@ class Dispatch:
     def _blob(self, intent: OpenIntent) -> None:
         params = slot_bytes(intent.params, self.desk.read)
         most = self.desk.state.effective.limits.event_bytes
-        self.desk.seal()  # what is put is named in the store, and there alone
+        self.desk.seal()  # so that the blob's hash is in the store
         read = StoredBlobs(self.desk.read, self.desk.store.named)
         status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=most)
         self.settle(intent, Reply(status=status, payload=payload, blobs=blobs))
@@ -193,7 +193,7 @@ class Dispatch:
 
     def _context(self, intent: OpenIntent) -> EffectContext:
         def on_progress(kind: Any, payload: Any, blob: Any) -> None:
-            # As in a worker: what cannot be told is dropped, and the effect goes on.
+            # As in a worker: a report that cannot be sent is dropped, and the effect continues.
             with contextlib.suppress(InputRefused):
                 self.tell(intent, kind, payload, blob)
 

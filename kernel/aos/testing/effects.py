@@ -1,4 +1,4 @@
-"""An effect that was asked for, as a test sees and answers it (spec/testing.md, T-20 to T-23)."""
+"""An effect that a workflow requested: inspect and answer it (spec/testing.md, T-20 to T-23)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABANDONED: Final = "abandoned"
 
 
 class Effect:
-    """One intent. Two are equal when they are the same one."""
+    """One requested effect. Two objects are equal if they have the same intent."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Effect:
 
     @property
     def key(self) -> Any:
-        """The key of the cell that asked; None for an unkeyed workflow."""
+        """The key of the requesting cell; None for an unkeyed workflow."""
         return plain_key(self._intent.cell[1])
 
     @property
@@ -61,7 +61,7 @@ class Effect:
 
     @property
     def idempotency_key(self) -> str:
-        """What executors see: the same for every attempt."""
+        """The idempotency key that executors get: the same for every attempt."""
         return self._intent.idempotency_key
 
     @property
@@ -79,14 +79,14 @@ class Effect:
 
     @property
     def status(self) -> str:
-        """``open``, then that of its receipt; ``abandoned`` where nobody waits any more."""
+        """``open``, then its receipt's status; ``abandoned`` if its cell no longer waits for it."""
         if self.is_open:
             return OPEN
         return self._desk.settled.get(self._intent.intent, ABANDONED)
 
     @property
     def due_ns(self) -> int | None:
-        """When its timer fires or its delayed answer comes; None without either."""
+        """When its timer fires or its delayed answer arrives, in ns; None without either."""
         return self._dispatch.due_of(self._intent.intent)
 
     def answer(
@@ -115,13 +115,14 @@ class Effect:
         self._cancel(self._intent)
 
     def answer_badly(self, data: bytes = b"\xff", *, status: str = "ok") -> None:
-        """Settle it with bytes that are no receipt, which the kernel takes (K-54)."""
+        """Settle it with bytes that do not fit the receipt schema, as the kernel allows (K-54)."""
         if status not in STATUSES:
             raise BadUsage(f"status: expected one of {', '.join(STATUSES)}, found {status!r}")
         self._settle(Reply(status=status, payload=data), 0)
 
     def frame(self, kind: str, payload: object = None, *, blob: bytes | None = None) -> None:
-        """Tell how far it is. Raises: InputRefused: Nobody takes it, or as ``answer``."""
+        """Send a stream frame. Raises: InputRefused: The workflow has no arm for it, or as
+        ``answer``."""
         self._dispatch.tell(self._intent, kind, payload, blob)
 
     def begin(self) -> None:
@@ -129,20 +130,20 @@ class Effect:
         self._dispatch.begin(self._intent)
 
     def duplicate(self) -> int:
-        """Give the receipt that settled it once more; nothing changes. Returns its record.
+        """Submit the receipt that settled it again, which changes nothing. Return its record.
 
         Raises:
-            WorldProblem: No receipt of an executor has settled it.
+            WorldProblem: It has not been settled by a receipt of an executor.
         """
         given = self._desk.receipts.get(self._intent.intent)
         if given is None:
             raise WorldProblem(
-                f"{self}: no executor has settled it, so there is no receipt to give again"
+                f"{self}: no executor has settled it, so there is no receipt to submit again"
             )
         return self._desk.admit(given).seq
 
     def forge(self, value: object = None) -> None:
-        """Give a receipt that a stranger signed in the executor's name. Raises: InputRefused."""
+        """Submit a receipt of the executor, signed with a wrong key. Raises: InputRefused."""
         given = reply(self._intent, value)
         self._desk.admit(receipt(self._desk, self._intent, given, forged=True))
 
@@ -167,8 +168,8 @@ class Effect:
 
 
 class Which(TypedDict, total=False):
-    """What tells effects apart. ``key`` is that of the asking cell, None for an unkeyed one; it and
-    ``params`` are patterns, as for ``like``."""
+    """Filters for effects. ``key`` is that of the requesting cell, None for an unkeyed one. ``key``
+    and ``params`` are patterns, as for ``like``."""
 
     workflow: str
     key: object
@@ -177,7 +178,7 @@ class Which(TypedDict, total=False):
 
 
 def chosen(found: Iterable[Effect], **which: Unpack[Which]) -> list[Effect]:
-    """Those that fit all of what is given."""
+    """The effects that match all given filters."""
     return [
         each
         for each in found
@@ -186,13 +187,13 @@ def chosen(found: Iterable[Effect], **which: Unpack[Which]) -> list[Effect]:
 
 
 def only(found: list[Effect], name: str, open_ones: list[Effect]) -> Effect:
-    """Raises: WorldProblem: There is not exactly one."""
+    """Return the only effect found. Raises: WorldProblem: There is not exactly one."""
     if len(found) == 1:
         return found[0]
     listed = "".join(f"\n  {each}" for each in (found or open_ones)) or "\n  nothing"
     if not found:
-        raise WorldProblem(f"no open effect is {name} as asked for; open are:{listed}")
+        raise WorldProblem(f"no open effect matches {name}; open effects:{listed}")
     raise WorldProblem(
-        f"{len(found)} open effects are {name} as asked for (say which by key=, issuer_ref= or "
+        f"{len(found)} open effects match {name} (choose one with key=, issuer_ref= or "
         f"params=):{listed}"
     )

@@ -1,4 +1,4 @@
-"""What a scenario expects of its world, compared as authoring JSON (T-64, T-65)."""
+"""Check the expectations of a scenario against its world, as authoring JSON (T-64, T-65)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACES_MAX: Final = 16
 
 
 class Differs(Exception):  # internal: becomes a Failure
-    """The places that differ, and both sides whole."""
+    """An expectation that failed: the places that differ, and both values as a whole."""
 
     def __init__(
         self, places: Iterable[Mismatch], expected: object = None, found: object = None
@@ -30,7 +30,7 @@ class Differs(Exception):  # internal: becomes a Failure
 
 
 class Expectations:
-    """Checks the steps that expect something."""
+    """Checks the steps ``expect``."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -44,7 +44,7 @@ class Expectations:
         }
 
     def check(self, step: ScenarioStep) -> None:
-        """Raises: Differs, or BadUsage for a name that is none."""
+        """Check one step. Raises: Differs; BadUsage for an unknown name."""
         self._kinds[step.value](step)
 
     def _cell(self, step: ScenarioStep) -> None:
@@ -83,7 +83,7 @@ class Expectations:
             self._compare(are, rows, step, said=step.fields["are"])
 
     def _whole(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """With the names of workflows and effects written out."""
+        """The row with full names of workflows and effects."""
         found = dict(row)
         if "workflow" in found:
             found["workflow"] = self._world.workflow(found["workflow"])
@@ -95,9 +95,9 @@ class Expectations:
 
     @staticmethod
     def _compare(expected: object, found: object, step: ScenarioStep, *, said: object) -> None:
-        """``said`` is what is expected as the file says it."""
+        """Raises Differs. ``said`` is the expectation as written in the file, for the message."""
         exactly = step.fields.get("exactly", False)
-        # What a row does not name does not count even then: only what stands inside of values.
+        # ``exactly`` applies inside of values. Fields that a row does not name never count.
         places = list(mismatches(expected, found)) if not exactly else _exactly(expected, found)
         if places:
             raise Differs(places, said, found)
@@ -161,7 +161,7 @@ class Expectations:
 
 
 class _Part:
-    """Equal to every text that it is a part of."""
+    """Equal to every text that contains it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -169,14 +169,15 @@ class _Part:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, str) and self._text in other
 
-    __hash__ = None  # type: ignore[assignment]  # what equals many texts has no hash
+    __hash__ = None  # type: ignore[assignment]  # it equals many texts, so it has no hash
 
     def __repr__(self) -> str:
         return repr(f"…{self._text}…")
 
 
 def _exactly(expected: object, found: object) -> list[Mismatch]:
-    """Rows and the parts of a cell name what they compare; inside of those, tables are whole."""
+    """Compare only the named fields of rows and cells; tables inside their values must match
+    completely."""
     if isinstance(expected, list) and isinstance(found, list):
         if len(expected) != len(found):
             return list(mismatches(expected, found))
@@ -203,4 +204,4 @@ def _json(schema: Schema | None, value: Any) -> object:
     try:
         return schema.to_json(schema.normalise(value))
     except ValueProblem:
-        return untyped_to_json(value)  # of an earlier version of its schema
+        return untyped_to_json(value)  # it has an earlier version of its schema

@@ -1,7 +1,7 @@
-"""The author's own ``@effect`` functions, run in the process of the test (spec/testing.md, T-25).
+"""Run the author's ``@effect`` functions in the process of the test (spec/testing.md, T-25).
 
-What a worker process does around a function is done here too: attempts, backoff on the test's
-clock, what an exception becomes, whether a result fits. Timeouts are not measured.
+As in a worker process, attempts, backoff (on the test's clock), exceptions and the check of results
+apply. Timeouts are not measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """The attempt failed and there is another one, after a pause."""
+    """The attempt failed, and another one follows after a pause."""
 
     pause_ns: int
     problem: str
@@ -93,10 +93,10 @@ class Functions:
 
 
 def read(given: Given | Iterable[Given]) -> list[Executors]:
-    """What ``use`` was given, as Executors.
+    """Convert the argument of ``use`` to Executors.
 
     Raises:
-        BadUsage: Something of it is none.
+        BadUsage: A part of it is not an Executors, an effect function or FILE.py:ATTR.
     """
     if isinstance(given, str):
         return [load(given)]

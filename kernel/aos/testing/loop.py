@@ -1,6 +1,7 @@
-"""The event loop of async functions that a test runs, on a thread of its own (T-25).
+"""The event loop on which a test runs async effect functions, in its own thread (T-25).
 
-Of its own, because the test itself may run on an event loop, which cannot wait for another.
+It has its own thread because the test itself may run on an event loop, which cannot wait for
+another one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ STOP_S = 5.0
 
 
 class Loop:
-    """Started when it is first needed."""
+    """An event loop that starts when it is first needed."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -28,11 +29,11 @@ class Loop:
         self._lives: list[Future[None]] = []
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run it to its end. What it raises is raised here."""
+        """Run a coroutine to its end and return its result. Raises what it raises."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
 
     def enter(self, setup: Setup) -> Any:
-        """Enter a context manager; ``close`` leaves it. One task does both, as some insist on."""
+        """Enter a context manager; ``close`` leaves it. One task does both, which some require."""
         entered: Future[Any] = Future()
         life = asyncio.run_coroutine_threadsafe(self._live(setup, entered), self._started())
         self._lives.append(life)
@@ -60,7 +61,7 @@ class Loop:
         return self._loop
 
     def close(self) -> None:
-        """Leave what was entered, the last first, and end. Raises what leaving raises."""
+        """Leave the context managers, last one first, and stop the loop. Raises their errors."""
         if self._loop is None or self._thread is None:
             return
         loop, thread = self._loop, self._thread

@@ -1,4 +1,4 @@
-"""What a test writes for a value -> canonical bytes; and back, as plain values (T-5, T-6)."""
+"""Convert the plain values of a test to canonical bytes and back, and compare them (T-5, T-6)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ERASED: Final = "$erased"
 
 
 def canonical(schema: Schema, given: object, *, what: str) -> bytes:
-    """The canonical bytes of a plain value, or of authoring JSON. ``what`` is named in errors.
+    """The canonical bytes of a plain value or of authoring JSON. Errors begin with ``what``.
 
     Raises:
-        BadUsage: It is no value of this schema in either form.
+        BadUsage: It does not fit the schema in either form.
     """
     try:
         return schema.encode(schema.normalise(to_value(given)))
@@ -34,11 +34,13 @@ def canonical(schema: Schema, given: object, *, what: str) -> bytes:
         found = _authored(schema, given)
         if isinstance(found, bytes):
             return found
-        # Of two reasons, the one that came further into the value is the one that helps.
+        # Of the two errors, the one deeper in the value helps more.
         worse = found if found.path.count(".") > problem.path.count(".") else problem
         raise BadUsage(
             sentence(
-                f"this is no {schema.name}: {worse}", where=what, hint=f"given: {_shown(given)}"
+                f"this is not a valid {schema.name}: {worse}",
+                where=what,
+                hint=f"given: {_shown(given)}",
             )
         ) from problem
 
@@ -51,7 +53,7 @@ def _authored(schema: Schema, given: object) -> bytes | ValueProblem:
 
 
 def _listed(given: object) -> object:
-    """Tuples and sets as the lists that JSON has."""
+    """The value with tuples and sets as lists, as in JSON."""
     if isinstance(given, Mapping):
         return {key: _listed(value) for key, value in given.items()}
     if isinstance(given, list | tuple | set | frozenset):
@@ -65,13 +67,15 @@ def _shown(given: object) -> str:
 
 
 def plain(value: Slot, read: BlobReader) -> Any:
-    """A value of the journal as a plain value. What is canonical is in normal form already; what is
-    not, as an ``agentos`` module may write its state, is bytes; what was erased is
-    ``{"$erased": HASH}``."""
+    """A value of the journal as a plain value.
+
+    Bytes that are not canonical CBOR stay bytes: an ``agentos`` module may write such a state. An
+    erased value is ``{"$erased": HASH}``.
+    """
     try:
         data = slot_bytes(value, read)
     except Erased:
-        assert isinstance(value, Ref)  # what stands in its record cannot be erased
+        assert isinstance(value, Ref)  # an inline value cannot be erased
         return {ERASED: hash_text(value.hash)}
     try:
         return decode_record(data)
@@ -84,17 +88,17 @@ def plain_key(key: bytes) -> Any:
 
 
 def payload_bytes(given: object) -> bytes:
-    """A stream frame's payload: bytes as they are, any other value in canonical CBOR.
+    """A stream frame's payload: bytes unchanged, any other value in canonical CBOR.
 
     Raises:
-        BadUsage: It has no place in CBOR.
+        BadUsage: It has no form in CBOR.
     """
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     try:
         return encode(to_value(given))
     except ValueProblem as problem:
-        raise BadUsage(sentence(f"this is no plain value: {problem}", where="frame")) from problem
+        raise BadUsage(sentence(f"not a plain value: {problem}", where="frame")) from problem
 
 
 class like:  # noqa: N801  # it reads as a word of the assertion: state == like({...})
@@ -106,20 +110,20 @@ class like:  # noqa: N801  # it reads as a word of the assertion: state == like(
     def __eq__(self, other: object) -> bool:
         return matches(self.pattern, other)
 
-    __hash__ = None  # type: ignore[assignment]  # what equals many values has no hash
+    __hash__ = None  # type: ignore[assignment]  # it equals many values, so it has no hash
 
     def __repr__(self) -> str:
         return f"like({self.pattern!r})"
 
 
 def matches(pattern: object, value: object) -> bool:
-    """Whether ``pattern`` describes ``value``: of dicts only the keys that it names count."""
+    """Whether ``value`` matches ``pattern``, in dicts only by the keys of the pattern."""
     return next(mismatches(pattern, value), None) is None
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A place where a value is not as a pattern says, and what was there."""
+    """A place where a value does not match a pattern, and the value found there."""
 
     path: str
     expected: str
@@ -132,7 +136,7 @@ class Mismatch:
 def mismatches(
     pattern: object, value: object, path: str = "$", *, exactly: bool = False
 ) -> Iterator[Mismatch]:
-    """Where ``value`` is not as ``pattern`` says. ``exactly``: tables have the same keys."""
+    """Where ``value`` does not match ``pattern``. ``exactly``: dicts must have the same keys."""
     if isinstance(pattern, like):
         yield from mismatches(pattern.pattern, value, path)
     elif isinstance(value, dict) and "$tag" in value and not _is_tagged(pattern):
@@ -151,13 +155,13 @@ def mismatches(
             return
         for index, (part, each) in enumerate(zip(pattern, value, strict=True)):
             yield from mismatches(part, each, f"{path}[{index}]", exactly=exactly)
-    # True == 1 for Python; for a value it is not.
+    # In Python True == 1, but they are different values.
     elif pattern != value or isinstance(pattern, bool) != isinstance(value, bool):
         yield Mismatch(path, shown(pattern), shown(value))
 
 
 def holds_like(value: object) -> bool:
-    """Whether it is compared by ``like``, itself or something in its lists and dicts."""
+    """Whether it is a ``like``, or contains one in its lists and dicts."""
     if isinstance(value, Mapping):
         return any(map(holds_like, value.values()))
     if isinstance(value, list | tuple):
@@ -166,7 +170,7 @@ def holds_like(value: object) -> bool:
 
 
 def differences(pattern: object, value: object) -> list[Mismatch]:
-    """Where ``pattern == value`` fails, with at most ``DIFFERENCES_MAX`` places."""
+    """Where ``pattern == value`` fails: at most ``DIFFERENCES_MAX`` places."""
     return list(islice(mismatches(pattern, value, exactly=True), DIFFERENCES_MAX))
 
 
@@ -175,7 +179,7 @@ def _is_tagged(pattern: object) -> bool:
 
 
 def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) -> Iterator[Mismatch]:
-    """A variant against a short form: ``"Arm"`` or ``{"Arm": pattern}``."""
+    """Compare a variant with a short form: ``"Arm"`` or ``{"Arm": pattern}``."""
     tag = value["$tag"]
     if isinstance(pattern, str):
         if pattern != tag:
@@ -191,7 +195,7 @@ def _arm(pattern: object, value: dict[Any, Any], path: str, *, exactly: bool) ->
 
 
 def shown(value: object) -> str:
-    """A value as one bounded line."""
+    """A value as one line of bounded length."""
     try:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):

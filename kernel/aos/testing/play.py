@@ -1,4 +1,4 @@
-"""A scenario -> what became of it (spec/testing.md, T-61 to T-66)."""
+"""Play a scenario and report its result (spec/testing.md, T-61 to T-66)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PROJECT: Final = "aos.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFailure:
-    """The first step that was not as it says; ``step`` is None where the world could not be made,
-    or was not replayed. ``places`` are what differs."""
+    """The first step that failed, and the ``places`` that differ. ``step`` is None if the world
+    could not be created, or its replay failed."""
 
     step: ScenarioStep | None
     message: str
@@ -52,7 +52,7 @@ class ScenarioFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """``records`` are those of its world's journal."""
+    """The result of a scenario. ``records`` is the number of records of its world's journal."""
 
     scenario: Scenario
     failure: ScenarioFailure | None
@@ -61,7 +61,7 @@ class Played:
 
     @property
     def where(self) -> str:
-        """``FILE:LINE`` of the step that failed."""
+        """``FILE:LINE`` of the failed step."""
         step = None if self.failure is None else self.failure.step
         line = "" if step is None or step.line is None else f":{step.line}"
         return f"{self.scenario.path}{line}"
@@ -79,8 +79,8 @@ class Played:
 
 
 def play(scenario: Scenario) -> Played:
-    """Play all steps, or up to the first that is not as it says. Nothing escapes that a scenario
-    can bring about."""
+    """Play the steps up to the first one that fails. Never raises an error that a scenario can
+    cause: it is in the result."""
     began = time.perf_counter()
     try:
         world = _made(scenario)
@@ -100,7 +100,7 @@ def play(scenario: Scenario) -> Played:
 
 
 def project_of(path: Path) -> Path | None:
-    """The nearest folder at or above ``path`` that is a project."""
+    """The nearest project folder at or above ``path``; None without one."""
     path = path.resolve()
     return next((each for each in (path, *path.parents) if (each / PROJECT).is_file()), None)
 
@@ -119,7 +119,7 @@ def _made(scenario: Scenario) -> World:
 
 
 def _found(name: str, *folders: Path) -> Path:
-    """A path as it is from the first folder that has it."""
+    """The path ``name`` in the first of the folders that has it."""
     return next((each / name for each in folders if (each / name).exists()), folders[0] / name)
 
 
@@ -203,11 +203,11 @@ class _Player:
                 raise Differs([Mismatch("refused", rule, f"{refused}")]) from refused
         else:
             if rule is not None:
-                raise Differs([Mismatch("refused", rule, "it was taken")])
+                raise Differs([Mismatch("refused", rule, "it was accepted")])
         if WORDS[step.word].runs and not step.fields.get("hold", False):
             self._world.run(may_fail=_may_fail(step))
 
-    # Giving it something
+    # Inputs
 
     def _send(self, step: ScenarioStep) -> None:
         self._world.send(step.value, step.fields.get("value", {}), id=step.fields.get("id"))
@@ -239,7 +239,7 @@ class _Player:
         )
 
     def _open(self, step: ScenarioStep) -> Effect:
-        """The only open effect that the step says."""
+        """The only open effect that matches the step."""
         found = self._which(self._world.effects(step.value), step)
         return only(found, step.value, [*self._world.effects(), *self._world.timers()])
 
@@ -247,7 +247,7 @@ class _Player:
         found = self._which(self._world.asked(step.value), step)
         over = [each for each in found if not each.is_open]
         if not over:
-            raise WorldProblem(f"no {step.value} as asked for is settled")
+            raise WorldProblem(f"no settled effect matches {step.value}")
         return over[-1]
 
     def _which(self, found: list[Effect], step: ScenarioStep) -> list[Effect]:

@@ -1,7 +1,7 @@
 """The pytest plugin: fixtures ``aos_world`` and ``world`` (spec/testing.md, T-50 to T-54).
 
-pytest loads this file in every project of the environment, so that it imports nothing of AOS until
-a test asks for a world.
+pytest loads this file in every project of the environment, so it imports nothing of AOS until a
+test requests a world.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ _WORLDS: Final = pytest.StashKey[list[Any]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini(MANIFEST, "The manifest of the fixture world: a path from the project or rootdir")
+    parser.addini(
+        MANIFEST, "Manifest of the fixture world: a path relative to the project or rootdir"
+    )
     parser.getgroup("aos").addoption(
-        NO_REPLAY, action="store_true", help="Do not replay worlds when their test is over."
+        NO_REPLAY, action="store_true", help="Do not replay worlds at the end of their test."
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", f"{MARKER}(manifest, ...): what the fixture world is made with: as aos_world"
+        "markers", f"{MARKER}(manifest, ...): arguments of the fixture world, as for aos_world"
     )
 
 
 class Factory:
-    """The fixture ``aos_world``: makes worlds as ``aos.testing.World`` does, with paths from the
-    project, and closes them when the test is over."""
+    """The fixture ``aos_world``: creates an ``aos.testing.World``, with paths relative to the
+    project, and closes it at the end of the test."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._node = request.node
@@ -64,19 +66,19 @@ class Factory:
         return world
 
     def close(self) -> None:
-        """Close all, and then raise what the first of them raised."""
+        """Close all worlds, then raise the first error."""
         problems: list[Exception] = []
         for world in self.worlds:
             try:
                 world.close()
-            except Exception as problem:  # noqa: BLE001  # the others are closed all the same
+            except Exception as problem:  # noqa: BLE001  # close the others first
                 problems.append(problem)
         if problems:
             raise problems[0]
 
 
 def _at_home(executors: Any, home: Path) -> Any:
-    """``FILE.py:ATTR`` with the file of the project, wherever pytest was started."""
+    """``FILE.py:ATTR`` with the file's path from the project, wherever pytest was started."""
     if isinstance(executors, str):
         file, colon, attribute = executors.rpartition(":")
         return f"{home / file}{colon}{attribute}" if file.endswith(".py") else executors
@@ -103,8 +105,8 @@ def aos_world(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, aos_world: Any) -> Any:
-    """A world in memory of the marker ``aos``, else of the ini option ``aos_manifest``, else of the
-    project."""
+    """A world in memory. Its manifest is that of the marker ``aos``, else of the ini option
+    ``aos_manifest``, else the project's."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is not None and (marker.args or "source" in marker.kwargs):
         return aos_world(*marker.args, **marker.kwargs)
@@ -113,24 +115,24 @@ def world(request: pytest.FixtureRequest, aos_world: Any) -> Any:
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Where a value is not ``like`` what stands beside it (T-53)."""
+    """Explain a failed comparison with ``like`` (T-53)."""
     plain = sys.modules.get("aos.testing.plain")
     if plain is None or op != "==":
         return None
     for pattern, value in ((right, left), (left, right)):
         if plain.holds_like(pattern):
             return [
-                "the value is not as like() says:",
+                "the value does not match like():",
                 *map(str, plain.differences(pattern, value)),
             ]
     return None
 
 
-@pytest.hookimpl(hookwrapper=True)  # and not wrapper=True: older pytests are met here too
+@pytest.hookimpl(hookwrapper=True)  # not wrapper=True, which older versions of pytest do not have
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, Any, None]:
-    """The trace of its worlds stands in the report of a test that failed."""
+    """Add the trace of a test's worlds to the report of its failure."""
     if call.excinfo is not None and not item.config.getoption("fulltrace"):
         _shorten(call.excinfo)
     outcome = yield
@@ -142,14 +144,14 @@ def pytest_runtest_makereport(
 
 
 def _shorten(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """What AOS says to a test has its reason in the test: frames of AOS, and the exceptions that
-    it made the message of, are taken out (T-54)."""
+    """Remove AOS's own frames and causes from an error of AOS, because its reason is in the test
+    (T-54)."""
     errors = sys.modules.get("aos.errors")
     problem = excinfo.value
     if errors is None or not isinstance(problem, errors.AosError):
         return
     at: TracebackType | None = excinfo.tb
-    while at is not None:  # in the chain itself: pytest reads it anew
+    while at is not None:  # modify the chain itself, because pytest reads it again
         following = at.tb_next
         while following is not None and _is_ours(following):
             following = following.tb_next

@@ -1,9 +1,9 @@
-"""What a test is told when something is not as it says (spec/testing.md).
+"""The errors that a test world raises (spec/testing.md).
 
 AosError
-├── WorldProblem      the test asked for something that is not there, or is not over    exit 1
-│   └── CellFailed    a step faulted, and the test did not say that it may              exit 1
-└── InputRefused      the kernel refused an input; nothing has changed                  exit 1
+├── WorldProblem      the test needs something that is missing or not finished    exit 1
+│   └── CellFailed    a step faulted, and the test did not expect a fault         exit 1
+└── InputRefused      the kernel refused an input; nothing has changed            exit 1
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aos.errors import Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSeen:
-    """A fault that failed a cell: its kind and words are the journal's."""
+    """A fault that failed a cell, with its kind and message from the journal."""
 
     workflow: str
     key: object
@@ -33,23 +33,23 @@ class FaultSeen:
 
 
 class WorldProblem(Refused):
-    """The test asked for something that is not there, or is not over."""
+    """The test needs something that is missing or not finished."""
 
 
 HINTS: Final = {
-    "fuel": "(fuel: a loop without an end, or limits.fuel of the workflow is too little)",
-    "memory": "(memory: a loop that keeps what it makes, or limits.memory_bytes is too little)",
-    "trap": "(trap: a panic, an unwrap, an index or a sum out of bounds; a module that exports "
-    "`aos_panic`, as those of the SDKs do, says which and where)",
+    "fuel": "(fuel: an endless loop, or limits.fuel of the workflow is too low)",
+    "memory": "(memory: a loop that keeps allocating, or limits.memory_bytes is too low)",
+    "trap": "(trap: a panic, an unwrap, an index out of bounds or an overflow; a module that "
+    "exports `aos_panic`, as modules of the SDKs do, reports which and where)",
 }
-"""What faults that come without words of the author's usually are."""
+"""The usual causes of faults that have no message of the module's own."""
 
 PANICKED: Final = ": panicked: "
-"""Stands before the words that a module said itself."""
+"""Precedes the module's own panic message."""
 
 
 class CellFailed(WorldProblem):
-    """Steps faulted where the test did not say that they may. The world went on without them.
+    """Steps faulted, and the test did not expect it. The world has continued without their cells.
 
     Attributes:
         faults: All of them, in order.
@@ -61,7 +61,7 @@ class CellFailed(WorldProblem):
         said = [each for each in self.faults if each.kind == "trap" and PANICKED in each.message]
         silent = {each.kind for each in self.faults if each not in said}
         lines += [HINTS[kind] for kind in sorted(silent & HINTS.keys())]
-        super().__init__("\n".join([*lines, "(where a test expects a fault: may_fail=True)"]))
+        super().__init__("\n".join([*lines, "(if the test expects a fault: may_fail=True)"]))
 
 
 class InputRefused(Refused):
@@ -70,7 +70,7 @@ class InputRefused(Refused):
     Attributes:
         rule: As ``aos.core.decide.answers.Rule`` spells it.
         message: One sentence.
-        blockers: What stands in the way of a manifest.
+        blockers: The cells and intents that block a manifest.
     """
 
     def __init__(self, refusal: Refusal) -> None:

@@ -1,4 +1,4 @@
-"""A manifest on disk -> its files, read again only where something of them has changed (T-7)."""
+"""Read a manifest's files from disk, again only if one of them has changed (T-7)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _readings: dict[Path, _Reading] = {}
 
 
 def read_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
-    """As ``read_manifest_files``. What cannot be read is never remembered.
+    """Cached ``read_manifest_files``. A manifest with problems is not cached.
 
     Raises:
-        BadUsage: There is nothing at ``path``.
+        BadUsage: ``path`` does not exist.
     """
     path = path.absolute()
     before = _readings.get(path)
     if before is not None and _is_as_before(path, before):
         return before.files, []
     files, problems = read_manifest_files(path)
-    # A folder without air/ is walked whole, and may be a project: looked for anew each time.
+    # A folder without air/ is searched completely and may be a project: it is never cached.
     if not problems and (path.is_file() or (path / AIR_FOLDER).is_dir()):
         stamps = _stamps(path, files)
         if stamps is not None:
@@ -58,7 +58,7 @@ def _air(path: Path) -> frozenset[str]:
 
 
 def _stamps(path: Path, names: Iterable[str]) -> dict[str, Stamp] | None:
-    """None where one of them is not there any more."""
+    """The files' stamps; None if one of them no longer exists."""
     root = path.parent if path.is_file() else path
     found: dict[str, Stamp] = {}
     for name in names:

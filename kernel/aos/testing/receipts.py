@@ -1,4 +1,4 @@
-"""How an effect ends in a test -> the signed input that says so (spec/testing.md, T-22, T-23)."""
+"""The outcome of an effect in a test -> the signed receipt (spec/testing.md, T-22, T-23)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STRANGER = "stranger"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """How an effect ends: what becomes a receipt. ``blobs`` are stored with it."""
+    """The outcome of an effect, from which a receipt is made. ``blobs`` are stored with it."""
 
     status: str
     payload: bytes
@@ -32,7 +32,7 @@ class Reply:
 
 
 def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) -> Reply:
-    """A value, ``Fail`` or ``Timeout`` as a reply.
+    """Convert a value, ``Fail`` or ``Timeout`` to a reply.
 
     Raises:
         BadUsage: The value does not fit the receipt schema.
@@ -53,7 +53,7 @@ def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) 
 
 
 def receipt(desk: Desk, intent: OpenIntent, given: Reply, *, forged: bool = False) -> ReceiptInput:
-    """The receipt of who may sign for the effect; ``forged``: of a stranger in that one's name."""
+    """A receipt signed by the effect's executor; with ``forged``, in its name by a wrong key."""
     name, key = _signer(intent)
     unsigned = ReceiptInput(
         intent=intent.intent,
@@ -76,7 +76,7 @@ def receipt(desk: Desk, intent: OpenIntent, given: Reply, *, forged: bool = Fals
 def stream_frame(
     desk: Desk, intent: OpenIntent, kind: str, payload: bytes, blob: bytes | None
 ) -> StreamInput:
-    """The next frame of an intent's stream."""
+    """The next signed frame of an intent's stream."""
     name, key = _signer(intent)
     stream = desk.state.streams.get(intent.intent)
     unsigned = StreamInput(

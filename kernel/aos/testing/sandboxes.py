@@ -1,8 +1,8 @@
 """One sandbox for all worlds of a process, on a thread of its own (spec/testing.md, T-7).
 
-A guest needs a stack that a test's thread does not have (``aos.sandbox.stack``), and a sandbox is
-not for two threads at once. So one thread has both, and compiled modules outlive the world that
-first asked for them.
+A guest needs a larger stack than a test's thread has (``aos.sandbox.stack``), and a sandbox must
+not be used by two threads at the same time. So one thread has both, and compiled modules stay
+cached after the world that needed them first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class SharedSandbox:
-    """A runner, for code that ``there`` runs."""
+    """A module runner. Its methods may only be called from code that ``there`` runs."""
 
     def __init__(self) -> None:
         self._process = 0
@@ -42,7 +42,7 @@ class SharedSandbox:
         return self._sandbox.run(call)
 
     def there(self, function: Callable[[], T]) -> T:
-        """Call ``function`` where modules may run, and wait. What it raises is raised here."""
+        """Call ``function`` on the thread that runs modules, and wait. Raises what it raises."""
         self._start()
         ended: Future[T] = Future()
 
@@ -56,7 +56,7 @@ class SharedSandbox:
         return ended.result()
 
     def _start(self) -> None:
-        # A process that was forked has everything of this but the thread.
+        # A forked process has a copy of this object, but not its thread.
         with self._lock:
             if self._process == os.getpid():
                 return

@@ -1,4 +1,4 @@
-"""The bytes of ``NAME.scenario.toml`` -> Scenario, or every problem in them (T-60 to T-63)."""
+"""Read ``NAME.scenario.toml`` into a Scenario, or report every problem in it (T-60 to T-63)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*step[ \t]*\]\]", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioStep:
-    """``word`` is what it does, ``value`` what stands behind that, ``fields`` what beside it.
+    """One step. ``word`` is its action, ``value`` the word's value, ``fields`` the other fields.
 
     ``line`` is None in a file that does not write its steps as ``[[step]]``.
     """
@@ -42,7 +42,7 @@ class ScenarioStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """``manifest`` is a path as it is written; None where there is none."""
+    """One scenario file. ``manifest`` is the path as written, or None."""
 
     path: Path
     about: str
@@ -55,10 +55,10 @@ class Scenario:
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Read a file.
+    """Read a scenario file.
 
     Raises:
-        BadUsage: It is not there, or no scenario; every problem is a line of the text.
+        BadUsage: It cannot be read, or is not a scenario. The text has a line for each problem.
     """
     try:
         data = path.read_bytes()
@@ -75,12 +75,12 @@ def parse(data: bytes, path: Path) -> Scenario:
         text = data.decode("utf-8")
         document = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadUsage(f"{path}: this is no TOML: {error}") from error
+        raise BadUsage(f"{path}: the file is not TOML: {error}") from error
     return _Reader(text, path).scenario(document)
 
 
 class _Reader:
-    """One file. Problems are collected, and told at once."""
+    """Reads one file. Problems are collected and raised together."""
 
     def __init__(self, text: str, path: Path) -> None:
         self._path = path
@@ -91,7 +91,7 @@ class _Reader:
         self._check(document, FILE, "the file", line=None)
         given = document.get("step", [])
         rows = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
-        # A header may stand in a text of several lines: then no line is better than a wrong one.
+        # A multi-line text may contain a header. Then no line number is better than a wrong one.
         if len(self._lines) != len(rows):
             self._lines = []
         if not rows and "step" not in document:
@@ -113,13 +113,13 @@ class _Reader:
 
     def _step(self, number: int, row: dict[str, Any]) -> ScenarioStep | None:
         line = self._lines[number - 1] if self._lines else None
-        # ``timeout`` and ``fail`` are words; the others of a row stand beside one.
+        # Exactly one key of a row is an action; ``timeout`` and ``fail`` are actions too.
         found = [name for name in row if name in WORDS]
         if len(found) != 1:
             expected = "one of " + ", ".join(WORDS)
             hint = _near(next(iter(row), ""), WORDS)
             said = ", ".join(found) or None
-            what = "what does it do?"
+            what = "a step has exactly one action"
             self._say(line, f"step {number}", what, expected=expected, found=said, hint=hint)
             return None
         word = found[0]
@@ -131,7 +131,7 @@ class _Reader:
             if known is None:
                 expected = "one of " + ", ".join(EXPECTED)
                 hint = _near(str(row[word]), EXPECTED)
-                what = f"{row[word]!r} cannot be expected"
+                what = f"unknown expectation {row[word]!r}"
                 self._say(line, where, what, expected=expected, hint=hint)
                 return None
             kind = known
@@ -154,7 +154,7 @@ class _Reader:
         )
         if not says:
             expected = "status, state, annotation or is_gone" if what == "cell" else "are or count"
-            self._say(line, where, "nothing is expected", expected=expected)
+            self._say(line, where, "the step checks nothing", expected=expected)
         for index, each in enumerate(_list(row.get("are"))):
             if isinstance(each, dict):
                 self._check(each, ROWS[what], f"{where}: are[{index}]", line=line)
@@ -168,7 +168,9 @@ class _Reader:
                 if len(said) != 1:
                     expected = "one of value, fail, timeout, never"
                     found = ", ".join(said) or None
-                    self._say(line, here, "how does it end?", expected=expected, found=found)
+                    self._say(
+                        line, here, "an answer has one outcome", expected=expected, found=found
+                    )
         if not _list(given):
             self._say(line, where, "answers is empty", expected="at least one answer")
 
@@ -176,21 +178,21 @@ class _Reader:
         for name, value in row.items():
             if name not in known:
                 expected = "one of " + ", ".join(known)
-                what, hint = f"{name} is not known", _near(name, known)
+                what, hint = f"unknown field {name}", _near(name, known)
                 self._say(line, where, what, expected=expected, hint=hint)
             else:
                 self._value(value, known[name], f"{where}: {name}", line)
 
     def _value(self, value: object, kind: str, where: str, line: int | None) -> None:
         if not _fits(value, kind):
-            self._say(line, where, "this does not fit", expected=kind, found=repr(value))
+            self._say(line, where, "invalid value", expected=kind, found=repr(value))
             return
-        # Those of a step are told with its own line.
+        # Problems inside a step are reported with the line of the step.
         for problem in _unfit(value) if kind != words.TABLES else ():
             self._say(line, where, problem)
 
     def _say(self, line: int | None, where: str, what: str, **more: str | None) -> None:
-        """``more`` are the parts of ``sentence``."""
+        """Add a problem. ``more`` are arguments of ``sentence``."""
         place = f"{self._path}:{line}" if line is not None else f"{self._path}"
         self._problems.append(sentence(what, where=f"{place}: {where}", **more))
 
@@ -218,7 +220,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 def _unfit(value: object) -> Iterator[str]:
-    """What of a TOML value has no place in a value of ours."""
+    """The parts of a TOML value that have no form as a value."""
     match value:
         case float():
             yield f"no floats: expected an integer, or dec128 as text, found {value!r}"
@@ -239,7 +241,7 @@ def _unfit(value: object) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """TOML's own times as RFC 3339 text."""
+    """The value with TOML's times as RFC 3339 text."""
     if isinstance(value, dt.datetime):
         return value.isoformat()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a test writes for an executor (spec/testing.md, T-24, T-26)."""
+"""Scripted executors: the answers that a test gives to effects (spec/testing.md, T-24, T-26)."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ NEVER: Final = _Never()
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """The same as ``script``, so much later. A function is asked at once, and its answer comes
-    later."""
+    """Answer as ``script``, but later by this span. A function is called immediately; its answer
+    is delayed."""
 
     span: Span
     script: object = None
 
 
 class InTurn:
-    """One after the other; made by ``in_turn``."""
+    """Scripts used one after the other; made by ``in_turn``."""
 
     def __init__(self, scripts: tuple[object, ...], then: object) -> None:
         self._scripts = scripts
@@ -61,14 +61,14 @@ class InTurn:
         self._asked = 0
 
     def next(self) -> object:
-        """Raises: WorldProblem: It was asked for more often than there are scripts."""
+        """The next script. Raises: WorldProblem: All scripts are used, and there is no ``then``."""
         self._asked += 1
         if self._asked <= len(self._scripts):
             return self._scripts[self._asked - 1]
         if self._then is _NOTHING:
             raise WorldProblem(
-                f"asked for {self._asked} times, and in_turn(…) has {len(self._scripts)} answers "
-                "(then=… answers all that follow)"
+                f"requested {self._asked} times, but in_turn(…) has {len(self._scripts)} answers "
+                "(then=… answers all further requests)"
             )
         return self._then
 
@@ -77,7 +77,7 @@ _NOTHING: Final = object()
 
 
 def in_turn(*scripts: object, then: object = _NOTHING) -> InTurn:
-    """Answer with one script after the other, and then always with ``then``, if it is given."""
+    """Answer with one script after the other, then with ``then`` for ever, if it is given."""
     return InTurn(scripts, then)
 
 
@@ -88,7 +88,7 @@ def response(
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """A receipt of ``sys/http.request@1``; ``json`` in place of a body is written as JSON."""
+    """A receipt of ``sys/http.request@1``; ``json`` is encoded and used as the body."""
     given = dict(headers or {})
     if json is not None:
         body = json_module.dumps(json, separators=(",", ":")).encode()
@@ -103,11 +103,11 @@ def response(
 
 
 Ask: TypeAlias = Callable[[Callable[..., object], int], object]
-"""Calls a function of a script; the number is that of the parameters that it takes: 1 or 2."""
+"""Calls a function of a script with this number of parameters: 1 or 2."""
 
 
 def resolved(script: object, ask: Ask) -> tuple[int, object]:
-    """(ns from now, what it comes to): a value, ``Fail``, ``Timeout`` or ``NEVER``."""
+    """Return (delay in ns, answer). The answer is a value, ``Fail``, ``Timeout`` or ``NEVER``."""
     wait_ns = 0
     while True:
         match script:

@@ -1,4 +1,4 @@
-"""What a test gives for a manifest -> Loaded (spec/testing.md, T-2, T-3)."""
+"""Load the manifest that a test names: a path, nodes, or a loaded one (T-2, T-3)."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ Node: TypeAlias = Mapping[str, Any]
 Source: TypeAlias = str | os.PathLike[str] | Sequence[Node] | Loaded
 
 LOADED_MAX: Final = 64
-"""Manifests that are remembered, so that the next world of the same bytes is made at once."""
+"""Number of cached manifests. A world with a cached manifest is created without loading it."""
 
 _loaded: OrderedDict[Hash, Loaded] = OrderedDict()
 
 
 def signing_key(name: str) -> SigningKey:
-    """The key of a test for the world (``node``), the operator, or an executor."""
+    """The test key of the world (``node``), the operator or an executor, derived from its name."""
     return SigningKey(derive("aos testing key", encode(name), 32))
 
 
 def loaded(
     source: Source, modules: Mapping[str, bytes] | None = None, *, abi: str | None = None
 ) -> Loaded:
-    """Load and check a manifest, or take it from an earlier time. ``abi`` is that of the modules
-    that do not say.
+    """Load and check a manifest, or return the cached one. ``abi`` is the ABI assumed for modules
+    that declare none.
 
     Raises:
-        BadUsage: There is nothing at that path, or ``modules`` names no module of the nodes.
-        ManifestProblems: Every problem of the manifest.
+        BadUsage: The path does not exist, or ``modules`` has a name that is not in the nodes.
+        ManifestProblems: All problems of the manifest.
     """
     if isinstance(source, Loaded):
         found = source
@@ -64,7 +64,7 @@ def _files(
     if isinstance(source, str | os.PathLike):
         if modules is not None:
             raise BadUsage(
-                "modules go with a list of nodes: a manifest on disk says where they are"
+                "modules= is only for a list of nodes: a manifest on disk names its module files"
             )
         return read_files(Path(source))
     return _of_nodes(source, modules or {}), []
@@ -81,7 +81,7 @@ def _of_nodes(nodes: Sequence[Node], modules: Mapping[str, bytes]) -> dict[str, 
             files[f"air/{path}"] = bytes(modules[name])
     strangers = sorted(set(modules) - {str(node.get("name")) for node in given})
     if strangers:
-        raise BadUsage(f"modules: no node is called {', '.join(strangers)}")
+        raise BadUsage(f"modules: no node is named {', '.join(strangers)}")
     files["air/nodes.air.json"] = json.dumps(given).encode()
     return files
 
@@ -106,13 +106,13 @@ def _checked(files: Mapping[str, bytes], problems: Sequence[Problem], abi: str |
 
 
 def _with_test_keys(name: str, data: bytes) -> bytes:
-    """An AIR file where the executors of a manifest have keys that this test can sign with."""
+    """An AIR file in which the manifest's executors have keys that the test can sign with."""
     if not name.endswith(".json") or b'"executors"' not in data:
         return data
     try:
         value: Any = parse_json(data.decode("utf-8"), max_bytes=len(data))
     except (UnicodeDecodeError, ValueProblem):
-        return data  # ``load`` says what is wrong with it
+        return data  # ``load`` reports its problems
     for node in value if isinstance(value, list) else [value]:
         if isinstance(node, dict) and node.get("$kind") == "manifest":
             for entry in _entries(node.get("executors")):

@@ -1,4 +1,4 @@
-"""What a test writes for a time or a span -> nanoseconds (spec/testing.md, T-4, T-13)."""
+"""Convert times and spans in a test to nanoseconds (spec/testing.md, T-4, T-13)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aos.errors import BadUsage, sentence
 from aos.values.spelling import duration_ns, time_ns
 
 Time: TypeAlias = str | int | datetime
-"""RFC 3339 text, nanoseconds since 1970, or a datetime that knows its zone."""
+"""RFC 3339 text, nanoseconds since 1970, or a datetime with a time zone."""
 
 Span: TypeAlias = str | int | timedelta
 """Text such as ``1m30s`` or ``30d``, or nanoseconds."""
@@ -20,7 +20,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def read_time(given: Time) -> int:
-    """Raises: BadUsage: It is no time."""
+    """Nanoseconds since 1970. Raises: BadUsage: It is not a time."""
     found: int | None = None
     if isinstance(given, datetime):
         if given.tzinfo is not None:
@@ -32,7 +32,7 @@ def read_time(given: Time) -> int:
     if found is None or not 0 <= found < 2**63:
         raise BadUsage(
             sentence(
-                "this is no time",
+                "this is not a time",
                 expected='RFC 3339 text ("2024-01-01T00:00:00Z"), ns since 1970, or a datetime '
                 "with a zone",
                 found=repr(given),
@@ -42,7 +42,7 @@ def read_time(given: Time) -> int:
 
 
 def read_span(given: Span) -> int:
-    """Raises: BadUsage: It is no span of time, or a negative one."""
+    """Nanoseconds. Raises: BadUsage: It is not a span of time, or is negative."""
     found: int | None = None
     if isinstance(given, timedelta):
         found = given // _MICROSECOND * 1_000
@@ -53,7 +53,7 @@ def read_span(given: Span) -> int:
     if found is None or not 0 <= found < 2**63:
         raise BadUsage(
             sentence(
-                "this is no span of time",
+                "this is not a span of time",
                 expected='text such as "1m30s" or "30d", ns, or a timedelta, not negative',
                 found=repr(given),
             )

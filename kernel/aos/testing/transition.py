@@ -1,6 +1,7 @@
-"""(state, event) -> (state, events, effects): one step alone (spec/testing.md, T-40 to T-42).
+"""Run a single step: (state, event) -> (state, events, effects) (spec/testing.md, T-40 to T-42).
 
-The kernel's own ``decide_step`` on a state that is made for it: the same envelope, the same checks.
+It calls the kernel's own ``decide_step`` on a state built for it, so envelope and checks are the
+same as in a world.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ REJECTED_PAYLOAD: Final = b"\xff"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continuation:
-    """How an effect that the workflow asked for went on; made by the functions below."""
+    """An event about an effect that the workflow requested; made by the functions below."""
 
     effect: str
     status: str
@@ -121,7 +122,7 @@ def frame(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An effect that a step asked for, with what the workflow wrote beside it."""
+    """An effect that a step requested, with the workflow's own reference and key."""
 
     effect: str
     params: Any
@@ -131,8 +132,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """What one step came to. With a ``fault`` (kind, message) the state is the one before, nothing
-    was emitted or asked for, and the status is ``failed``."""
+    """The result of one step. With a ``fault`` (kind, message) the state is unchanged, nothing was
+    emitted or requested, and the status is ``failed``."""
 
     state: Any
     status: str
@@ -157,18 +158,19 @@ def step(
     """Run one step of a workflow on a state (None: a new cell).
 
     Args:
-        key: Of the cell; without it the one that routing reads from the event.
-        entropy: 64 bytes that the step's own are derived from.
+        key: Key of the cell; by default the one that routing reads from the event.
+        entropy: 64 bytes, from which the step's entropy is derived.
 
     Raises:
-        BadUsage, ManifestProblems: What was given does not fit the manifest, or it is not right.
+        BadUsage: An argument does not fit the manifest.
+        ManifestProblems: The manifest is invalid.
     """
     stage = _Stage(source, workflow, now_ns=read_time(now), entropy=entropy, modules=modules)
     return stage.play(event, state, key)
 
 
 class _Stage:
-    """A world with one cell that is about to run."""
+    """A world with one cell and one event for it."""
 
     def __init__(
         self,
@@ -233,7 +235,7 @@ class _Stage:
             for route in self.desk.state.effective.routes(event[0]):
                 if route.workflow == workflow.name:
                     return _routed(route, value)
-        raise BadUsage(f"{workflow.name} is keyed, and no route says by what: give key=")
+        raise BadUsage(f"{workflow.name} is keyed, and no route reads its key: pass key=")
 
     def _value(self, event: tuple[str, object]) -> bytes:
         name, value = event
@@ -241,7 +243,7 @@ class _Stage:
         if schema is None or not takes(self.workflow, name):
             known = ", ".join(sorted(self.workflow.arms)) or self.workflow.event.name
             raise BadUsage(
-                sentence(f"{self.workflow.name} takes no {name}", expected=f"one of {known}")
+                sentence(f"{self.workflow.name} does not take {name}", expected=f"one of {known}")
             )
         return canonical(schema, value, what=f"event {name}")
 
@@ -261,7 +263,8 @@ class _Stage:
 
     def _check_takes(self, schema: str) -> None:
         if not takes(self.workflow, schema):
-            raise BadUsage(f"{self.workflow.name} takes no {schema}: its event has no arm for it")
+            name = self.workflow.name
+            raise BadUsage(f"{name} does not take {schema}: its event has no such arm")
 
     def _intent(self, id: CellId, event: Continuation) -> OpenIntent:
         state = self.desk.state
@@ -271,8 +274,8 @@ class _Stage:
             params = {"deliver_at_ns": self.desk.now_ns, "key": None}
         if params is None and not takes(self.workflow, ENVELOPE):
             raise BadUsage(
-                f"{self.workflow.name} is told of the params of {effect.name} with its receipt: "
-                "give params="
+                f"{self.workflow.name} gets the params of {effect.name} with its receipt: "
+                "pass params="
             )
         data = b"\xf6" if params is None else canonical(effect.params, params, what="params")
         held = slot(data, self.blobs)
@@ -389,4 +392,4 @@ def _routed(route: Route, value: bytes) -> bytes:
 
 
 def _nothing(_: object) -> None:
-    """Nobody carries out what a single step asks for."""
+    """Ignore intents: no executor runs the effects of a single step."""

@@ -1,4 +1,4 @@
-"""What a test looks at, as plain values (spec/testing.md, T-30 to T-32)."""
+"""Cells, events and faults of a test world as plain values (spec/testing.md, T-30 to T-32)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aos.testing.problems import FaultSeen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One cell as it is now."""
+    """The present state of one cell."""
 
     workflow: str
     key: Any
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """An event that a step emitted: by which cell, and the cells that it reached."""
+    """An event that a step emitted, with its cell and the cells that it reached."""
 
     schema: str
     value: Any
@@ -37,7 +37,7 @@ class Emitted:
 
 
 def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
-    """Raises: BadUsage: There is no such workflow, or the key is none of it."""
+    """The cell's id. Raises: BadUsage: The workflow does not exist, or the key does not fit it."""
     name = find_workflow(desk.state, workflow)
     known = desk.state.effective.workflows.get(name)
     schema = None if known is None else known.key
@@ -46,7 +46,7 @@ def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
             raise BadUsage(sentence(f"{name} is not keyed: it has one cell", found=repr(key)))
         return name, b""
     if key is None:
-        raise BadUsage(f"{name} is keyed: say which cell, by its key")
+        raise BadUsage(f"{name} is keyed: pass the key of a cell")
     return name, canonical(schema, key, what=f"the key of {name}")
 
 
@@ -91,7 +91,7 @@ def steps(records: list[Record], id: CellId) -> Iterator[Step]:
 
 
 def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
-    """Raises: BadUsage: The manifest has no such schema, and none was emitted."""
+    """Emitted events. Raises: BadUsage: The schema is unknown, and no such event was emitted."""
     found = [
         Emitted(
             schema=event.schema,
@@ -114,7 +114,7 @@ def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
 
 
 def faults(desk: Desk, workflow: str | None, since: int = 0) -> list[FaultSeen]:
-    """``since``: how many of all to pass over."""
+    """The faults of a workflow, or all, without the first ``since`` faults."""
     name = None if workflow is None else find_workflow(desk.state, workflow)
     return [
         FaultSeen(

@@ -1,4 +1,4 @@
-"""The words of a scenario's steps, and what belongs to each (spec/testing.md, T-60 to T-64)."""
+"""The actions of a scenario's steps, and the fields of each (spec/testing.md, T-60 to T-64)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVES: Final[Fields] = {"may_fail": BOOL}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """``value`` is the kind of the word's own value, ``fields`` what may stand beside it.
+    """One action: the kind of its own ``value``, and its other ``fields`` with their kinds.
 
     ``runs``: the world runs after it.
     """
@@ -100,7 +100,7 @@ EXPECTED: Final[Mapping[str, Word]] = MappingProxyType(
         "faults": _rows(workflow=TEXT),
     }
 )
-"""What may be expected, and what belongs to it."""
+"""The subjects of ``expect``, and the fields of each."""
 
 ROWS: Final[Mapping[str, Fields]] = MappingProxyType(
     {
@@ -111,7 +111,7 @@ ROWS: Final[Mapping[str, Fields]] = MappingProxyType(
         "faults": {"workflow": TEXT, "key": ANY, "kind": TEXT, "message": TEXT},
     }
 )
-"""What an item of ``are`` may say."""
+"""The fields of an item of ``are``."""
 
 ANSWER: Final[Fields] = {
     "value": ANY,
@@ -122,7 +122,7 @@ ANSWER: Final[Fields] = {
     "never": TRUE,
     "after": TEXT,
 }
-"""What an item of ``answers`` may say."""
+"""The fields of an item of ``answers``."""
 
 FILE: Final[Fields] = {
     "about": TEXT,

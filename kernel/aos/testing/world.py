@@ -48,13 +48,14 @@ from aos.testing.world_trace import LAST, trace
 from aos.values.digests import Hash, content_hash, hash_text
 
 ROUNDS_MAX: Final = 100_000
-"""Answers and timers of one moment, after which a world is said not to come to rest."""
+"""Answers and timers at one moment, after which ``run`` gives up: the world never becomes idle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """An event is record ``seq`` and reaches the cells ``to``, ``(workflow, key)`` each. With
-    ``is_duplicate`` it was that record before, under the same submission id, and ``to`` is empty.
+    """An admitted event: its record ``seq``, and the cells ``to`` that it reaches, as ``(workflow,
+    key)``. With ``is_duplicate`` an event with the same submission id was admitted before as record
+    ``seq``, and ``to`` is empty.
     """
 
     seq: int
@@ -63,19 +64,20 @@ class Sent:
 
 
 class World:
-    """Not for two threads at once.
+    """A world in memory. It must not be used by two threads at the same time.
 
     Args:
-        source: A manifest: its path, its nodes, or as it was loaded (T-2).
-        modules: The bytes of the modules of ``source``, where that is nodes.
-        abi: Of the modules that do not say, as ``aos apply --abi`` takes it.
-        now: Where the clock stands.
-        seed: What all chance comes from.
+        source: A manifest: its path, its nodes, or a loaded one (T-2).
+        modules: The bytes of modules by name, if ``source`` is a list of nodes.
+        abi: ABI assumed for modules that declare none, as in ``aos apply --abi``.
+        now: Initial time of the clock.
+        seed: Seed of all randomness.
         executors: As for ``use``.
-        replay: Whether ``close`` replays.
+        replay: Whether ``close`` replays the journal.
 
     Raises:
-        BadUsage, ManifestProblems: The manifest is not there, or not right.
+        BadUsage: The manifest does not exist.
+        ManifestProblems: The manifest is invalid.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class World:
             self.abandon()
         self.close()
 
-    # Giving it something
+    # Inputs
 
     @property
     def now_ns(self) -> int:
@@ -126,20 +128,20 @@ class World:
 
     @property
     def manifest(self) -> Effective:
-        """What is in force."""
+        """The manifest in force."""
         return self._desk.state.effective
 
     @property
     def records(self) -> int:
-        """How many the journal has."""
+        """Number of records in the journal."""
         return len(self._desk.records)
 
     def workflow(self, word: str) -> str:
-        """The name of a workflow, of which ``word`` may be a part (A-5). Raises: BadUsage."""
+        """The full name of a workflow; ``word`` may be a part of it (A-5). Raises: BadUsage."""
         return find_workflow(self._desk.state, word)
 
     def effect_name(self, word: str) -> str:
-        """As ``workflow``, of an effect. Raises: BadUsage."""
+        """As ``workflow``, for an effect. Raises: BadUsage."""
         seen = {each.effect.name for each in self._desk.opened.values()}
         return find_effect(self._desk.state, word, seen)
 
@@ -160,10 +162,11 @@ class World:
                 return Sent(seq=answer.seq, to=views.named(answer.to))
 
     def run(self, *, may_fail: bool = False) -> int:
-        """Run until nothing is left to do at this moment; return how many steps that took.
+        """Run until the world is idle at this moment; return the number of steps.
 
         Raises:
-            CellFailed: A step faulted, and ``may_fail`` is not set. The run came to its end.
+            CellFailed: A step faulted, and ``may_fail`` is not set. The run was completed.
+            WorldProblem: The world does not become idle at this moment.
         """
         self._check_open()
         steps = self._quiet()
@@ -171,7 +174,7 @@ class World:
         return steps
 
     def advance(self, by: Span, *, may_fail: bool = False) -> int:
-        """Move the clock forward, by way of every deadline in between. Raises as ``run``."""
+        """Move the clock forward, stopping at every deadline in between. Raises as ``run``."""
         return self.advance_to(self.now_ns + read_span(by), may_fail=may_fail)
 
     def advance_to(self, when: Time, *, may_fail: bool = False) -> int:
@@ -201,10 +204,10 @@ class World:
         return steps
 
     def finish(self, within: Span = "365d", *, may_fail: bool = False) -> int:
-        """Advance from deadline to deadline until there is none left. The clock stands at the last.
+        """Advance from deadline to deadline until none is left. The clock stops at the last one.
 
         Raises:
-            WorldProblem: Something is still due after that span. The clock stands before it.
+            WorldProblem: A deadline is later than ``within``. The clock has not passed ``within``.
             CellFailed: As ``run``.
         """
         self._check_open()
@@ -230,11 +233,12 @@ class World:
         modules: Mapping[str, bytes] | None = None,
         abi: str | None = None,
     ) -> None:
-        """Put a manifest in force, as ``aos apply`` does; one that is in force changes nothing.
+        """Apply a manifest as ``aos apply`` does; one already in force changes nothing.
 
         Raises:
-            BadUsage, ManifestProblems: The manifest is not there, or not right.
-            InputRefused: Something stands in the way, which is in ``blockers``.
+            BadUsage: The manifest does not exist.
+            ManifestProblems: The manifest is invalid.
+            InputRefused: Cells or intents listed in ``blockers`` prevent it. Nothing has changed.
         """
         self._check_open()
         if mode not in MODES:
@@ -243,25 +247,25 @@ class World:
         self._desk.apply(found, mode=mode, leaves=tuple(sorted(leave)))
 
     def retry(self, workflow: str, key: object = None) -> None:
-        """Let a failed cell go on with what it failed on; ``run`` runs it. Raises: InputRefused."""
+        """Retry a failed cell's faulted event at the next ``run``. Raises: InputRefused."""
         self._control(RETRY, cell=views.cell_id(self._desk, workflow, key))
 
     def skip(self, workflow: str, key: object = None) -> None:
-        """Let a failed cell go on behind what it failed on. Raises: InputRefused."""
+        """Resume a failed cell without its faulted event. Raises: InputRefused."""
         self._control(SKIP, cell=views.cell_id(self._desk, workflow, key))
 
     def restart(self) -> None:
-        """Crash, and come back from the last snapshot and the journal (T-16)."""
+        """Crash, and recover from the last snapshot and the journal (T-16)."""
         self._check_open()
         self._dispatch.restarted(self._desk.restart())
 
     def snapshot(self) -> int:
-        """Take a snapshot and go on from it; return the record that says so (T-18)."""
+        """Take a snapshot and continue from it; return the number of its record (T-18)."""
         self._check_open()
         return self._desk.snapshot()
 
     def hash_of(self, schema: str, value: object) -> str:
-        """What the journal calls a value of this schema: for ``erase``.
+        """The hash of a value of this schema, as the journal and ``erase`` use it.
 
         Raises:
             BadUsage: The value does not fit the schema, or there is no such schema.
@@ -269,11 +273,11 @@ class World:
         return hash_text(content_hash(self._canonical(schema, value, "hash_of")))
 
     def erase(self, value: str) -> int:
-        """Erase the bytes of a value by its hash, for good; return the record that does (T-19).
+        """Erase the bytes of a value permanently; return the number of the record (T-19).
 
         Raises:
-            BadUsage: It is no hash.
-            InputRefused: Something needs it still, or the world holds no such value.
+            BadUsage: ``value`` is not a hash.
+            InputRefused: The value is still needed, or not in this world. Nothing has changed.
         """
         self._check_open()
         named = read_value_hash(value)
@@ -285,7 +289,7 @@ class World:
     # Effects
 
     def on(self, effect: str, script: object) -> None:
-        """Have an effect answered by a script as soon as it is asked for (T-24).
+        """Answer an effect by a script as soon as it is requested (T-24).
 
         Raises:
             BadUsage: The manifest has no such effect.
@@ -297,7 +301,7 @@ class World:
         """Run the author's own effect functions in this process (T-25).
 
         Raises:
-            BadUsage: There are none by that name.
+            BadUsage: They do not exist.
         """
         for each in read(executors):
             self._dispatch.use(Functions(each, self._dispatch.loop))
@@ -307,7 +311,7 @@ class World:
         name: str | None = None,
         **which: Unpack[Which],
     ) -> list[Effect]:
-        """The open ones that wait for an executor, in the order of asking. Raises: BadUsage."""
+        """The open effects without an executor, in the order of request. Raises: BadUsage."""
         found = self._open_ones()
         if name is None:
             found = [each for each in found if each.name != TIMER]
@@ -318,7 +322,7 @@ class World:
         name: str,
         **which: Unpack[Which],
     ) -> Effect:
-        """The only open one.
+        """The only open effect that matches.
 
         Raises:
             WorldProblem: There is not exactly one.
@@ -332,7 +336,7 @@ class World:
         name: str | None = None,
         **which: Unpack[Which],
     ) -> list[Effect]:
-        """All that were ever asked for, in that order. Raises: BadUsage."""
+        """All effects that were ever requested, in order. Raises: BadUsage."""
         return self._chosen(self._all(), name, which)
 
     def timers(
@@ -340,26 +344,26 @@ class World:
         **which: Unpack[Which],
     ) -> list[Effect]:
         """The open timers."""
-        # A manifest without timers has none open; that is no mistake of the test's.
+        # A manifest without timers has no open ones; that is not an error of the test.
         found = [each for each in self._open_ones() if each.name == TIMER]
         return self._chosen(found, None, which)
 
-    # Looking at it
+    # Views
 
     def state(self, workflow: str, key: object = None) -> Any:
-        """A cell's state; None where it is not there. Raises: BadUsage."""
+        """A cell's state; None if the cell does not exist. Raises: BadUsage."""
         return views.state_of(self._desk, views.cell_id(self._desk, workflow, key))
 
     def status(self, workflow: str, key: object = None) -> str | None:
-        """A cell's status; None where it is not there. Raises: BadUsage."""
+        """A cell's status; None if the cell does not exist. Raises: BadUsage."""
         return views.status_of(self._desk, views.cell_id(self._desk, workflow, key))
 
     def annotations(self, workflow: str, key: object = None) -> list[Any]:
-        """What the steps of a cell annotated, in order. Raises: BadUsage."""
+        """The annotations of a cell's steps, in order. Raises: BadUsage."""
         return views.annotated(self._desk, views.cell_id(self._desk, workflow, key))
 
     def cells(self, workflow: str | None = None) -> list[views.Cell]:
-        """By workflow and key. Raises: BadUsage."""
+        """The cells, ordered by workflow and key. Raises: BadUsage."""
         return views.cells(self._desk, workflow)
 
     def events(self, schema: str) -> list[Any]:
@@ -371,24 +375,23 @@ class World:
         return views.emitted(self._desk, schema)
 
     def faults(self, workflow: str | None = None) -> list[FaultSeen]:
-        """All that ever happened, in order. Raises: BadUsage."""
+        """All faults of cells so far, in order. Raises: BadUsage."""
         return views.faults(self._desk, workflow)
 
     def trace(self, last: int = LAST) -> str:
-        """The journal as readable lines; of a long one the last."""
+        """The last records of the journal as readable lines."""
         return trace(self._desk, last)
 
     def replay(self) -> ReplayReport:
-        """Execute the whole journal again and compare every record, and once more from each
-        snapshot.
+        """Execute the whole journal again and compare every record; then again from each snapshot.
 
         Raises:
-            Divergence: Something differs: what ran is not deterministic.
+            Divergence: A record differs: a module is not deterministic.
         """
         return self._desk.replay()
 
     def close(self) -> None:
-        """Replay, unless that is switched off, and end. Raises: Divergence, as ``replay``."""
+        """Replay, unless that is switched off, and close. Raises: Divergence, as ``replay``."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -399,11 +402,11 @@ class World:
             self._dispatch.close()
 
     def abandon(self) -> None:
-        """As ``close``, without a replay."""
+        """Close without a replay."""
         self._replays = False
         self.close()
 
-    # How it is done
+    # Internal
 
     def _canonical(self, schema: str, value: object, word: str) -> bytes:
         known = self.manifest.schemas.get(schema)
@@ -412,19 +415,19 @@ class World:
         return canonical(known, value, what=f"{word} {schema}")
 
     def _quiet(self) -> int:
-        """Run and serve until nothing is left to do at this moment."""
+        """Run cells and executors until the world is idle at this moment."""
         steps = self._desk.run()
         for _ in range(ROUNDS_MAX):
             if not self._dispatch.serve():
                 return steps
             steps += self._desk.run()
         raise WorldProblem(
-            f"the world does not come to rest at {time_text(self.now_ns)}: {ROUNDS_MAX:,} answers "
-            "and timers came at this one moment (a timer that is due at once, again and again?)"
+            f"the world does not become idle at {time_text(self.now_ns)}: {ROUNDS_MAX:,} answers "
+            "and timers came at this one moment (a timer that is due immediately, repeatedly?)"
         )
 
     def _tell_faults(self, *, may_fail: bool) -> None:
-        """Of those that were not told yet, also what an input alone has brought about."""
+        """Raise the faults that were not reported yet, also those that an input alone caused."""
         before, self._told = self._told, len(self._desk.failed)
         if not may_fail and self._told > before:
             raise CellFailed(views.faults(self._desk, None, before))
@@ -473,7 +476,7 @@ class World:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise WorldProblem("the world is closed: it takes nothing more")
+            raise WorldProblem("the world is closed: it accepts no input")
 
 
 def _unknown_schema(schema: str, manifest: Effective) -> str:

@@ -15,7 +15,7 @@ LAST: Final = 60
 
 
 def trace(desk: Desk, last: int = LAST) -> str:
-    """A line a record, with the clock where it moved and the state that each step left."""
+    """One line per record, with the clock where it moved and the new state after each step."""
     records = desk.records
     lens = Lens(desk.manifests, desk.read)
     lines = list(_lines(desk, [document(each, lens) for each in records[-last:]]))

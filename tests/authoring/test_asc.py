@@ -116,7 +116,7 @@ def test_a_project_without_a_compiler_among_its_packages_is_told(
 ) -> None:
     (script.folder / "package.json").write_text("{}\n")
 
-    with pytest.raises(BuildFailed, match="npm ci has installed no AssemblyScript"):
+    with pytest.raises(BuildFailed, match="npm ci has not installed AssemblyScript"):
         build(script, console=console)
 
 
@@ -143,7 +143,7 @@ def test_what_the_compiler_refuses_is_shown(
 def test_an_entry_file_that_is_not_there_is_named(script: Project, console: Console) -> None:
     (script.folder / "assembly/index.ts").unlink()
 
-    with pytest.raises(BuildFailed, match=r"there is no file assembly/index.ts"):
+    with pytest.raises(BuildFailed, match=r"no such file: assembly/index.ts"):
         build(script, console=console)
 
 
@@ -179,7 +179,7 @@ def test_a_forgotten_migration_comes_with_its_line_and_the_class_to_extend(
         "found no such export (write in the module's entry file: "
         "export function renew(pointer: i32, length: i32): u64 "
         "{ return migrate<…>(pointer, length); } with migrate from aos-sdk, "
-        "where … is a class that extends PuppetMigration)"
+        "where … is your class that extends PuppetMigration)"
     )
     code = (script.folder / "assembly/generated.ts").read_text("utf-8")
     assert "export abstract class PuppetMigration extends aos.Migration {" in code

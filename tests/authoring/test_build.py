@@ -160,7 +160,7 @@ def test_a_generated_file_that_has_nothing_to_hold_any_more_goes(
     [differs] = check(project, console=console).differing
     build(project, console=console)
 
-    assert differs.lines == ("air/generated.air.json is there and should not be",)
+    assert differs.lines == ("air/generated.air.json should not exist",)
     assert not (project.folder / "air/generated.air.json").exists()
     assert load_manifest_files(project.folder).effective.workflows
 
@@ -259,7 +259,9 @@ def test_definitions_that_collide_with_those_by_hand_name_both_places(
     other = {"$kind": "defschema", "name": "host/Count@1", "type": {"int": {}}}
     (project.folder / "air/own.air.json").write_text(json.dumps(other))
 
-    with pytest.raises(BuildFailed, match=r"host/Count@1 is written by hand in air/own.air.json"):
+    with pytest.raises(
+        BuildFailed, match=r"the definition of host/Count@1 in air/own.air.json differs"
+    ):
         build(project, console=console)
 
 
@@ -296,7 +298,7 @@ def on_disk_air(folder: Path) -> bytes:
         ("[workspace]\n", r"expected a \[package\] with a name"),
         (
             '[package]\nname = "shop"\n',
-            r"makes no WASM module: expected crate-type = \[\"cdylib\"\]",
+            r"does not build a WASM module: expected crate-type = \[\"cdylib\"\]",
         ),
     ],
 )
@@ -428,4 +430,4 @@ def test_outside_of_a_project_it_says_how_to_begin(aos: Aos, tmp_path: Path) -> 
     refused = aos("build", tmp_path)
 
     assert refused.code == 2
-    assert "aos new NAME --lang rust makes one" in refused.err
+    assert "aos new NAME --lang rust creates one" in refused.err

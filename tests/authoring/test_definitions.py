@@ -107,7 +107,7 @@ def test_two_modules_may_say_the_same_and_nothing_else() -> None:
         definitions.take(schema("a/A@1", "nat"), "module b")
 
     assert str(refused.value).startswith(
-        "a/A@1 is defined in module b otherwise than in module a ("
+        "a/A@1 is defined differently in module b and in module a ("
     )
 
 
@@ -118,7 +118,7 @@ def test_one_module_may_not_say_two_things_of_one_name() -> None:
     with pytest.raises(BuildFailed) as refused:
         definitions.take(schema("a/A@1", "nat"), "module a")
 
-    assert str(refused.value).startswith("a/A@1 is defined twice in module a, not alike (")
+    assert str(refused.value).startswith("a/A@1 has two different definitions in module a (")
 
 
 def test_what_is_written_by_hand_may_say_the_same_and_nothing_else() -> None:
@@ -130,8 +130,8 @@ def test_what_is_written_by_hand_may_say_the_same_and_nothing_else() -> None:
         made(definitions, [("air/x.air.json", schema("a/A@1", "nat"))])
 
     assert str(refused.value) == (
-        "a/A@1 is written by hand in air/x.air.json and is another one in the sources (module a) "
-        f"(take it out of air/x.air.json; aos build writes it into {GENERATED_AIR})"
+        "the definition of a/A@1 in air/x.air.json differs from that of the sources (module a) "
+        f"(remove it from air/x.air.json; aos build writes it to {GENERATED_AIR})"
     )
 
 
@@ -162,7 +162,7 @@ def test_a_manifest_that_lacks_something_is_told_what_to_add() -> None:
         made(definitions, [("air/m.air.json", MANIFEST)])
 
     said = str(refused.value)
-    assert said.startswith("air/m.air.json: the manifest lacks what the sources have: ")
+    assert said.startswith("air/m.air.json: the manifest lacks definitions of the sources: ")
     assert 'workflows: {"name": "a/w@1"}' in said
     assert 'routing.subscriptions: {"event": "a/E@1", "workflow": "a/w@1"}' in said
     assert "a/A@1" not in said, "what something listed refers to needs no line"

@@ -132,7 +132,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         running.write("src/lib.rs", "not rust")
         running.expect("src/lib.rs changed: building")
         running.expect("error: expected item, found `not`")
-        running.expect("the version before goes on")
+        running.expect("the previous version keeps running")
         running.type(do("ada"))
         running.expect("host/puppet@1 ada → running")
 
@@ -147,9 +147,9 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
 
         # Executors that cannot be loaded: the world goes on, their effects wait (AU-85).
         running.write("effects.py", "nonsense(")
-        running.expect("effects.py changed: executors begin again")
+        running.expect("effects.py changed: restarting executors")
         running.expect("SyntaxError: '(' was never closed")
-        running.expect("the world goes on without executors")
+        running.expect("the world runs without executors")
         running.expect("running ")
         running.type(do("eve", asks=True))
         running.expect("host/puppet@1 eve is waiting")
@@ -159,7 +159,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         running.expect("what is in flight ends on the version that it began with")
         running.expect("host/puppet@1 effects: 62 -> 61")
         running.write("effects.py", fakes.EFFECTS.replace('"!"', '"?"'))
-        running.expect("effects.py changed: executors begin again")
+        running.expect("effects.py changed: restarting executors")
         running.expect('{"word":"hi?"}')
         running.expect("host/puppet@1 eve → running")
 
@@ -173,7 +173,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         running.expect("cell_does_not_fit")
         running.expect("type `fresh`")
         running.expect("or take the old states over: migrate(from = …, by = …) in #[workflow]")
-        running.expect("the version before goes on")
+        running.expect("the previous version keeps running")
         before = open_folder(world).world
         running.type("fresh")
         running.expect("an empty world")
@@ -209,7 +209,7 @@ def test_an_effect_that_the_manifest_does_not_have_is_told_until_it_is_mended(
     with dev(project) as running:
         # One more than there are: the others are run.
         running.expect(
-            'aos: @effect("host/refund@1") is not in the manifest, so that nothing asks for it: '
+            'aos: @effect("host/refund@1") is not in the manifest, so no workflow requests it: '
             "expected one of host/echo@1 (mend the name, or define the effect and have a workflow "
         )
         running.expect("running ")
@@ -219,7 +219,7 @@ def test_an_effect_that_the_manifest_does_not_have_is_told_until_it_is_mended(
         # A slip, which aos run refuses, and which the sources mend.
         running.write("effects.py", fakes.EFFECTS.replace("host/echo@1", "host/ecco@1"))
         running.expect("executor echoes runs host/ecco@1, which the manifest does not define (did")
-        running.expect("the world goes on without executors")
+        running.expect("the world runs without executors")
         running.expect("running ")
         running.write("src/lib.rs", with_effect("host/ecco@1"))
         running.expect("+ effect host/ecco@1")
@@ -247,7 +247,7 @@ def test_states_are_taken_over_while_the_world_runs(project: Project) -> None:
         running.type(do("ada"))
         running.expect("host/puppet@1 ada → running")
         changed(project)
-        running.expect("host/puppet@1: its migration has taken the old states over")
+        running.expect("host/puppet@1: its migration has converted the old states")
         running.type("quit")
 
         assert running.end() == 0
@@ -348,7 +348,7 @@ def test_a_world_that_is_not_its_own_is_never_run(aos: Aos, project: Project) ->
     refused = aos("dev", project.folder, "--until-idle")
 
     assert refused.code == 1
-    assert "this is no scratch world of aos dev, so it is left alone" in refused.err
+    assert "this is not a scratch world of aos dev, so it is not changed" in refused.err
 
 
 def test_a_path_outside_of_projects_is_refused(aos: Aos, tmp_path: Path) -> None:

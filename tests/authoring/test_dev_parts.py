@@ -85,7 +85,7 @@ def test_what_aos_dev_has_not_made_is_left_alone(tmp_path: Path, *, fresh: bool)
     before = open_folder(tmp_path / "mine").world
 
     for name in ("mine", "notes"):
-        with pytest.raises(Refused, match="this is no scratch world of aos dev"):
+        with pytest.raises(Refused, match="this is not a scratch world of aos dev"):
             prepare(tmp_path / name, fresh=fresh)
 
     assert open_folder(tmp_path / "mine").world == before

@@ -115,7 +115,7 @@ def test_a_declared_migration_takes_the_old_states_over(
     apply(project, world, screen, console)
 
     assert (state_in(world, "rests"), state_in(world, "waits")) == ([6], [2])
-    assert screen.said == [f"{fakes.PUPPET}: its migration has taken the old states over"]
+    assert screen.said == [f"{fakes.PUPPET}: its migration has converted the old states"]
 
     (project.folder / "own.wasm").write_bytes(wasmtime.wat2wasm(MIGRATOR.replace("7", "8")))
     apply(project, world, screen, console)
@@ -135,7 +135,7 @@ def test_a_migration_that_fails_leaves_everything_as_it_was(
         apply(project, world, screen, console)
 
     assert [each.kind for each in screen.stood] == ["migration_failed"]
-    assert "mend the migration; or undo the change; or type `fresh`" in str(refused.value)
+    assert "fix the migration; or undo the change; or type `fresh`" in str(refused.value)
     assert (state_in(world, "seven"), state_in(world, "three")) == (7, 3)
 
 
@@ -151,9 +151,9 @@ def test_states_that_do_not_fit_are_told_with_the_three_ways_out(
         apply(project, world, screen, console)
 
     assert str(refused.value).endswith(
-        "(type `fresh`, or begin again with --fresh, for an empty world; or undo the change; or "
-        "take the old states over: migrate(from = …, by = …) in #[workflow], from a type that is "
-        "host/Count@1 as it was to a state of another name)"
+        "(type `fresh`, or restart with --fresh, for an empty world; or undo the change; or "
+        "migrate the old states: migrate(from = …, by = …) in #[workflow], from a type equal to "
+        "the old host/Count@1 to a state with another name)"
     )
     assert state_in(world, "three") == 3
 
@@ -166,7 +166,7 @@ def test_a_migration_to_a_state_of_the_same_name_is_none(
     run(world, "three", state_of(3))
     changed(project, name="host/Count@1")
 
-    with pytest.raises(Refused, match=r"to a state of another name"):
+    with pytest.raises(Refused, match=r"to a state with another name"):
         apply(project, world, screen, console)
 
 
@@ -189,10 +189,10 @@ def test_in_assemblyscript_the_way_is_another(
         apply(script, world, screen, console)
 
     assert str(refused.value).endswith(
-        'or undo the change; or take the old states over: "migrate": {"from": "host/Count@1", '
-        '"entrypoint": …} in the defworkflow, host/Count@1 in air/ as it was and the state as it '
-        "is now under another name, and in the module's entry file a class that extends "
-        "PuppetMigration and the function of that entrypoint, which runs it by "
+        'or undo the change; or migrate the old states: "migrate": {"from": "host/Count@1", '
+        '"entrypoint": …} in the defworkflow; in air/ the old host/Count@1 unchanged and the new '
+        "state under another name; in the module's entry file a class that extends "
+        "PuppetMigration and the function of that entrypoint, which runs it with "
         "migrate<…>(pointer, length))"
     )
 

@@ -110,7 +110,7 @@ def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path, name: str, hint: s
 
 @pytest.mark.parametrize("name", ["sys", "aos-sdk", "core", "match", "class", "test", "effects"])
 def test_a_word_that_means_something_already_is_no_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadUsage, match=f"'{name}' means something already"):
+    with pytest.raises(BadUsage, match=f"'{name}' is already in use for something else"):
         new_project(tmp_path / name, lang="rust")
 
     assert list(tmp_path.iterdir()) == []
@@ -168,7 +168,7 @@ def test_the_folder_that_one_stands_in_is_not_replaced(
 
 
 def test_a_folder_above_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(BadUsage, match="there is no such folder to make shop in"):
+    with pytest.raises(BadUsage, match="no such folder, so shop cannot be created in it"):
         new_project(tmp_path / "nowhere" / "shop", lang="rust")
 
     assert list(tmp_path.iterdir()) == []

@@ -55,7 +55,7 @@ def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
 
     assert find_project(inside).folder == tmp_path / "shop"
     assert find_project(inside / "x.rs").folder == tmp_path / "shop"
-    with pytest.raises(BadUsage, match=r"there is no aos.toml here or in a folder above"):
+    with pytest.raises(BadUsage, match=r"there is no aos.toml in this folder or one above it"):
         find_project(tmp_path)
 
 

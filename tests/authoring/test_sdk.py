@@ -95,7 +95,7 @@ def test_edited_files_are_not_lost(shop: Project) -> None:
         update_sdk(shop)
 
     assert str(refused.value) == (
-        f"{shop.folder}/sdk: it was edited, and that would be lost: link was added, mine.rs was "
+        f"{shop.folder}/sdk: edits would be lost: link was added, mine.rs was "
         "added, src/lib.rs was changed (keep what is yours elsewhere, then replace all of it with "
         "--force)"
     )
@@ -139,7 +139,7 @@ def test_without_a_record_only_what_is_the_same_is_replaced(
         file.write_bytes(record)
     before = tree(shop.folder)
 
-    with pytest.raises(Refused, match=r"nothing says whether its files were edited: there is no"):
+    with pytest.raises(Refused, match=r"its files may have been edited: the"):
         update_sdk(shop)
     assert tree(shop.folder) == before
 
@@ -158,7 +158,7 @@ def test_a_project_without_a_copy_or_with_a_link_is_left_as_it_is(
     with pytest.raises(Refused, match=r"sdk: there is no such folder: expected a project's own"):
         update_sdk(shop, force=True)
     (shop.folder / "sdk").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Refused, match=r"this is a link, which is left alone.*where it leads to"):
+    with pytest.raises(Refused, match=r"this is a link, which is not changed.*that it points to"):
         update_sdk(shop, force=True)
 
     assert recorded(tmp_path / "elsewhere") != release("rust")
@@ -211,7 +211,7 @@ def test_an_update_that_was_killed_between_its_renames_is_put_back(shop: Project
     """AU-26"""
     (shop.folder / "sdk").rename(shop.folder / BEFORE)
 
-    assert outdated(shop) == "sdk/: its renewal was interrupted (aos sdk update)"
+    assert outdated(shop) == "sdk/: its update was interrupted (aos sdk update)"
     assert update_sdk(shop).before == OLD
     assert is_new(shop)
     assert no_scraps(shop)
@@ -230,7 +230,7 @@ def test_an_update_that_was_killed_behind_its_renames_is_tidied(shop: Project) -
 def test_a_copy_of_another_release_is_told(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """AU-27"""
     assert outdated(shop) == (
-        f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update renews it)"
+        f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update updates it)"
     )
     old = recorded(shop.folder / "sdk")
     assert old is not None
@@ -239,7 +239,7 @@ def test_a_copy_of_another_release_is_told(shop: Project, monkeypatch: pytest.Mo
     assert str(outdated(shop)).startswith(f"sdk/ is of another aos {NEW}, and this is")
     (shop.folder / "sdk" / RECORD).unlink()
     assert outdated(shop) == (
-        f"sdk/ is not that of this aos {NEW}, and no sdk/{RECORD} says of which it is "
+        f"sdk/ is not that of this aos {NEW}, and sdk/{RECORD} is missing or invalid "
         "(aos sdk update --force replaces it)"
     )
 
@@ -324,7 +324,7 @@ def test_a_build_tells_it_in_one_line(
     """AU-27"""
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 
-    told = f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update renews it)\n"
+    told = f"sdk/ is of aos {OLD}, and this is aos {NEW} (aos sdk update updates it)\n"
 
     assert aos("build", shop.folder).err.startswith(told)
     aos("sdk", "update", shop.folder)

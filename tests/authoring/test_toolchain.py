@@ -276,4 +276,4 @@ def test_modules_build_finds_its_compiler_without_anything_installed(tmp_path: P
     )
 
     assert ran.returncode == 3, ran.stderr
-    assert ran.stderr.startswith("modules/build: no Rust compiler that can make WASM was found")
+    assert ran.stderr.startswith("modules/build: no Rust compiler that can build WASM was found")

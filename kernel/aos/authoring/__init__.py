@@ -1,4 +1,4 @@
-"""What authors of workflows use beside the SDKs: new projects, their build, a world to try them in.
+"""Tools for authors of workflows: create a project, build it, try it in a scratch world.
 
-The street of a build: aos.toml -> project -> compiler -> module -> definitions -> checks -> files.
+Stages of a build: aos.toml -> project -> compiler -> module -> definitions -> checks -> files.
 """

@@ -1,4 +1,4 @@
-"""A project's AssemblyScript -> WASM (spec/authoring.md, AU-60 to AU-62)."""
+"""Compile a project's AssemblyScript to WASM (spec/authoring.md, AU-60 to AU-62)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aos.errors import sentence
 
 COMPILER: Final = "node_modules/assemblyscript/bin/asc.js"
 STAMP: Final = "node_modules/.aos-installed"
-"""Names what ``npm ci`` has installed, so that it runs again when that changes."""
+"""A file that names the packages ``npm ci`` has installed, so that it runs again if they change."""
 
 CONFIG: Final = "asconfig.json"
 PACKAGE: Final = "package.json"
@@ -34,12 +34,11 @@ _INSTALL: Final[Mapping[str, str]] = {
 def compile_assemblyscript(project: Project, *, console: Console) -> Mapping[str, bytes]:
     """Build every module of the project; return their bytes by name.
 
-    What its packages are installed from is in ``package-lock.json``; nothing else of the project
-    is written.
+    Installs the packages of ``package-lock.json`` if necessary; writes nothing else in the project.
 
     Raises:
-        ToolMissing: There is no Node.js, or no npm where packages have to be installed.
-        BuildFailed: The compiler or npm refused, and said why.
+        ToolMissing: Node.js is missing, or npm where packages have to be installed.
+        BuildFailed: The compiler or npm failed, and printed the reason.
     """
     node = _program("node")
     install(project, console=console)
@@ -49,7 +48,7 @@ def compile_assemblyscript(project: Project, *, console: Console) -> Mapping[str
 
 
 def install(project: Project, *, console: Console) -> bool:
-    """Run ``npm ci`` unless what the project's lock names is installed. Whether it ran.
+    """Run ``npm ci`` unless the locked packages are installed. Return whether it ran.
 
     Raises: as ``compile_assemblyscript``.
     """
@@ -68,7 +67,7 @@ def install(project: Project, *, console: Console) -> bool:
     if not (project.folder / COMPILER).is_file():
         raise BuildFailed(
             sentence(
-                "npm ci has installed no AssemblyScript",
+                "npm ci has not installed AssemblyScript",
                 where=str(project.folder / PACKAGE),
                 expected='"assemblyscript" in devDependencies',
             )
@@ -78,7 +77,7 @@ def install(project: Project, *, console: Console) -> bool:
 
 
 def _wanted(project: Project) -> str:
-    """What is to be installed, by the bytes of the two files that say it."""
+    """A digest of the two files that name the packages to install."""
     digest = hashlib.sha256()
     for name in (PACKAGE, LOCK):
         file = project.folder / name
@@ -102,14 +101,14 @@ def _compile(project: Project, node: Path, source: str, console: Console) -> byt
     if not (project.folder / source).is_file():
         raise BuildFailed(
             sentence(
-                f"there is no file {source}",
+                f"no such file: {source}",
                 where=str(project.file),
                 expected="the entry file of a module",
             )
         )
     with tempfile.TemporaryDirectory(prefix="aos-build-") as scratch:
         made = Path(scratch) / "module.wasm"
-        # Names of files stand in the module: they are relative to the project.
+        # The module contains file names, so they are relative to the project.
         command: list[str | Path] = [
             node,
             COMPILER,
@@ -142,6 +141,6 @@ def _program(name: str) -> Path:
 
 
 def advice(os_release: Path = OS_RELEASE) -> str:
-    """What to install on this system."""
+    """How to install Node.js and npm on this system."""
     ways = [_INSTALL[name] for name in systems(os_release) if name in _INSTALL]
     return ways[0] if ways else "nodejs and npm, as this system packages them"

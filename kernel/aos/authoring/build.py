@@ -1,4 +1,4 @@
-"""A project -> its modules and its AIR, checked so that they can be applied (AU-1 to AU-8)."""
+"""Build a project's modules and AIR, and check that they can be applied (AU-1 to AU-8)."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from aos.sandbox.trial import trial_problem
 from aos.values.digests import Hash, content_hash
 
 COMPILER: Final = f"{BUILD}/compiler.json"
-"""What made the modules of Rust, because another one makes other bytes."""
+"""The file that names the Rust compiler of the modules: another compiler makes other bytes."""
 
 GENERATED_CODE: Final = "assembly/generated.ts"
 
 _SHOWN: Final = 200
-"""Lines of a difference that are told."""
+"""Maximum number of lines of a difference that are printed."""
 
 _NO_EXPORT: Final = re.compile(r'export "(.+)": .*, found no such export')
 
@@ -68,9 +68,9 @@ class BuiltModule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What the sources make. ``files`` are all that belong on disk, by their path below the
-    project's folder; None stands for one that has nothing to hold. ``inputs`` are the files of the
-    manifest as they are then."""
+    """The result of a build. ``files`` holds every file that belongs on disk, by its path below the
+    project's folder; None for a file that must not exist. ``inputs`` are the manifest's files after
+    the build."""
 
     project: Project
     modules: tuple[BuiltModule, ...]
@@ -82,19 +82,20 @@ class Built:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleFile:
-    """A file on disk that is not what the sources make. ``lines`` say how."""
+    """A file on disk that differs from the build's. ``lines`` describe the difference."""
 
     file: str
     lines: tuple[str, ...]
 
 
 def build(project: Project, *, console: Console) -> Built:
-    """Build a project and put the files into it that have changed.
+    """Build a project and write the files that have changed.
 
     Raises:
         ToolMissing: A compiler is missing.
-        BuildFailed, ManifestProblems: It cannot be built, or not applied. Of AssemblyScript,
-            ``assembly/generated.ts`` has been written by then; everything else is as it was.
+        BuildFailed, ManifestProblems: It cannot be built, or the result cannot be applied. Nothing
+            has changed, except that a project in AssemblyScript may have a new
+            ``assembly/generated.ts``.
         Unavailable: A file cannot be written.
     """
     built = _make(project, console=console, is_check=False)
@@ -102,23 +103,23 @@ def build(project: Project, *, console: Console) -> Built:
         _put(project.folder / name, data)
     for name in unreached(built.loaded.effective):
         console.report(
-            f"{name}: no event reaches it, since no subscription names it (routes(…) in "
+            f"{name}: no event reaches it, because no subscription names it (routes(…) in "
             "#[workflow], or routing.subscriptions of [manifest] in aos.toml)"
         )
     return built
 
 
 def unreached(effective: Effective) -> tuple[str, ...]:
-    """The workflows that no event of the manifest is routed to. They can be applied, and sleep."""
+    """The workflows without a subscription. They can be applied, but receive no event."""
     reached = {route.workflow for route in effective.subscriptions}
     return tuple(name for name in effective.workflows if name not in reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came of comparing. ``built`` is None where the classes differ, so that nothing more was
-    built; ``by_another`` says that the modules on disk were made by another compiler, so that their
-    bytes say nothing."""
+    """The result of ``check``. ``built`` is None if the generated classes differ, because the build
+    ends there. With ``by_another`` the modules on disk were made by another compiler, so a
+    difference in their bytes proves nothing."""
 
     built: Built | None
     differing: tuple[StaleFile, ...]
@@ -126,7 +127,7 @@ class Checked:
 
 
 def check(project: Project, *, console: Console) -> Checked:
-    """Build a project beside what is on disk, and compare. Nothing of it is written.
+    """Build a project in memory and compare it with the files on disk. Writes none of them.
 
     Raises: as ``build``.
     """
@@ -148,7 +149,7 @@ def check(project: Project, *, console: Console) -> Checked:
 
 
 def _is_by_another(project: Project, compiler: bytes | None) -> bool:
-    """Whether the modules on disk say that another compiler made them."""
+    """Whether the modules on disk were made by another compiler."""
     file = project.folder / COMPILER
     return compiler is not None and file.is_file() and file.read_bytes() != compiler
 
@@ -191,7 +192,7 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
 
 
 def _placed(node: Mapping[str, object], artifact: str) -> Mapping[str, object]:
-    """A module's own node, with the place of its bytes."""
+    """The node of a module, with the path of its bytes."""
     match node:
         case {"$kind": "defmodule", "runtime": {"artifact": dict(found), **more}}:
             path = os.path.relpath(artifact, AIR)
@@ -201,10 +202,10 @@ def _placed(node: Mapping[str, object], artifact: str) -> Mapping[str, object]:
 
 
 def _generated_code(project: Project) -> bytes:
-    """``assembly/generated.ts``: a class for each schema that is written by hand.
+    """``assembly/generated.ts``: the classes for the schemas in ``air/``.
 
     Raises:
-        ManifestProblems: A definition is wrong.
+        ManifestProblems: A definition is invalid.
     """
     written = _written_files(project)
     nodes = written_nodes(written)
@@ -219,22 +220,22 @@ def _generated_code(project: Project) -> bytes:
 
 
 def _is_of_an_artifact(problem: Problem) -> bool:
-    """Modules are still to be made when code is generated."""
+    """Whether a problem is a missing module: modules are built after the code is generated."""
     return "/runtime/artifact" in problem.pointer
 
 
 def _written_files(project: Project) -> dict[str, bytes]:
-    """The manifest's files as people wrote them.
+    """The manifest's files that were written by hand.
 
     Raises:
-        ManifestProblems: One cannot be read, or is no JSON; nothing else is told then.
+        ManifestProblems: A file cannot be read, or is not JSON. It holds only such problems.
     """
     if not (project.folder / AIR).is_dir():
         return {}
     files, problems = read_manifest_files(project.folder)
-    # What it says of artifacts says nothing of what people wrote beside it.
+    # Skip problems of artifacts: they do not affect the handwritten files.
     files.pop(GENERATED_AIR, None)
-    # Whatever refers to what is defined in there would be wrong, too: only this is to be mended.
+    # Every reference to a definition in such a file would be a problem too: report only the cause.
     problems = problems or unreadable(files)
     if problems:
         raise ManifestProblems(problems)
@@ -246,10 +247,10 @@ def _written_files(project: Project) -> dict[str, bytes]:
 
 
 def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
-    """The manifest as it will be on disk.
+    """Load the manifest with its new files.
 
     Raises:
-        ManifestProblems: Everything that is wrong with it.
+        ManifestProblems: All its problems.
     """
     check = _script_check(files) if project.lang == ASSEMBLYSCRIPT else check_module
     loaded = load(files, check=check)
@@ -269,8 +270,8 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
 
 
 def _script_check(files: Mapping[str, bytes]) -> Check:
-    """What is wrong with a module, and the line to write where an export is missing: in
-    AssemblyScript, exports are written by hand."""
+    """A check of modules that also suggests the line for a missing export: in AssemblyScript,
+    exports are written by hand."""
     migrations = _migrations(files)
 
     def check(wasm: bytes, entrypoints: Iterable[str]) -> list[str]:
@@ -280,7 +281,7 @@ def _script_check(files: Mapping[str, bytes]) -> Check:
 
 
 def _migrations(files: Mapping[str, bytes]) -> Mapping[str, str]:
-    """Entrypoint -> the class that it runs one of."""
+    """Entrypoint of each migration -> the base class that the author extends."""
     nodes = {
         node["name"]: node
         for _, node in written_nodes(files)
@@ -309,12 +310,12 @@ def _line(name: str, migrations: Mapping[str, str]) -> str:
         return f"{head} {{ … }}"
     return (
         f"{head} {{ return migrate<…>(pointer, length); }} with migrate from aos-sdk, "
-        f"where … is a class that extends {migrations[name]}"
+        f"where … is your class that extends {migrations[name]}"
     )
 
 
 def _try(modules: list[BuiltModule], project: Project) -> None:
-    """Compile as ``aos apply`` will, unless the same bytes are on disk and were tried before."""
+    """Compile the modules as ``aos apply`` will, except those already on disk: they were tried."""
     for each in modules:
         file = project.folder / each.artifact
         if file.is_file() and file.read_bytes() == each.wasm:
@@ -325,7 +326,7 @@ def _try(modules: list[BuiltModule], project: Project) -> None:
 
 
 def _put(file: Path, data: bytes | None) -> None:
-    """Write a file, whole or not at all; leave it alone when it is that already."""
+    """Write a file atomically, or remove it (None); do nothing if it is the same already."""
     try:
         if data is None:
             file.unlink(missing_ok=True)
@@ -357,7 +358,7 @@ def _compare(project: Project, name: str, made: bytes | None) -> StaleFile | Non
     if there == made:
         return None
     if made is None or there is None:
-        word = "is there and should not be" if made is None else "is missing"
+        word = "should not exist" if made is None else "is missing"
         return StaleFile(file=name, lines=(f"{name} {word}",))
     if name.endswith(".wasm"):
         return StaleFile(file=name, lines=(f"- {_facts(there)}", f"+ {_facts(made)}"))
@@ -365,12 +366,12 @@ def _compare(project: Project, name: str, made: bytes | None) -> StaleFile | Non
         there.decode(errors="replace").splitlines(),
         made.decode(errors="replace").splitlines(),
         f"{name} (on disk)",
-        f"{name} (of the sources)",
+        f"{name} (from the sources)",
         lineterm="",
     )
     shown = list(lines)
     if len(shown) > _SHOWN:
-        shown = [*shown[:_SHOWN], f"… {len(shown) - _SHOWN} lines more"]
+        shown = [*shown[:_SHOWN], f"… {len(shown) - _SHOWN} more lines"]
     return StaleFile(file=name, lines=tuple(shown))
 
 

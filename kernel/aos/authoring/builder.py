@@ -1,4 +1,4 @@
-"""A build beside everything else that ``aos dev`` does."""
+"""Run a build in the background of ``aos dev``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aos.errors import AosError
 
 
 class Builder:
-    """A build on a thread of its own."""
+    """A build in its own thread."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         self._results: queue.SimpleQueue[Built | AosError] = queue.SimpleQueue()
@@ -27,7 +27,7 @@ class Builder:
             self._results.put(problem)
 
     def result(self) -> Built | AosError | None:
-        """None while it is built. Our own bug on that thread is raised here.
+        """The build, or why it failed; None while it runs. Other exceptions are raised here.
 
         Raises:
             RuntimeError: The thread has ended without a result.

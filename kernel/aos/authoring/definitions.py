@@ -1,7 +1,7 @@
-"""What the sources define and what people wrote -> ``air/generated.air.json`` (AU-50 to AU-54).
+"""Write the definitions of the sources to ``air/generated.air.json`` (AU-50 to AU-54).
 
-The sources' nodes come out of the modules' ``aos.air`` sections. Where no manifest is written by
-hand, the one in force is made here: everything that is defined, and the routes.
+They come from the ``aos.air`` sections of the modules. If no manifest is written by hand, one is
+generated from all definitions and the routes.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ SECTION_ITEMS_MAX: Final = 1 << 18
 
 @dataclass(slots=True, kw_only=True)
 class Definitions:
-    """Nodes of the sources by kind and name, each with where it comes from, and their routes."""
+    """Nodes of the sources by kind and name, the origin of each, and the routes."""
 
     nodes: dict[tuple[str, str], Node] = field(default_factory=dict)
     origins: dict[tuple[str, str], str] = field(default_factory=dict)
     routes: list[Node] = field(default_factory=list)
 
     def take(self, node: Node, origin: str) -> None:
-        """Raises BuildFailed when another node of that kind and name is there."""
+        """Add a node. Raises BuildFailed if a different node has that kind and name."""
         kind, name = str(node.get("$kind")), node.get("name")
         if kind == SUBSCRIPTION:
             route = {key: value for key, value in node.items() if key != "$kind"}
@@ -69,19 +69,19 @@ class Definitions:
             other = self.origins[kind, name]
             raise BuildFailed(
                 sentence(
-                    f"{name} is defined twice in {origin}, not alike"
+                    f"{name} has two different definitions in {origin}"
                     if other == origin
-                    else f"{name} is defined in {origin} otherwise than in {other}",
+                    else f"{name} is defined differently in {origin} and in {other}",
                     hint="definitions of one name must be equal; give one a new name or version",
                 )
             )
 
 
 def read_section(data: bytes, module: str) -> Iterator[Node]:
-    """The nodes of one ``aos.air`` section: a JSON object a line.
+    """The nodes of one ``aos.air`` section, which has one JSON object per line.
 
     Raises:
-        BuildFailed: The section is not that.
+        BuildFailed: The section is invalid.
     """
     where = f"module {module}, section aos.air"
     if len(data) > SECTION_BYTES_MAX:
@@ -103,8 +103,8 @@ def read_section(data: bytes, module: str) -> Iterator[Node]:
 
 
 def written_nodes(files: Mapping[str, bytes]) -> list[tuple[str, Node]]:
-    """The nodes of the AIR files that people wrote, each with its file. What cannot be read is left
-    out here: loading the manifest tells what is wrong with it."""
+    """The nodes of the handwritten AIR files, each with its file. Unreadable files are skipped:
+    loading the manifest reports them."""
     found: list[tuple[str, Node]] = []
     for file, data in sorted(files.items()):
         if not file.endswith(".json") or file == GENERATED_AIR:
@@ -121,11 +121,11 @@ def written_nodes(files: Mapping[str, bytes]) -> list[tuple[str, Node]]:
 def generated(
     project: Project, definitions: Definitions, written: Sequence[tuple[str, Node]]
 ) -> bytes | None:
-    """The bytes of ``air/generated.air.json``; None when there is nothing that it would hold.
+    """The bytes of ``air/generated.air.json``; None if it would be empty.
 
     Raises:
-        BuildFailed: A definition is written by hand and is another one in the sources, or the
-            manifest that is written by hand lacks what the sources have.
+        BuildFailed: A handwritten definition differs from that of the sources, or the handwritten
+            manifest lacks definitions of the sources.
     """
     for file, node in written:
         _check_collision(definitions, node, file)
@@ -139,7 +139,7 @@ def generated(
 
 
 def equal(one: Node, other: Node) -> bool:
-    """Whether two nodes say the same, apart from comments."""
+    """Whether two nodes are equal, apart from comments."""
     return _bare(one) == _bare(other)
 
 
@@ -167,15 +167,15 @@ def _check_collision(definitions: Definitions, node: Node, file: str) -> None:
         return
     raise BuildFailed(
         sentence(
-            f"{subject[1]} is written by hand in {file} and is another one in the sources "
+            f"the definition of {subject[1]} in {file} differs from that of the sources "
             f"({definitions.origins[subject]})",
-            hint=f"take it out of {file}; aos build writes it into {GENERATED_AIR}",
+            hint=f"remove it from {file}; aos build writes it to {GENERATED_AIR}",
         )
     )
 
 
 def _manifest(project: Project, definitions: Definitions, written: Iterable[Node]) -> Node:
-    """The manifest of everything that is defined, with what ``aos.toml`` adds."""
+    """A manifest of all definitions, with the fields that ``aos.toml`` adds."""
     subjects = {(_kind(node), str(node.get("name"))) for node in written} | set(definitions.nodes)
     emitted = {
         effect
@@ -201,11 +201,11 @@ def _manifest(project: Project, definitions: Definitions, written: Iterable[Node
 
 
 def _check_manifest(project: Project, definitions: Definitions, file: str, manifest: Node) -> None:
-    """A manifest that is written by hand has to name what the sources have."""
+    """Raise BuildFailed unless a handwritten manifest names all definitions of the sources."""
     if project.manifest:
         raise BuildFailed(
             sentence(
-                f"a manifest stands in {file} and a table [manifest] in {project.file.name}",
+                f"there is a manifest in {file} and a table [manifest] in {project.file.name}",
                 expected="one of the two",
                 hint="move the table's fields into that node",
             )
@@ -225,8 +225,8 @@ def _check_manifest(project: Project, definitions: Definitions, file: str, manif
     if lacks:
         raise BuildFailed(
             sentence(
-                f"{file}: the manifest lacks what the sources have: " + "; ".join(lacks),
-                hint="add it, or take the manifest node out and aos build writes one",
+                f"{file}: the manifest lacks definitions of the sources: " + "; ".join(lacks),
+                hint="add them, or remove the manifest node and aos build writes one",
             )
         )
 
@@ -240,7 +240,8 @@ def _json(nodes: Sequence[Node]) -> bytes:
 
 
 def _folded(value: Any, taken: int) -> list[str]:
-    """Lines of JSON: what fits into one stands on one. ``taken`` columns stand before the first."""
+    """Lines of JSON; a value that fits on one line gets one. ``taken``: columns before the first
+    line."""
     whole = json.dumps(value, ensure_ascii=False)
     if taken + len(whole) <= WIDTH or not isinstance(value, dict | list | tuple) or not value:
         return [whole]

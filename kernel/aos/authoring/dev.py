@@ -1,9 +1,9 @@
-"""``aos dev``: a project, built, applied to a scratch world and run, again at each change
+"""``aos dev``: build a project, apply it to a scratch world and run it, again after each change
 (spec/authoring.md, AU-80 to AU-89).
 
-One loop looks at all of it in turn: what is typed, what the world's process says, what has become
-durable, which files have changed, whether a build is done. Only a build has a thread of its own, so
-that the world goes on meanwhile.
+One loop polls all sources in turn: typed lines, messages of the world's process, new durable
+records, changed files, a finished build. Only a build has its own thread, so that the world
+continues to run meanwhile.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aos.host.door.writer import Item, open_writer
 from aos.host.folder.reader import open_reader
 
 TICK_S: Final = 0.15
-"""How often everything is looked at."""
+"""Time between two rounds of the loop."""
 
 
 class Dev:
@@ -46,11 +46,11 @@ class Dev:
         self._code = 0
 
     def run(self) -> int:
-        """Until it is over; return the exit code.
+        """Run until ``over`` is set or the world ends; return the exit code.
 
         Raises:
-            AosError: The scratch world cannot be made or run; with ``until_idle`` also what is
-                wrong with the project.
+            AosError: The scratch world cannot be created or run; with ``until_idle`` also a
+                problem of the project.
         """
         prepare(self._world.path, fresh=self._options.fresh)
         watch = Watch(self._project)
@@ -58,7 +58,7 @@ class Dev:
             self._begin()
             self._loop(watch)
         except Stopped:
-            pass  # asked for while something was waited for
+            pass  # it was requested while the loop waited
         finally:
             self._options.over.set()
             if self._builder is not None:
@@ -67,8 +67,8 @@ class Dev:
         return self._code
 
     def _begin(self) -> None:
-        """Build, put in force, run. Without ``until_idle`` what cannot be is told, and a change is
-        waited for."""
+        """Build, apply and run. Without ``until_idle`` a problem is printed, and the loop waits for
+        a change."""
         try:
             self._take_built(build(self._project, console=self._console))
         except Stopped:
@@ -84,7 +84,7 @@ class Dev:
         else:
             where = shown(self._world.path)
             self._screen.say(f"in another terminal: export AOS_WORLD={where}")
-            self._screen.say("events are sent by typing SCHEMA JSON here; Ctrl-C ends it")
+            self._screen.say("type SCHEMA JSON here to send an event; Ctrl-C to end")
         self._world.start(self._project, after=after)
 
     def _loop(self, watch: Watch) -> None:
@@ -103,10 +103,10 @@ class Dev:
 
     def _go_on_without(self, problem: NoExecutors) -> None:
         self._screen.problem(problem)
-        self._screen.say("the world goes on without executors; effects wait until they are mended")
+        self._screen.say("the world runs without executors; effects wait until they are fixed")
         self._world.restart(self._project, has_executors=False)
 
-    # What is typed
+    # Typed lines
 
     def _take_lines(self, lines: Iterator[str]) -> None:
         for line in lines:
@@ -129,19 +129,19 @@ class Dev:
             case Command.QUIT:
                 self._options.over.set()
             case Command.HELP:
-                self._screen.say("SCHEMA JSON sends an event; fresh: an empty world; quit")
+                self._screen.say("SCHEMA JSON: send an event; fresh: start an empty world; quit")
             case Item():
                 self._send(asked)
 
     def _send(self, item: Item) -> None:
-        """Raises Refused when it is."""
+        """Send an event. Raises Refused."""
         self._world.wait_until_it_listens()
         with open_writer(self._world.path) as writer:
             [answer] = writer.send([item], batch_items=1)
         if isinstance(answer, Refusal):
             raise Refused(answer.message)
         if isinstance(answer, Admitted) and not answer.to:
-            self._screen.note(f"record {answer.seq} reached nobody: no workflow subscribes to it")
+            self._screen.note(f"record {answer.seq}: no workflow subscribes to this event")
 
     def _begin_afresh(self) -> None:
         self._world.stop()
@@ -154,22 +154,22 @@ class Dev:
             self._world.start(self._project, after=self._last())
 
     def _last(self) -> int:
-        """The last record of the world, which nobody runs now."""
+        """The last record of the world, which must not be running."""
         with open_reader(self._world.path) as reader:
             return reader.seq
 
-    # What changes
+    # Changed files
 
     def _take_changes(self, changes: Changes) -> None:
         if changes.effects:
-            self._screen.say(f"{_listed(changes.effects)} changed: executors begin again")
+            self._screen.say(f"{_listed(changes.effects)} changed: restarting executors")
             self._world.restart(self._project)
         if changes.sources:
             self._screen.say(f"{_listed(changes.sources)} changed: building")
             self._is_stale = True
 
     def _take_build(self) -> None:
-        """Begin one that is due, or take the result of the one that is done."""
+        """Start a build if one is due, or take the result of a finished one."""
         if self._builder is None:
             if self._is_stale:
                 self._is_stale = False
@@ -188,20 +188,20 @@ class Dev:
             self._is_stale = True
         except AosError as problem:
             self._screen.problem(problem)
-            self._screen.say("the version before goes on")
+            self._screen.say("the previous version keeps running")
 
     def _take_built(self, built: Built) -> None:
-        """Raises AosError when it cannot come into force. The version before goes on."""
+        """Apply a build. Raises AosError if that fails: the previous version keeps running."""
         before, self._project = self._project, built.project
         if built.project.world != before.world:
-            self._screen.note("another world in aos.toml counts from the next aos dev on")
+            self._screen.note("the changed world in aos.toml is used from the next aos dev on")
         self._built = built
         self._screen.built(built)
         if built.project.executors != before.executors:
             self._world.restart(built.project)
         self._world.wait_until_it_listens()
         put_in_force(self._world.path, built, self._screen)
-        if self._world.lacks_executors:  # an effect that they run may be defined now
+        if self._world.lacks_executors:  # the build may define an effect of theirs
             self._world.restart(built.project)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong while a project is made or built (spec/authoring.md, AU-3)."""
+"""Errors of creating and building a project (spec/authoring.md, AU-3)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from aos.errors import Refused, Unavailable
 
 
 class ToolMissing(Unavailable):
-    """A compiler or another program is not there. The text says what to install on this system."""
+    """A compiler or another program is missing. The text names what to install on this system."""
 
 
 class BuildFailed(Refused):
-    """The sources make no module that can be applied, or another than is on disk. What a build
-    wrote before stays as it was."""
+    """The sources do not build, or differ from the files on disk. The files of earlier builds are
+    unchanged."""

@@ -1,7 +1,7 @@
-"""A world that runs -> the traces of what goes into it, as it becomes durable (AU-86).
+"""Follow a running world: return traces of new records as they become durable (AU-86).
 
-What is new is told when it has come to rest for a moment, as the causal tree that it belongs to: an
-event with all that came of it, a receipt below the effect that it settles.
+New records are returned once no more arrive for a moment, as part of their causal tree: an event
+with its consequences, a receipt below the effect that it settles.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
 
 REST_S: Final = 0.25
-"""So long nothing may come before what came is told."""
+"""Time without new records after which they are returned."""
 
 WAIT_S: Final = 2.0
-"""Told after so long in any case."""
+"""Time after which they are returned in any case."""
 
 TRACES_MAX: Final = 10
-"""How many trees are told at once."""
+"""Maximum number of trees returned together."""
 
 ABOVE_MAX: Final = 2
-"""How much is shown above of what it follows from: where it began, and what it is the answer to."""
+"""How many causes above a new record are shown: the root, and the effect that it answers."""
 
 NODES_MAX: Final = 60
-"""How large one is."""
+"""Maximum number of branches of a tree."""
 
 TOLD: Final = frozenset(
     {"event", "receipt", "kernel_receipt", "stream", "control", "step", "fault"}
 )
-"""Kinds of records that begin a tree, unless an earlier one has them in it."""
+"""Kinds of records that begin a tree, unless they belong to an earlier one."""
 
 
 class Follower:
-    """Reads the journal of a world beside the process that runs it."""
+    """Reads the journal of a world while another process runs it."""
 
     def __init__(self, world: Path, *, after: int | None = None) -> None:
         self._reader = open_reader(world)
@@ -52,13 +52,13 @@ class Follower:
 
     @property
     def told(self) -> int:
-        """The last record that was told."""
+        """The last record that was returned."""
         return self._told
 
     def news(self, *, at_once: bool = False) -> Iterator[tuple[Branch, ...] | str]:
-        """Traces of what came, or a line about those that are left out; nothing while it goes on.
+        """Traces of new records, and a line if some are left out; nothing while records arrive.
 
-        ``at_once``: does not wait for it to come to rest.
+        ``at_once``: do not wait for a pause.
         """
         now = time.monotonic()
         head = self._reader.store.head()
@@ -89,7 +89,7 @@ class Follower:
             covered |= _sequences(found.roots)
             yield tuple(map(shortened, lines(found)))
         if left_out:
-            yield f"… and {left_out} more, which aos inspect journal shows"
+            yield f"… and {left_out} more (see aos inspect journal)"
 
     def _first(self, first: int, last: int) -> Iterator[int]:
         for frame in self._reader.store.frames(first, last):
@@ -113,7 +113,7 @@ class Follower:
 
 
 def shortened(root: Branch) -> Branch:
-    """A tree without the middle of the way from its root to what is new: that was told before."""
+    """A tree without the middle of the path from its root to the new records, shown before."""
     path = _way_to_target(root)
     if len(path) <= ABOVE_MAX + 1:
         return root
@@ -123,8 +123,8 @@ def shortened(root: Branch) -> Branch:
 
 
 def _way_to_target(root: Branch) -> list[Branch]:
-    """From the root to the branch that is marked; empty where there is none. Without recursion: a
-    trace may be deeper than Python's stack."""
+    """The path from the root to the marked branch; empty without one. It does not recurse, because
+    a trace may be deeper than Python's stack."""
     came_from: dict[int, Branch] = {}
     todo = [root]
     while todo:

@@ -1,5 +1,4 @@
-"""What was built -> in force in the scratch world, or why not (spec/authoring.md, AU-83 to
-AU-84b)."""
+"""Apply a build to the scratch world (spec/authoring.md, AU-83 to AU-84b)."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded, load
 from aos.manifest.shapes import Shapes
 
-FRESH: Final = "type `fresh`, or begin again with --fresh, for an empty world"
+FRESH: Final = "type `fresh`, or restart with --fresh, for an empty world"
 
 
 def put_in_force(world: Path, built: Built, screen: Screen) -> None:
-    """Apply a build: with its migrations where it declares one of a state in force; otherwise with
-    nothing in flight, or else beside what is.
+    """Apply a build: with ``migrate`` if it declares a migration from a state in force, otherwise
+    with ``strict``, or with ``pin`` if work is in flight.
 
     Raises:
-        Refused: It cannot be; what stands in the way has been told. Nothing has changed.
+        Refused: It cannot be applied; the blockers have been printed. Nothing has changed.
     """
     loaded = for_scratch(built)
     with open_writer(world) as writer:
@@ -40,14 +39,14 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
             applied = writer.apply(loaded, mode=PIN)
             if isinstance(applied.answer, Admitted):
                 screen.say(
-                    "what is in flight ends on the version that it began with; everything else "
-                    f"runs the new one ({FRESH})"
+                    "instances in flight finish on the version that they began with; all others "
+                    f"run the new one ({FRESH})"
                 )
     match applied.answer:
         case Admitted():
             screen.changed(applied.difference)
             for name in taken_over:
-                screen.say(f"{name}: its migration has taken the old states over")
+                screen.say(f"{name}: its migration has converted the old states")
         case Refusal(rule=Rule.MANIFEST_IS_IN_FORCE):
             pass
         case Refusal(message=message):
@@ -57,8 +56,8 @@ def put_in_force(world: Path, built: Built, screen: Screen) -> None:
 
 
 def taking_over(before: Effective | None, after: Effective) -> tuple[str, ...]:
-    """The workflows whose migration begins at the state schema in force and ends at another. One
-    that declares the schema that it has already has been taken over."""
+    """The workflows whose migration leads from the state schema in force to a different one. One
+    whose old and new schema are equal has been migrated before."""
     return tuple(
         name
         for name, workflow in after.workflows.items()
@@ -72,10 +71,10 @@ def taking_over(before: Effective | None, after: Effective) -> tuple[str, ...]:
 def _ways_out(
     lang: str, before: Effective | None, after: Effective, blockers: Sequence[Blocker]
 ) -> str:
-    """What helps against what stands in the way."""
+    """Advice on how to remove the blockers."""
     kinds = {each.kind for each in blockers}
     if FAILED_MIGRATION in kinds:
-        return f"mend the migration; or undo the change; or {FRESH}"
+        return f"fix the migration; or undo the change; or {FRESH}"
     ways = f"{FRESH}; or undo the change"
     for name in sorted({each.cell[0] for each in blockers if each.kind == MISFIT}):
         old, new = before and before.workflows.get(name), after.workflows[name]
@@ -86,24 +85,24 @@ def _ways_out(
 
 
 def _take_over(lang: str, schema: str, made: str) -> str:
-    """How a migration is declared; the new state needs a name of its own, since it is another.
-    ``made`` is the class that AssemblyScript has for it then."""
+    """How to declare a migration. The new state is another schema, so it needs another name.
+    ``made`` is the class that is then generated for AssemblyScript."""
     if lang == RUST:
         return (
-            "take the old states over: migrate(from = …, by = …) in #[workflow], from a type that "
-            f"is {schema} as it was to a state of another name"
+            "migrate the old states: migrate(from = …, by = …) in #[workflow], from a type equal "
+            f"to the old {schema} to a state with another name"
         )
     return (
-        f'take the old states over: "migrate": {{"from": "{schema}", "entrypoint": …}} in the '
-        f"defworkflow, {schema} in air/ as it was and the state as it is now under another name, "
-        f"and in the module's entry file a class that extends {made} and the function of that "
-        "entrypoint, which runs it by migrate<…>(pointer, length)"
+        f'migrate the old states: "migrate": {{"from": "{schema}", "entrypoint": …}} in the '
+        f"defworkflow; in air/ the old {schema} unchanged and the new state under another name; "
+        f"in the module's entry file a class that extends {made} and the function of that "
+        "entrypoint, which runs it with migrate<…>(pointer, length)"
     )
 
 
 def for_scratch(built: Built) -> Loaded:
-    """The manifest for a world with keys of its own: without a list of who may sign, the world's
-    key signs for all."""
+    """The manifest for a scratch world, which has keys of its own: without its list of executors,
+    so that the world's key may sign for all effects."""
     if built.loaded.effective.executors is None:
         return built.loaded
     files = {

@@ -1,4 +1,4 @@
-"""The scratch world while ``aos dev`` runs it: its process, and the traces of what it does
+"""Run the scratch world of ``aos dev`` in its own process, and print traces of its records
 (spec/authoring.md, AU-85, AU-86)."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KINDS: Final = {each.exit_code: each for each in (Refused, BadUsage, Damage, Un
 
 @dataclass(slots=True)
 class _Life:
-    """One process, and how far it has come."""
+    """One run of the process, and its progress."""
 
     process: WorldProcess
     has_executors: bool
@@ -36,8 +36,8 @@ class _Life:
 
 
 class LiveWorld:
-    """The world at ``path``, run or not. While it runs it is written through its process alone: the
-    store is open here to be read."""
+    """The world at ``path``, running or not. While it runs, only its process writes to it; here the
+    store is open for reading."""
 
     def __init__(self, path: Path, options: Options, screen: Screen) -> None:
         self.path = path
@@ -49,11 +49,11 @@ class LiveWorld:
 
     @property
     def lacks_executors(self) -> bool:
-        """Whether it runs without those that it should have."""
+        """Whether it runs without the executors of the project."""
         return self._life is not None and not self._life.has_executors and self._life.wants_them
 
     def start(self, project: Project, *, after: int, has_executors: bool = True) -> None:
-        """Run it; the traces of what comes after record ``after`` are told."""
+        """Start the process. Traces of the records after ``after`` are printed."""
         options = self._options
         has_executors = has_executors and bool(project.executors)
         order = Order(
@@ -68,13 +68,13 @@ class LiveWorld:
             self._follower = Follower(self.path, after=after)
 
     def restart(self, project: Project, *, has_executors: bool = True) -> None:
-        """Run it with the executors as they are now. What is open is handed to them again."""
+        """Restart it with the present executors, which get the open effects again."""
         self._stop_process()
         after = 0 if self._follower is None else self._follower.told
         self.start(project, after=after, has_executors=has_executors)
 
     def stop(self) -> None:
-        """Stop it cleanly, and tell what there still is to be told."""
+        """Stop it cleanly, and print the remaining traces."""
         self._stop_process()
         if self._follower is not None:
             self.tell(at_once=True)
@@ -82,10 +82,10 @@ class LiveWorld:
             self._follower = None
 
     def wait_until_it_listens(self) -> None:
-        """For who is about to write.
+        """Wait until the process accepts input.
 
         Raises:
-            Stopped: It is over.
+            Stopped: ``aos dev`` is ending.
             AosError: As ``hear``.
         """
         while self._life is not None and not self._life.is_started:
@@ -94,11 +94,11 @@ class LiveWorld:
                 raise Stopped("the world was stopped")
 
     def hear(self) -> bool:
-        """Take what the process says. False when that was its last, as it should be.
+        """Process new messages. Return False if the process has ended as expected.
 
         Raises:
-            NoExecutors: It does not run with its executors.
-            AosError: It does not run.
+            NoExecutors: The process does not start with its executors.
+            AosError: The process has failed.
         """
         if self._end is not None:
             raise self._end
@@ -122,7 +122,7 @@ class LiveWorld:
                 case {"ended": {"waiting": dict(waiting)}}:
                     for effect, number in waiting.items():
                         self._screen.note(
-                            f"{number} wait for {effect}, which nobody here runs (it needs a "
+                            f"{number} wait for {effect}, which no executor here runs (it needs a "
                             f'function: @effect("{effect}"), in the executors of aos.toml)'
                         )
                     return False
@@ -134,21 +134,21 @@ class LiveWorld:
         return True
 
     def _tell_unasked(self, life: _Life, unasked: Sequence[str], known: Sequence[str]) -> None:
-        """Effects of the executors that the manifest does not have: told once for each process,
-        and again when they are others."""
+        """Report effects of the executors that the manifest lacks: once for each process, and again
+        if they change."""
         before, life.unasked = life.unasked, tuple(unasked)
         if life.unasked != before:
             for effect in unasked:
                 self._screen.problem(BadUsage(_unasked(effect, known)))
 
     def _ended(self, problem: AosError) -> AosError:
-        """It does not run, and there is nothing that would help: whoever asks is told so."""
+        """Record that the process has failed. Later calls raise the same error."""
         self._end = problem
         self.stop()
         return problem
 
     def tell(self, *, at_once: bool = False) -> None:
-        """Tell the traces of what came, once it has come to rest."""
+        """Print traces of new records, once no more arrive."""
         is_started = self._life is not None and self._life.is_started
         if self._follower is None or not (is_started or at_once):
             return
@@ -172,22 +172,22 @@ class LiveWorld:
 
 
 class NoExecutors(AosError):
-    """The world does not run with its executors; without them it may."""
+    """The world does not start with its executors; it may start without them."""
 
 
 def _unasked(effect: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(effect, known, n=1, cutoff=ALIKE)
     return sentence(
-        f'@effect("{effect}") is not in the manifest, so that nothing asks for it',
+        f'@effect("{effect}") is not in the manifest, so no workflow requests it',
         expected="one of " + ", ".join(known) if known else "no effect of your own",
         hint=f"did you mean {near[0]}?"
         if near
-        else "mend the name, or define the effect and have a workflow ask for it",
+        else "fix the name, or define the effect and have a workflow request it",
     )
 
 
 def _executors(project: Project) -> list[str]:
-    """As ``--executors`` takes them, from wherever this runs."""
+    """The project's executors in the form of ``--executors``, with absolute paths."""
     found = []
     for spec in project.executors:
         source, _, attribute = spec.rpartition(":")
@@ -197,6 +197,6 @@ def _executors(project: Project) -> list[str]:
 
 
 def shown(path: Path) -> str:
-    """Relative to where we are, where that is shorter."""
+    """The path, relative to the working directory if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)

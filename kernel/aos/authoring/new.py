@@ -1,5 +1,4 @@
-"""A name and a language -> the folder of a project that builds, passes its tests and runs (AU-20 to
-AU-23)."""
+"""Create a project from a template: it builds, passes its tests and runs (AU-20 to AU-23)."""
 
 from __future__ import annotations
 
@@ -35,15 +34,15 @@ RESERVED: Final = frozenset(
         *("raise", "with", "effects", "function", "var", "new", "this", "null", "namespace"),
     }
 )
-"""What a crate, a package or a namespace of that name would collide with."""
+"""Names with which a crate, a package or a namespace would collide."""
 
 IN_TEXT: Final = "project-name"
 IN_CODE: Final = "project_name"
-"""What stands for the name in the templates, which are whole projects of that name."""
+"""The project name in the templates, which are complete projects of that name."""
 
 COMMON: Final = "common"
 HIDDEN: Final = {"gitignore": ".gitignore"}
-"""Files that would have a meaning of their own in our repository under their real name."""
+"""Template files that would affect our own repository under their real name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +54,17 @@ class NewProject:
 
     @property
     def workflow(self) -> str:
-        """The file in which its workflow is written."""
+        """The source file of its workflow."""
         return "src/lib.rs" if self.lang == RUST else "assembly/index.ts"
 
 
 def new_project(folder: Path, *, lang: str) -> NewProject:
-    """Make a project in a new or empty folder, named after it.
+    """Create a project in a new or empty folder; the folder's name is the project's.
 
     Raises:
-        BadUsage: The name or the language cannot be one. Nothing has changed.
-        Refused: The folder is there and holds something. Nothing has changed.
-        Unavailable: It cannot be written. Nothing is left of it.
+        BadUsage: The name or the language is invalid. Nothing has changed.
+        Refused: The folder is not empty. Nothing has changed.
+        Unavailable: It cannot be written. Its partial files have been removed.
     """
     place = Path(os.path.abspath(folder))  # noqa: PTH100  # resolve() would follow a link
     name = place.name
@@ -84,7 +83,7 @@ def new_project(folder: Path, *, lang: str) -> NewProject:
 
 
 def check_name(name: str) -> None:
-    """Raises BadUsage unless a project can have that name."""
+    """Raise BadUsage unless a project can have that name."""
     if NAME.fullmatch(name) is None or len(name) > NAME_CHARS_MAX:
         raise BadUsage(
             sentence(
@@ -98,14 +97,14 @@ def check_name(name: str) -> None:
     if name in RESERVED:
         raise BadUsage(
             sentence(
-                f"the name of a project: {name!r} means something already",
-                hint=f"{name}-workflow, say",
+                f"the name of a project: {name!r} is already in use for something else",
+                hint=f"for example {name}-workflow",
             )
         )
 
 
 def templates() -> Path:
-    """Where the template projects are."""
+    """The folder of the template projects."""
     return Path(__file__).resolve().parent / "templates"
 
 
@@ -116,18 +115,18 @@ def _suggestion(name: str) -> str | None:
 
 def _check_free(place: Path) -> None:
     if place.is_symlink() or (place.exists() and not place.is_dir()):
-        raise Refused(f"{place}: expected a new or empty folder, found something else there")
+        raise Refused(f"{place}: expected a new or empty folder, found something else")
     if place.is_dir():
         found = next(place.iterdir(), None)
         if found is not None:
             raise _not_empty(place, found.name)
     if place == Path.cwd():
         raise Refused(
-            f"{place}: a project takes the place of its folder, which you stand in "
+            f"{place}: a project replaces its folder, which is your working directory "
             f"(cd .., then aos new {place.name})"
         )
     if not place.parent.is_dir():
-        raise BadUsage(f"{place.parent}: there is no such folder to make {place.name} in")
+        raise BadUsage(f"{place.parent}: no such folder, so {place.name} cannot be created in it")
 
 
 def _not_empty(place: Path, found: str) -> Refused:
@@ -143,7 +142,7 @@ def _not_empty(place: Path, found: str) -> Refused:
 
 @contextlib.contextmanager
 def _unfinished(place: Path) -> Iterator[Path]:
-    """A hidden folder beside the one that is to be, on the same disk; taken away at the end."""
+    """A temporary hidden folder next to the future project, so on the same disk."""
     made = Path(tempfile.mkdtemp(prefix=f".{place.name}.unfinished-", dir=place.parent))
     try:
         yield made
@@ -152,10 +151,10 @@ def _unfinished(place: Path) -> Iterator[Path]:
 
 
 def _put(made: Path, place: Path) -> None:
-    """Give the folder its name, at once: a crash leaves all of it there, or nothing.
+    """Rename the folder to its final name: after a crash it is complete, or missing.
 
     Raises:
-        Refused: Somebody has put something there meanwhile.
+        Refused: Something has appeared there meanwhile.
     """
     made.chmod(0o777 & ~_umask())
     try:

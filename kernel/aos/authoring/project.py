@@ -1,4 +1,4 @@
-"""``aos.toml`` -> Project (spec/authoring.md, AU-10 to AU-13)."""
+"""Read ``aos.toml`` (spec/authoring.md, AU-10 to AU-13)."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class ModuleSource:
 
     @property
     def artifact(self) -> str:
-        """Where it is put, relative to the project."""
+        """The path of the built module, relative to the project."""
         return f"{BUILD}/{self.name}.wasm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What a project's ``aos.toml`` says.
+    """The content of a project's ``aos.toml``.
 
     Attributes:
-        executors: What ``aos dev`` carries effects out with, as ``--executors`` takes it.
+        executors: Executors that ``aos dev`` runs, in the form of ``--executors``.
         world: The folder of the scratch world, relative to the project.
-        manifest: Fields of the manifest that no definition has: limits, executors, more routes.
+        manifest: More fields for the generated manifest: limits, executors, further routes.
     """
 
     folder: Path
@@ -69,10 +69,10 @@ class Project:
 
 
 def find_project(path: Path) -> Project:
-    """Read the project whose folder ``path`` is, or lies in.
+    """Read the project at ``path``, or in the nearest folder above it.
 
     Raises:
-        BadUsage: There is none, or its file says what is not understood.
+        BadUsage: There is no project, or its ``aos.toml`` is invalid.
     """
     start = path.resolve()
     if start.is_file():
@@ -82,16 +82,16 @@ def find_project(path: Path) -> Project:
             return read_project(folder)
     raise BadUsage(
         sentence(
-            f"there is no {PROJECT_FILE} here or in a folder above",
+            f"there is no {PROJECT_FILE} in this folder or one above it",
             where=str(path),
             expected="the folder of a project",
-            hint="aos new NAME --lang rust makes one",
+            hint="aos new NAME --lang rust creates one",
         )
     )
 
 
 def read_project(folder: Path) -> Project:
-    """Raises BadUsage as ``find_project``."""
+    """Read the project in this folder. Raises BadUsage as ``find_project``."""
     file = folder / PROJECT_FILE
     try:
         with file.open("rb") as opened:
@@ -108,7 +108,7 @@ def read_project(folder: Path) -> Project:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The gate between what TOML gave and a Project."""
+    """Checks the parsed TOML and makes a Project of it."""
 
     file: Path
 
@@ -162,13 +162,13 @@ class _Reading:
                     sentence(
                         f"manifest.{field} is filled in by aos build",
                         where=str(self.file),
-                        hint="leave it out; what is defined in the sources and in air/ is listed",
+                        hint="leave it out; definitions of the sources and of air/ are listed",
                     )
                 )
         return MappingProxyType(dict(table))
 
     def _inside(self, value: object, where: str) -> str:
-        """A relative path that does not lead out of the project, in its normal form."""
+        """A relative path inside of the project, in its normal form."""
         path = PurePosixPath(value) if isinstance(value, str) and value else None
         if path is None or path.is_absolute() or ".." in path.parts:
             raise self._wrong(where, "a path below the project's folder", repr(value))

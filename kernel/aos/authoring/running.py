@@ -1,4 +1,4 @@
-"""Running a compiler: what it has to say goes where our own errors go (spec/authoring.md, AU-4)."""
+"""Run a compiler; its messages go to our stderr (spec/authoring.md, AU-4)."""
 
 # ruff: noqa: S603  # it runs compilers
 
@@ -17,20 +17,20 @@ from typing import Final
 from aos.authoring.errors import BuildFailed, ToolMissing
 
 Report = Callable[[str], None]
-"""Takes a line about what is going on."""
+"""Called with a line about the build's progress."""
 
 LOOK_S: Final = 0.1
 ENDS_S: Final = 5.0
-"""How long a compiler that is told to end may take."""
+"""Time that a compiler has to end after a signal."""
 
 
 class Stopped(BuildFailed):
-    """The build was given up before its end."""
+    """The build was canceled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Console:
-    """Where a build tells what it does, and whether it is to be given up."""
+    """The output of a build, and the request to cancel it."""
 
     report: Report
     given_up: Event = field(default_factory=Event)
@@ -44,14 +44,14 @@ def run(
     console: Console,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """Run a program to its end; return what it wrote to stdout. Its stderr is ours.
+    """Run a program to its end and return its stdout. It inherits our stderr.
 
-    It is in a process group of its own, which is ended with it: a build that is interrupted or
-    given up leaves none of its processes behind.
+    It has its own process group, which is ended with it: an interrupted or canceled build leaves no
+    processes behind.
 
     Raises:
-        BuildFailed: It ended with another code than 0, after it said why.
-        Stopped: The build was given up.
+        BuildFailed: Its exit code is not 0; it has printed the reason.
+        Stopped: The build was canceled.
         ToolMissing: It cannot be started.
     """
     try:
@@ -64,7 +64,7 @@ def run(
             start_new_session=True,
         )
     except OSError as error:
-        raise ToolMissing(f"{command[0]}: it cannot be started: {error.strerror}") from error
+        raise ToolMissing(f"{command[0]}: cannot be started: {error.strerror}") from error
     try:
         out = _output(child, console, what)
     except BaseException:
@@ -86,7 +86,7 @@ def _output(child: subprocess.Popen[bytes], console: Console, what: str) -> byte
 def _why(code: int, what: str) -> str:
     if code < 0:
         return f"{what} was ended by {signal.Signals(-code).name}"
-    return f"{what} refused (exit code {code}); see above"
+    return f"{what} failed (exit code {code}); see above"
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""A project's Rust packages -> WASM (spec/authoring.md, AU-30 to AU-35)."""
+"""Compile a project's Rust packages to WASM (spec/authoring.md, AU-30 to AU-35)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TARGET_FOLDER: Final = "target"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModules:
-    """The bytes of each module, as the compiler left them, by name; and what made them."""
+    """The unmodified output of the compiler by module name, and the identity of the toolchain."""
 
     modules: Mapping[str, bytes]
     compiler: Mapping[str, str]
@@ -31,11 +31,11 @@ class BuiltModules:
 def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltModules:
     """Build every module of the project.
 
-    ``locked``: a ``Cargo.lock`` that is not there or would change is an error.
+    ``locked``: a ``Cargo.lock`` that is missing or would change is an error.
 
     Raises:
-        ToolMissing: There is no Rust compiler that can make WASM.
-        BuildFailed: The compiler refused; it has said why on stderr. Or there is no such package.
+        ToolMissing: There is no Rust compiler that can build WASM.
+        BuildFailed: The compiler failed and printed the reason to stderr, or a package is missing.
     """
     packages = {each.name: _package(project, each) for each in project.modules}
     toolchain = find_toolchain()
@@ -73,14 +73,14 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
 
 
 def _manifest_path(module: ModuleSource) -> list[str]:
-    """Where the package is, unless it is the folder that cargo looks into by itself."""
+    """The option with the package's folder, unless it is cargo's default."""
     if module.source == ".":
         return []
     return ["--manifest-path", str(Path(module.source) / "Cargo.toml")]
 
 
 def _package(project: Project, module: ModuleSource) -> str:
-    """The name that cargo knows the package by."""
+    """The package's name in its Cargo.toml."""
     file = project.folder / module.source / "Cargo.toml"
     try:
         found = tomllib.loads(file.read_text("utf-8"))
@@ -102,13 +102,13 @@ def _package(project: Project, module: ModuleSource) -> str:
 
 
 def _elsewhere() -> dict[Path, str]:
-    """Where crates from elsewhere are kept: their paths would stand in the bytes."""
+    """The folders of downloaded crates, whose paths would otherwise be part of the bytes."""
     home = os.environ.get("CARGO_HOME") or Path.home() / ".cargo"
     return {Path(home): "/cargo"}
 
 
 def _artifacts(said: str) -> dict[str, list[Path]]:
-    """The .wasm files that cargo says it made, by package."""
+    """The .wasm files that cargo reports, by package."""
     found: dict[str, list[Path]] = {}
     for line in said.splitlines():
         message: Any = json.loads(line) if line.startswith("{") else {}
@@ -129,7 +129,7 @@ def _read(
     if not files:
         raise BuildFailed(
             sentence(
-                f"the package {package} makes no WASM module",
+                f"the package {package} does not build a WASM module",
                 where=str(project.folder / module.source / "Cargo.toml"),
                 expected='crate-type = ["cdylib"] in [lib]',
             )

@@ -1,7 +1,7 @@
-"""The standard library for WASM, built once from its sources (spec/authoring.md, AU-34).
+"""Build Rust's standard library for WASM from its sources, once (spec/authoring.md, AU-34).
 
-Where a toolchain has no library for WASM, as Debian's, it is built into a sysroot of its own among
-this user's caches, which all projects share.
+For a toolchain without a compiled library for WASM, such as Debian's. The result is a sysroot in
+the user's cache folder, which all projects share.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aos.authoring.running import Console, Stopped, run
 from aos.authoring.toolchain import TARGET, Toolchain, cargo_build
 
 RECIPE: Final = 1
-"""Another number makes another folder. For every change of what is built here, or how."""
+"""Part of the folder's name. Increase it whenever the content or the build changes."""
 
 CRATE: Final = """\
 [package]
@@ -51,21 +51,21 @@ _LOOK_S: Final = 0.1
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Among this user's caches; None where there are to be none."""
+    """The folder in the user's cache; None if the environment names none."""
     own = environment.get("AOS_CACHE_DIR")
     if own is not None:
         return Path(own) / "rust-std" if own else None
     shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
-    if not shared.is_absolute():  # such a one is to be ignored
+    if not shared.is_absolute():  # the XDG specification: ignore it
         shared = home / ".cache"
     return shared / "aos" / "rust-std" if shared.is_absolute() else None
 
 
 def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
-    """Return a sysroot with the library of this very toolchain; build it first if need be.
+    """Return a sysroot with the library of exactly this toolchain; build it if necessary.
 
     Raises:
-        BuildFailed: The compiler refused, or the folder cannot be written.
+        BuildFailed: The compiler failed, or the folder cannot be written.
     """
     place = cache / _identity(toolchain)
     if place.is_dir():
@@ -73,18 +73,18 @@ def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(cache, console):
-            for left in cache.glob(f"{UNFINISHED}*"):  # by one that was killed
+            for left in cache.glob(f"{UNFINISHED}*"):  # left by a build that was killed
                 shutil.rmtree(left, ignore_errors=True)
             if not place.is_dir():
                 _build(toolchain, place, console)
     except OSError as error:
-        raise BuildFailed(f"{cache}: the standard library cannot be kept: {error}") from error
+        raise BuildFailed(f"{cache}: the standard library cannot be stored: {error}") from error
     return place
 
 
 def _identity(toolchain: Toolchain) -> str:
-    """What the library depends on. Two packages of one version of the compiler are told apart by
-    when its program was made."""
+    """A digest of everything that the library depends on. The compiler's modification time
+    distinguishes two packages of the same version."""
     made = toolchain.rustc.resolve().stat()
     seen = [RECIPE, toolchain.identity(), str(toolchain.rustc), made.st_size, made.st_mtime_ns]
     return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
@@ -92,7 +92,7 @@ def _identity(toolchain: Toolchain) -> str:
 
 @contextmanager
 def _alone(cache: Path, console: Console) -> Iterator[None]:
-    """Two builds that need the same library: one makes it, the other waits."""
+    """Hold a lock: of two builds that need the same library, one builds it, the other waits."""
     with (cache / "lock").open("w") as lock:
         while True:
             try:

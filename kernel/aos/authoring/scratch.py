@@ -1,5 +1,4 @@
-"""The scratch world of ``aos dev``: made when it is missing, thrown away when that is asked for
-(AU-82)."""
+"""Create the scratch world of ``aos dev`` if it is missing, and remove it on request (AU-82)."""
 
 from __future__ import annotations
 
@@ -15,30 +14,31 @@ from aos.store.lock import WorldLock
 from aos.store.plain_files import PlainFolder
 
 MARKER: Final = "scratch"
-"""A file that says whose the world is: no other one is run or thrown away here."""
+"""A file that marks a scratch world: ``aos dev`` neither runs nor removes any other world."""
 
 SAID: Final = "A scratch world of `aos dev`. It is thrown away with --fresh.\n"
 
 
 def prepare(path: Path, *, fresh: bool) -> None:
-    """Make the scratch world at ``path`` unless it is there; ``fresh``: an empty one.
+    """Create the scratch world at ``path`` if it is missing; with ``fresh`` replace it by an empty
+    one.
 
     Raises:
-        Refused: There is something else than a scratch world. Nothing has changed.
-        Unavailable: Another process runs it, or it cannot be made.
+        Refused: There is something other than a scratch world. Nothing has changed.
+        Unavailable: Another process runs it, or it cannot be created.
     """
     is_there = path.is_dir() and next(path.iterdir(), None) is not None
     if is_there and not _is_ours(path):
         raise Refused(
             sentence(
-                "this is no scratch world of aos dev, so it is left alone",
+                "this is not a scratch world of aos dev, so it is not changed",
                 where=str(path),
-                expected="a new or empty folder, or a world that aos dev has made",
-                hint=f"give another one: world = … in {PROJECT_FILE}",
+                expected="a new or empty folder, or a world that aos dev has created",
+                hint=f"choose another folder: world = … in {PROJECT_FILE}",
             )
         )
     if is_there and (fresh or not (path / WORLD_FILE).exists()):
-        with WorldLock(path):  # nobody runs it
+        with WorldLock(path):  # no other process runs it
             throw_away(path)
         is_there = False
     if not is_there:
@@ -51,13 +51,13 @@ def prepare(path: Path, *, fresh: bool) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether aos dev made it; also where it was killed before it was done."""
+    """Whether aos dev created it; also true if it was killed while it did."""
     is_finished = (path / WORLD_FILE).exists()
     return (path / MARKER).is_file() or (not is_finished and (path / UNFINISHED_FILE).exists())
 
 
 def throw_away(path: Path) -> None:
-    """Remove a scratch world. The marker goes last: what is half gone can be removed again."""
+    """Remove a scratch world. The marker is removed last, so an interrupted removal can resume."""
     for each in path.iterdir():
         if each.name == MARKER:
             continue

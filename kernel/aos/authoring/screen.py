@@ -1,4 +1,4 @@
-"""How ``aos dev`` was asked for, and where it tells what happens."""
+"""The options of ``aos dev``, and the interface of its output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from aos.manifest.difference import Difference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``over`` is set when it is to end; ``stdin`` is a file descriptor, or None for no lines."""
+    """Options. Set ``over`` to end it; ``stdin`` is a file descriptor, or None for no typed
+    lines."""
 
     fresh: bool = False
     until_idle: bool = False
@@ -28,18 +29,18 @@ class Options:
 
 
 class Screen(Protocol):
-    """The command line has the real one."""
+    """The output of ``aos dev``, implemented by the command line."""
 
     def say(self, text: str) -> None:
-        """What it does now."""
+        """Print what ``aos dev`` does now."""
         ...
 
     def note(self, text: str) -> None:
-        """Something on the side, as the world's process says it."""
+        """Print a note, such as those of the world's process."""
         ...
 
     def problem(self, problem: AosError) -> None:
-        """Something did not go; the old version goes on."""
+        """Print a problem, after which ``aos dev`` continues."""
         ...
 
     def built(self, built: Built) -> None: ...

@@ -1,4 +1,4 @@
-"""Where the SDKs are, to be copied into a project, and what a copy says of itself
+"""Find the SDKs, copy them into projects, and record what was copied
 (spec/authoring.md, AU-22, AU-22a)."""
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ FOLDERS: Final[Mapping[str, str]] = {"rust": "sdk-rust", "assemblyscript": "sdk-
 LEFT_OUT: Final = (
     "target", "node_modules", "build", "tests", "examples", "__pycache__", ".*", "*.wasm",
 )  # fmt: skip
-"""What a checkout may have in it that no project needs."""
+"""Files of a checkout that no project needs."""
 
 SDK: Final = "sdk"
-"""Where a project has its copy."""
+"""The folder of a project's copy."""
 
 RECORD: Final = "RELEASE.json"
-"""In a copy: which aos it is of, and the hash of each of its files as it was copied."""
+"""The file in a copy that records the release of aos and the hash of each copied file."""
 
 BUILT: Final = ("target", "node_modules", "__pycache__")
-"""What tools leave in a copy."""
+"""Files that tools write into a copy."""
 
 NO_FILE: Final = "no regular file"
-"""In place of the hash of a link, a pipe and the like."""
+"""Used instead of a hash for links, pipes and the like."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Release:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self | None:
-        """None for what ``to_bytes`` has not written."""
+        """Inverse of ``to_bytes``; None for other bytes."""
         try:
             found = json.loads(data)
         except ValueError:
@@ -86,12 +86,12 @@ def copy_sdk(lang: str, folder: Path) -> None:
 
 
 def release(lang: str) -> Release:
-    """The SDK of this aos. Raises: Unavailable: It has none."""
+    """The SDK of this release of aos. Raises: Unavailable: It is not installed."""
     return Release(aos=__version__, files=hashes(sdk_folder(lang), passed_over=LEFT_OUT))
 
 
 def recorded(folder: Path) -> Release | None:
-    """What the copy in ``folder`` says of itself; None where it says nothing."""
+    """The record in the copy at ``folder``; None without a valid one."""
     try:
         return Release.from_bytes((folder / RECORD).read_bytes())
     except OSError:
@@ -99,8 +99,8 @@ def recorded(folder: Path) -> Release | None:
 
 
 def hashes(folder: Path, *, passed_over: Sequence[str] = BUILT) -> dict[str, str]:
-    """The hash of each file below ``folder`` but for the record. ``passed_over`` are patterns of
-    names, of files and of folders."""
+    """The hash of each file below ``folder`` except the record. ``passed_over`` are patterns of
+    names of files and folders to skip."""
     return {name: _hash(folder / name) for name in _names(folder, passed_over) if name != RECORD}
 
 

@@ -1,8 +1,7 @@
-"""A project's copy of the SDK -> that of this aos (spec/authoring.md, AU-24 to AU-27).
+"""Replace a project's copy of the SDK by that of this aos (spec/authoring.md, AU-24 to AU-27).
 
-All or nothing: the new copy is made beside, and then the two change places. Between the two renames
-that this takes there is no ``sdk/``; what was there stands in ``.sdk.before``, from where the next
-update puts it back.
+The new copy is written next to the old one, then the two are exchanged by two renames. Between
+these there is no ``sdk/``: the old copy is in ``.sdk.before``, and the next update restores it.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from aos.errors import Refused, Unavailable, sentence
 BEFORE: Final = ".sdk.before"
 UNFINISHED: Final = ".sdk.unfinished-"
 NAMED: Final = 5
-"""So many edited files are named."""
+"""Maximum number of edited files that are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """``before`` is the release that the copy was of; None where nothing said so. The files are
-    below ``sdk/``."""
+    """The result of an update. ``before`` is the release of the old copy, or None if unknown. Paths
+    are relative to ``sdk/``."""
 
     before: str | None
     added: tuple[str, ...]
@@ -38,12 +37,11 @@ class Updated:
 
 
 def update_sdk(project: Project, *, force: bool = False) -> Updated:
-    """Put the SDK of this aos in the place of a project's copy.
+    """Replace a project's copy of the SDK by that of this aos.
 
     Raises:
-        Refused: There is no copy, or one that holds what would be lost, unless that is forced.
-            Nothing has changed.
-        Unavailable: It cannot be written. The copy is as it was.
+        Refused: There is no copy, or it was edited and ``force`` is not set. Nothing has changed.
+        Unavailable: It cannot be written. The copy is unchanged.
     """
     folder = project.folder / SDK
     try:
@@ -58,7 +56,7 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
         _replace(project, folder)
     except OSError as error:
         raise Unavailable(
-            f"{folder}: the SDK cannot be renewed, and is as it was: {error.strerror or error}"
+            f"{folder}: the SDK cannot be updated, and is unchanged: {error.strerror or error}"
         ) from error
     return Updated(
         before=None if was is None else was.aos,
@@ -69,42 +67,42 @@ def update_sdk(project: Project, *, force: bool = False) -> Updated:
 
 
 def outdated(project: Project) -> str | None:
-    """A sentence where a project's copy is of another release than this aos; else None, also where
-    that cannot be known. What was edited in it is its owner's to know."""
+    """A sentence if a project's copy is of another release than this aos; otherwise, or if that
+    cannot be determined, None. Edited files do not count."""
     folder = project.folder / SDK
     if not folder.is_dir():
         is_interrupted = (project.folder / BEFORE).is_dir()
-        return f"{SDK}/: its renewal was interrupted (aos sdk update)" if is_interrupted else None
+        return f"{SDK}/: its update was interrupted (aos sdk update)" if is_interrupted else None
     try:
         was, new = recorded(folder), release(project.lang)
         found = was.files if was is not None else hashes(folder)
     except (OSError, Unavailable):
-        return None  # whoever needs what cannot be read says so
+        return None  # code that needs these files reports the problem
     if found == new.files:
         return None
     if was is None:
         return (
-            f"{SDK}/ is not that of this aos {__version__}, and no {SDK}/{RECORD} says of which it "
-            "is (aos sdk update --force replaces it)"
+            f"{SDK}/ is not that of this aos {__version__}, and {SDK}/{RECORD} is missing or "
+            "invalid (aos sdk update --force replaces it)"
         )
     of = f"{'another ' if was.aos == __version__ else ''}aos {was.aos}"
-    return f"{SDK}/ is of {of}, and this is aos {__version__} (aos sdk update renews it)"
+    return f"{SDK}/ is of {of}, and this is aos {__version__} (aos sdk update updates it)"
 
 
 def _check_unedited(
     folder: Path, there: Mapping[str, str], was: Release | None, new: Release
 ) -> None:
-    """Raises Refused where a file would be lost that is neither as it was copied nor as it will
-    be. One that was deleted is no loss."""
+    """Raise Refused if an edited file would be lost: one that is neither as it was copied nor as it
+    will be. A deleted file does not count."""
     if was is None:
         if all(new.files.get(name) == found for name, found in there.items()):
             return
         raise Refused(
             sentence(
-                f"nothing says whether its files were edited: there is no {RECORD} that can be "
-                "read, as aos new writes it",
+                f"its files may have been edited: the {RECORD} that aos new writes is missing or "
+                "invalid",
                 where=str(folder),
-                hint="keep what is yours elsewhere, then replace all of it with --force",
+                hint="save your changes elsewhere, then replace the folder with --force",
             )
         )
     edited = [
@@ -116,9 +114,9 @@ def _check_unedited(
         more = f" and {len(edited) - NAMED} more" if len(edited) > NAMED else ""
         raise Refused(
             sentence(
-                f"it was edited, and that would be lost: {', '.join(edited[:NAMED])}{more}",
+                f"edits would be lost: {', '.join(edited[:NAMED])}{more}",
                 where=str(folder),
-                hint="keep what is yours elsewhere, then replace all of it with --force",
+                hint="save your changes elsewhere, then replace the folder with --force",
             )
         )
 
@@ -127,16 +125,16 @@ def _no_copy(folder: Path) -> Refused:
     is_link = folder.is_symlink()
     return Refused(
         sentence(
-            "this is a link, which is left alone" if is_link else "there is no such folder",
+            "this is a link, which is not changed" if is_link else "there is no such folder",
             where=str(folder),
-            expected="a project's own copy of the SDK, as aos new makes it",
-            hint="renew it where it leads to" if is_link else None,
+            expected="a project's own copy of the SDK, as aos new creates it",
+            hint="update the folder that it points to" if is_link else None,
         )
     )
 
 
 def _replace(project: Project, folder: Path) -> None:
-    """Raises: OSError: It could not be done. The copy is as it was."""
+    """Write the new copy and exchange the two. Raises: OSError: The copy is unchanged."""
     before = project.folder / BEFORE
     with tempfile.TemporaryDirectory(
         prefix=UNFINISHED, dir=project.folder, ignore_cleanup_errors=True
@@ -149,12 +147,12 @@ def _replace(project: Project, folder: Path) -> None:
         except BaseException:
             before.rename(folder)
             raise
-    # What cannot be taken away now is taken away next time: the new copy is in its place.
+    # The new copy is in place. If the old one cannot be removed now, the next update removes it.
     shutil.rmtree(before, ignore_errors=True)
 
 
 def _put_back(folder: Path) -> None:
-    """End an update that was killed: between its renames the old copy counts, else the new one."""
+    """Finish a killed update: between its renames restore the old copy, else keep the new one."""
     before = folder.with_name(BEFORE)
     if before.is_dir() and not before.is_symlink():
         if folder.exists():

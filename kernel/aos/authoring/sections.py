@@ -1,4 +1,4 @@
-"""Custom sections of a WASM module: what a compiler left in it for its tools (AU-40).
+"""Custom sections of a WASM module, in which a compiler leaves data for tools (AU-40).
 
 module  = 00 61 73 6d  01 00 00 00  section*
 section = id:byte  size:u32  content[size]
@@ -22,17 +22,17 @@ _U32_BYTES_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrippedModule:
-    """A module without the custom sections of one name, and what these held."""
+    """A module without the custom sections of one name, and their contents."""
 
     wasm: bytes
     data: tuple[bytes, ...]
 
 
 def take_sections(wasm: bytes, name: str) -> StrippedModule:
-    """Take all custom sections of that name out of a module.
+    """Remove all custom sections of that name from a module.
 
     Raises:
-        BuildFailed: The bytes are no module whose sections can be followed.
+        BuildFailed: The bytes are not a well-formed module.
     """
     kept, data = [wasm[:_HEAD_BYTES]], []
     for start, content, end in _sections(wasm):
@@ -45,9 +45,9 @@ def take_sections(wasm: bytes, name: str) -> StrippedModule:
 
 
 def _sections(wasm: bytes) -> Iterator[tuple[int, int, int]]:
-    """Where each section begins, where its content does, and where it ends."""
+    """(start of the section, start of its content, end) of each section."""
     if wasm[:_HEAD_BYTES] != MAGIC + VERSION:
-        raise BuildFailed("the compiler's output is no WASM module: it does not begin as one")
+        raise BuildFailed("the compiler's output is not a WASM module: its first bytes differ")
     at = _HEAD_BYTES
     while at < len(wasm):
         size, content = _u32(wasm, at + 1)
@@ -65,7 +65,7 @@ def _custom(wasm: bytes, content: int, end: int) -> tuple[bytes, bytes]:
 
 
 def _u32(wasm: bytes, at: int) -> tuple[int, int]:
-    """An unsigned LEB128 number, and where what follows it begins."""
+    """An unsigned LEB128 number, and the position after it."""
     value = 0
     for number, byte in enumerate(wasm[at : at + _U32_BYTES_MAX]):
         value |= (byte & 0x7F) << (7 * number)

@@ -1,8 +1,8 @@
-"""The PATH -> a Rust compiler that can make WASM, and how it is called (AU-30 to AU-35).
+"""Find a Rust compiler on the PATH that can build WASM, and make its command (AU-30 to AU-35).
 
-It makes WASM in one of two ways: with the target that ``rustup target add`` installs, or from the
-sources of the standard library, as Debian ships them. ``modules/build`` uses this file on a bare
-checkout, so nothing is imported here that has to be installed.
+It builds WASM in one of two ways: with the target that ``rustup target add`` installs, or from the
+sources of the standard library, which Debian ships. ``modules/build`` uses this file in a bare
+checkout, so it imports only the standard library.
 """
 
 # ruff: noqa: S603  # it runs compilers
@@ -22,10 +22,10 @@ from aos.authoring.errors import ToolMissing
 TARGET: Final = "wasm32-unknown-unknown"
 
 STACK_BYTES: Final = 64 * 1024
-"""A guest's own stack. The linker's 1 MiB would be zeroed anew for each of millions of steps."""
+"""Size of a guest's stack. The linker's default of 1 MiB would be zeroed again for each step."""
 
 FOREIGN: Final = re.compile(r"RUST(FLAGS|C|DOC)|CARGO_(ENCODED|BUILD|PROFILE|TARGET|UNSTABLE)")
-"""What would let the caller's environment change the bytes."""
+"""Environment variables that could change the bytes; they are not passed on."""
 
 COMMIT: Final = re.compile(r"^commit-hash: ([0-9a-f]{40})$", re.MULTILINE)
 
@@ -37,12 +37,12 @@ _INSTALL: Final[Mapping[str, str]] = {
     "arch": "`pacman -S rust rust-wasm lld`",
     "alpine": "`apk add rust cargo rust-wasm lld`",
 }
-"""By the id of a system or of what it is like (os-release)."""
+"""Commands by system, named by ID or ID_LIKE of os-release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """What makes the bytes, and what it calls itself."""
+    """A Rust toolchain that can build WASM."""
 
     rustc: Path
     cargo: Path
@@ -52,7 +52,7 @@ class Toolchain:
     linker: Path | None  # None: the compiler's own
 
     def identity(self) -> dict[str, str]:
-        """Equal identities make equal bytes."""
+        """Toolchains with equal identities produce equal bytes."""
         return {
             "rustc": self.version,
             "cargo": said(self.cargo, "-V"),
@@ -63,7 +63,7 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A command, and the whole environment that it is given."""
+    """A command, and its complete environment."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -78,15 +78,15 @@ def cargo_build(
     std: Path | None = None,
     flags: Sequence[str] = (f"-Clink-arg=-zstack-size={STACK_BYTES}",),
 ) -> ToolCall:
-    """A release build for WASM whose bytes depend on the sources and the toolchain alone.
+    """The call for a release build whose bytes depend only on the sources and the toolchain.
 
     Args:
-        remap: Folders, and what stands for them in the bytes.
-        target: Where cargo works.
-        std: A sysroot with a standard library that was built before; without one, a toolchain that
-            has it as sources builds it beside the rest.
+        remap: Folders, and the text that replaces their paths in the bytes.
+        target: Cargo's target folder.
+        std: A sysroot with a standard library that was built before. Without it, a toolchain that
+            has only the library's sources builds the library too.
     """
-    # Beside one another: the longest prefix is to win, and rustc takes the last that fits.
+    # Shortest first: rustc uses the last prefix that matches, and the longest one must win.
     named = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
     places = sorted(named.items(), key=lambda each: len(str(each[0])))
     flags = [*flags, *([f"--sysroot={std}"] if std else [])]
@@ -114,8 +114,8 @@ def cargo_build(
 
 
 def _installed_library(toolchain: Toolchain) -> dict[Path, str]:
-    """The sources of a library that is installed compiled. Panics in it say where it was made,
-    /rustc/<commit>, but the local place once somebody installs the sources too."""
+    """The remapping for the sources of an installed, compiled library. Its panics name
+    /rustc/<commit>, but a local path once the sources are installed too."""
     commit = COMMIT.search(toolchain.version)
     if toolchain.sources is not None or commit is None:
         return {}
@@ -123,10 +123,10 @@ def _installed_library(toolchain: Toolchain) -> dict[Path, str]:
 
 
 def find_toolchain() -> Toolchain:
-    """Return the first on the PATH that can make WASM.
+    """Return the first toolchain on the PATH that can build WASM.
 
     Raises:
-        ToolMissing: There is none. Its text has what each one lacks, and what to install.
+        ToolMissing: There is none. The text says what each one lacks, and what to install.
     """
     seen = []
     for rustc in programs("rustc"):
@@ -151,14 +151,14 @@ def find_toolchain() -> Toolchain:
             return Toolchain(rustc, cargo, version, sysroot, None if installed else sources, linker)
         seen.append(f"  {rustc}: {', '.join(lacks)}")
     raise ToolMissing(
-        "no Rust compiler that can make WASM was found on the PATH"
-        + ("; looked at\n" + "\n".join(seen) if seen else ".")
+        "no Rust compiler that can build WASM was found on the PATH"
+        + ("; checked\n" + "\n".join(seen) if seen else ".")
         + f"\nInstall one: {advice()}."
     )
 
 
 def advice(os_release: Path = OS_RELEASE) -> str:
-    """What to install on this system so that ``find_toolchain`` finds something."""
+    """How to install a toolchain on this system."""
     if next(programs("rustup"), None) is not None:
         ways = [f"`rustup target add {TARGET}`"]
     else:
@@ -168,7 +168,7 @@ def advice(os_release: Path = OS_RELEASE) -> str:
 
 
 def systems(os_release: Path) -> list[str]:
-    """The id of this system and of those that it is like, nearest first."""
+    """The ID of this system and its ID_LIKE, nearest first."""
     try:
         text = os_release.read_text("utf-8", "replace")
     except OSError:
@@ -178,7 +178,7 @@ def systems(os_release: Path) -> list[str]:
 
 
 def own_linker(sysroot: Path) -> Path | None:
-    """The linker that a toolchain brings along."""
+    """The linker that comes with a toolchain."""
     return next(iter(sorted((sysroot / "lib" / "rustlib").glob("*/bin/rust-lld"))), None)
 
 
@@ -190,7 +190,7 @@ def find_linker() -> Path | None:
 
 
 def said(program: Path, *arguments: str) -> str:
-    """What a program prints, or nothing when it does not run."""
+    """The stdout of a program; empty if it does not run."""
     try:
         ran = subprocess.run(
             [program, *arguments],
@@ -211,7 +211,7 @@ def programs(pattern: str) -> Iterator[Path]:
         found = sorted(Path(folder).glob("*")) if folder and Path(folder).is_dir() else []
         for program in found:
             if re.fullmatch(pattern, program.name) and os.access(program, os.X_OK):
-                # A shim of rustup is a link to one program for all names: compare where it is.
+                # All shims of rustup are links to one program, so compare the links' own paths.
                 place = program.parent.resolve() / program.name
                 if place not in seen:
                     seen.add(place)
@@ -219,6 +219,6 @@ def programs(pattern: str) -> Iterator[Path]:
 
 
 def beside(program: Path, name: str) -> list[Path]:
-    """Return the program of that name in the same folder, if there is one."""
+    """Return the program ``name`` in the folder of ``program``, if there is one."""
     other = program.with_name(name)
     return [other] if os.access(other, os.X_OK) else []

@@ -1,7 +1,4 @@
-"""Lines that are typed to ``aos dev``: ``SCHEMA JSON``, or a word that asks for something.
-
-spec/authoring.md, AU-87.
-"""
+"""Lines typed into ``aos dev``: ``SCHEMA JSON`` or a command (spec/authoring.md, AU-87)."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ class Command(enum.Enum):
 
 
 def parse_line(line: str) -> Item | Command | None:
-    """None for an empty line.
+    """Read one line. Return None if it is empty.
 
     Raises:
         BadUsage: It is neither an event nor a command.
@@ -57,14 +54,14 @@ def parse_line(line: str) -> Item | Command | None:
 
 
 class Typed:
-    """Lines of a file descriptor, as they come. Without one there are none."""
+    """Lines of a file descriptor as they arrive; none without a descriptor."""
 
     def __init__(self, fd: int | None) -> None:
         self._fd = fd
         self._rest = b""
 
     def lines(self, wait_s: float, over: threading.Event) -> Iterator[str]:
-        """What has come; waits so long for it, or until it is ``over``."""
+        """The lines that have arrived. Waits for them up to ``wait_s`` or until ``over`` is set."""
         if self._fd is None or not self._is_ours(self._fd):
             over.wait(wait_s)
             return
@@ -73,12 +70,12 @@ class Typed:
             yield from self._read(self._fd)
 
     def all(self) -> Iterator[str]:
-        """Every line to the end."""
+        """All lines up to the end of the input."""
         while self._fd is not None:
             yield from self._read(self._fd)
 
     def _is_ours(self, fd: int) -> bool:
-        """Whether it may be read: a terminal stops a process in the background that tries."""
+        """Whether it may be read: a terminal stops a background process that reads from it."""
         try:
             return not os.isatty(fd) or os.tcgetpgrp(fd) == os.getpgrp()
         except OSError:
@@ -91,6 +88,6 @@ class Typed:
             self._fd = None
             lines, self._rest = [self._rest] if self._rest else [], b""
         if len(self._rest) > LINE_BYTES_MAX:
-            lines, self._rest = [*lines, self._rest], b""  # for ``parse_line`` to refuse
+            lines, self._rest = [*lines, self._rest], b""  # too long; ``parse_line`` refuses it
         for line in lines:
             yield line.decode(errors="replace")

@@ -1,7 +1,7 @@
-"""The files of a project -> which of them have changed since it was last asked (AU-80).
+"""Report which files of a project have changed (AU-80).
 
-By looking again and again: times and sizes of some hundred files, without another package and on
-every file system.
+It polls modification times and sizes of some hundred files, which needs no further package and
+works on every file system.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final, TypeAlias
 from aos.authoring.project import BUILD, GENERATED_AIR, Project
 
 SUFFIXES: Final = (".rs", ".toml", ".lock", ".ts", ".json")
-"""What a build may read."""
+"""Name endings of files that a build may read."""
 
 PYTHON: Final = ".py"
-"""What executors are made of."""
+"""Name endings of files that executors are made of."""
 
 PASSED_OVER: Final = frozenset({"target", "node_modules", BUILD, "tests", "__pycache__"})
 MADE: Final = frozenset({GENERATED_AIR, "assembly/generated.ts"})
 FILES_MAX: Final = 5_000
 
 Seen: TypeAlias = dict[str, tuple[int, int]]
-"""Time of change and size of each file, by its path below the project."""
+"""Modification time and size of each file, by its path below the project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Files that came, went or changed: those of a build, and those of the executors."""
+    """Files that were added, removed or changed: those of the build, and those of the executors."""
 
     sources: tuple[str, ...]
     effects: tuple[str, ...]
@@ -40,15 +40,15 @@ class Changes:
 
 
 class Watch:
-    """What the project's files were when a change was last told."""
+    """The state of a project's files at the last reported change."""
 
     def __init__(self, project: Project) -> None:
         self._folder = project.folder
         self._told = self._last = self._look()
 
     def changes(self) -> Changes | None:
-        """What changed since something was told last; None while nothing did, or while files still
-        change, as an editor or a version control writes several."""
+        """The changes since the last report; None if there are none, or while files still change:
+        editors and version control write several."""
         now = self._look()
         is_at_rest, self._last = now == self._last, now
         if not is_at_rest or now == self._told:
@@ -69,7 +69,7 @@ class Watch:
             try:
                 found = file.stat()
             except OSError:
-                continue  # gone since it was listed
+                continue  # it was removed after it was listed
             seen[name] = (found.st_mtime_ns, found.st_size)
         return seen
 

@@ -2,10 +2,9 @@
 
     python -m aos.authoring.world_child '{"world": …, "executors": […], "until_idle": …, …}'
 
-It writes one JSON object a line to stdout: ``{"started": SEQ}``, then ``{"note": TEXT}``, with each
-manifest ``{"unasked": [EFFECT, …], "known": [EFFECT, …]}``, and at its end ``{"ended": …}`` or
-``{"failed": TEXT, "code": N}``. It ends when its stdin does, so that it never outlives who started
-it.
+It writes one JSON object per line to stdout: ``{"started": SEQ}``, then ``{"note": TEXT}``, for
+each manifest ``{"unasked": [EFFECT, …], "known": [EFFECT, …]}``, and at its end ``{"ended": …}`` or
+``{"failed": TEXT, "code": N}``. It ends when its stdin does, so it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from aos.values.digests import Hash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is to be run. ``executors`` are as ``--executors`` takes them."""
+    """The parameters of a run. ``executors`` are in the form of ``--executors``."""
 
     world: str
     executors: Sequence[str]
@@ -109,7 +108,7 @@ def _tell(message: Mapping[str, object]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        pass  # nobody listens any more; the end of stdin ends this process
+        pass  # the parent is gone; the end of stdin ends this process
 
 
 def _end_with_stdin() -> None:

@@ -1,4 +1,4 @@
-"""The process that runs the scratch world, as ``aos dev`` sees it (AU-85)."""
+"""Start and stop the process that runs the scratch world, for ``aos dev`` (AU-85)."""
 
 # ruff: noqa: S603  # it starts our own module
 
@@ -17,13 +17,13 @@ from typing import IO, Any, Final
 from aos.authoring.world_child import Order
 
 ENDS_S: Final = 10.0
-"""How long it may take to stop cleanly."""
+"""Time that it has to stop cleanly."""
 
 Message = Mapping[str, Any]
 
 
 class WorldProcess:
-    """A running ``aos.authoring.world_child``. What it says is read on a thread of its own."""
+    """A running ``aos.authoring.world_child``. Its own thread reads the messages."""
 
     def __init__(self, order: Order) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
@@ -33,21 +33,21 @@ class WorldProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # Ctrl-C is for us: we stop it in our own order
+            start_new_session=True,  # Ctrl-C must not reach it: we stop it in order
         )
         assert self._process.stdout is not None
         self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,))
         self._listener.start()
 
     def messages(self) -> Iterator[Message]:
-        """What it has said since this was asked last."""
+        """The messages since the last call."""
         with contextlib.suppress(queue.Empty):
             while True:
                 yield self._messages.get_nowait()
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is over and all that it said can be had."""
+        """Whether it has ended and all its messages have been received."""
         return not self._listener.is_alive() and self._process.poll() is not None
 
     @property
@@ -55,7 +55,7 @@ class WorldProcess:
         return self._process.poll()
 
     def stop(self) -> None:
-        """Stop it cleanly and wait for its end; kill it where that takes too long."""
+        """Stop it cleanly and wait for its end; kill it if that takes too long."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()

@@ -113,15 +113,18 @@ EMPTY: Final = {"record": dict[str, Any]()}
     [
         (
             [schema("a/AB@1", {"record": {"c": EMPTY}}), schema("a/ABC@1", EMPTY)],
-            "two things would be the class ABC: the inline type a/AB@1.c and a/ABC@1",
+            "two definitions need the class name ABC: the inline type a/AB@1.c and a/ABC@1",
         ),
         (
             [schema("a/A@1", {"record": {"b": EMPTY, "B": EMPTY}})],
-            "two things would be the class AB: the inline type a/A@1.b and the inline type a/A@1.B",
+            (
+                "two definitions need the class name AB: the inline type a/A@1.b and "
+                "the inline type a/A@1.B"
+            ),
         ),
         (
             [schema("a/X@1", EMPTY), schema("a/X@1", NAT)],
-            "a/X@1: is defined twice, not alike",
+            "a/X@1: it has two different definitions",
         ),
         (
             [schema("a/S@1", {"option": {"text": {}}, "$comment": "pending a/b@1"})],
@@ -131,7 +134,7 @@ EMPTY: Final = {"record": dict[str, Any]()}
             [
                 schema("a/S@1", {"text": {}, "$comment": "pending sys/timer.set@1"}),
             ],
-            'stands beside another type: expected {"option": {"text": {}}}, found text',
+            'does not fit the type: expected {"option": {"text": {}}}, found text',
         ),
         (
             [
@@ -156,7 +159,7 @@ EMPTY: Final = {"record": dict[str, Any]()}
                 schema("a/E@1", {"variant": {"A": EMPTY}}),
                 workflow("a/w@1", state="a/E@1", event="a/E@1"),
             ],
-            'a/E@1: the arm A of the event is no ref: expected {"ref": name}',
+            'a/E@1: the arm A of the event is not a ref: expected {"ref": name}',
         ),
         (
             [
@@ -165,7 +168,7 @@ EMPTY: Final = {"record": dict[str, Any]()}
                 schema("a/E@1", {"variant": {"a": {"ref": "a/X@1"}, "A": {"ref": "a/Y@1"}}}),
                 workflow("a/w@1", state="a/X@1", event="a/E@1"),
             ],
-            "a/E@1: two arms would have the handler onA",
+            "a/E@1: two arms need the handler name onA",
         ),
         (
             [

@@ -339,5 +339,5 @@ def test_an_old_schema_that_is_gone_is_told_with_what_to_keep() -> None:
 def test_a_schema_that_has_the_classs_name_is_refused() -> None:
     taken = schema("demo/CounterMigration@1", {"record": {"a": NAT}})
 
-    with pytest.raises(BuildFailed, match="two things would be the class CounterMigration"):
+    with pytest.raises(BuildFailed, match="two definitions need the class name CounterMigration"):
         generate([*AFTER, taken])

@@ -1,8 +1,8 @@
-"""AIR nodes -> the TypeScript text of ``assembly/generated.ts`` (spec/sdk.md, SA-1 and SA-10 ff.).
+"""Generate ``assembly/generated.ts`` from AIR nodes (spec/sdk.md, SA-1 and SA-10 ff.).
 
-A record or variant becomes a class that reads and writes itself, an effect a request, a handle and
-a set of handles, a workflow a base class whose handlers the author writes, and its migration one
-more.
+A record or variant becomes a class that reads and writes itself; an effect becomes a request, a
+handle and a set of handles; a workflow becomes a base class whose handlers the author writes, and
+its migration another base class.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ASC_OPTIONS: Final[tuple[str, ...]] = (
     "--use", f"__new={_HEAP}/make",
     "--use", f"__renew={_HEAP}/resize",
 )  # fmt: skip
-"""What asc has to be told, beside the entry file and ``--outFile``. A project whose asconfig.json
-``extends`` ``aos-sdk/asconfig.json`` has it from there. Without it a module imports ``abort`` and
-has a start function, and the kernel takes neither (SA-2)."""
+"""Options that asc needs, in addition to the entry file and ``--outFile``. A project whose
+asconfig.json ``extends`` ``aos-sdk/asconfig.json`` gets them from there. Without them a module
+imports ``abort`` and has a start function, and the kernel accepts neither (SA-2)."""
 
 _HEADER: Final = (
     "// Generated from the AIR definitions by `aos build`. What is changed here is lost.\n"
@@ -41,21 +41,21 @@ _HEADER: Final = (
 
 
 def generate(nodes: Sequence[Mapping[str, Any]]) -> str:
-    """Classes for every defschema, defeffect and defworkflow of ``nodes``; others are passed over.
+    """Classes for every defschema, defeffect and defworkflow of ``nodes``; others are ignored.
 
-    The same definitions give the same text, whatever their order. The text imports ``aos-sdk``; a
-    project compiles it with ASC_OPTIONS.
+    The text does not depend on the order of the definitions. It imports ``aos-sdk``; a project
+    compiles it with ASC_OPTIONS.
 
     Raises:
-        BuildFailed: Two things would have one name, a definition names a schema or effect that is
-            not there, or an event is neither a record nor a variant of refs.
-        SchemaProblems: Type expressions are refused, with every problem of all of them.
+        BuildFailed: Two classes would have the same name, a definition names an unknown schema or
+            effect, or an event is neither a record nor a variant of refs.
+        SchemaProblems: Type expressions are invalid; it has all their problems.
     """
     return _text(Model(nodes), "aos-sdk")
 
 
 def generate_system() -> str:
-    """The SDK's own file: the ``sys/`` schemas and effects."""
+    """The text of the SDK's own file: classes for the ``sys/`` schemas and effects."""
     nodes = [*SCHEMAS.values(), *EFFECTS.values()]
     return _text(Model(nodes, system=True), "../index")
 
@@ -79,5 +79,5 @@ def _of_workflow(model: Model, node: Node) -> Iterator[str]:
 
 
 def _helpers(model: Model) -> list[str]:
-    """Each function once, in the order of names."""
+    """The text of each helper function, ordered by name."""
     return [text for _, text in sorted(dict(model.helpers()).items())]

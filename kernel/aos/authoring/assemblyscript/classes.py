@@ -1,4 +1,4 @@
-"""Classes of the model -> text: records, variants, effects (SA-11 to SA-13)."""
+"""Write the classes of records, variants and effects (SA-11 to SA-13)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _schema_name(made: Class) -> Iterator[str]:
 
 
 def canonical(names: Sequence[Member]) -> list[Member]:
-    """In the order of the encoded names (V-11)."""
+    """The members in the order of their encoded names (V-11)."""
     return sorted(names, key=lambda member: encode(member.name))
 
 

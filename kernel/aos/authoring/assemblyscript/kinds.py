@@ -1,8 +1,8 @@
-"""A type expression -> how AssemblyScript spells, makes, reads and writes a value of it (SA-10).
+"""The AssemblyScript of a type: its spelling, default, reading and writing (SA-10).
 
 Reading is an expression over ``r``, an ``aos.Reader``; writing is a statement over ``w``, an
-``aos.Writer``. What takes more than a call has a function of its own in the generated file: its
-text is ``helper``, and the same type always has the same.
+``aos.Writer``. A type that needs more than one call has a helper function in the generated file
+(``helper``); equal types share it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """``by_value`` is true of what cannot be null.
+    """The AssemblyScript of one type. ``by_value`` is true if it cannot be null.
 
-    ``label`` is unique for the type: types before what they are made of, in lower case and parted
-    by ``_``, which no class name has within.
+    ``label`` is unique for the type. It has the parts of the type, outermost first, in lower case
+    and separated by ``_``, which no class name contains.
     """
 
     spelled: str
@@ -27,7 +27,7 @@ class Kind:
     writes: str
     by_value: bool = False
     hashed: bool = False
-    """Whether the library's Set tells equal values of it."""
+    """Whether the library's Set recognizes equal values of it."""
     helper: str = ""
     parts: tuple[Kind, ...] = ()
 
@@ -122,7 +122,7 @@ def list_of(item: Kind) -> Kind:
 
 
 def set_of(item: Kind) -> Kind:
-    """A Set where it tells equal elements; else an Array, whose equal elements are written once."""
+    """A Set if it recognizes equal elements; else an Array, which writes equal elements once."""
     spelled = f"{'Set' if item.hashed else 'Array'}<{item.spelled}>"
     return _composite(
         f"set_{item.label}",

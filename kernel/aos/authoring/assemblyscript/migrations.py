@@ -1,4 +1,4 @@
-"""Migrations of the model -> text: a base class for each, which the author extends (SA-16)."""
+"""Write the base class of each migration, which the author extends (SA-16)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def _migration(model: Model, node: Node) -> Iterator[str]:
 
 
 def _check_source(model: Model, name: str, source: str) -> None:
-    """The manifest does not need the old schema; its class does."""
+    """Raise BuildFailed without the old schema: the manifest does not need it, but the class
+    does."""
     if source not in model.schemas:
         raise BuildFailed(
             sentence(

@@ -1,4 +1,4 @@
-"""AIR nodes -> kinds and the classes that they need, with every ref followed."""
+"""The kinds and classes that AIR nodes need, with every ref followed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Node = Mapping[str, Any]
 Expression = Mapping[str, Any]
 
 HANDLE: Final = re.compile(r"pending (?P<set>set )?(?P<effect>[a-z][^ /]*/[^ @]+@[1-9][0-9]*)")
-"""The comment beside a type that makes a handle of it (SD-20)."""
+"""The ``$comment`` on a type that makes it a handle (SD-20)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Class:
-    """A record or variant. ``schema`` is its name where it has one of its own, not inline."""
+    """A record or variant. ``schema`` is its schema's name; None for an inline type."""
 
     name: str
     schema: str | None
@@ -51,9 +51,9 @@ class Class:
 
 
 class Model:
-    """Everything of one generated file. ``classes`` are in the order in which they were met.
+    """The content of one generated file. ``classes`` are in the order in which they were found.
 
-    ``system``: whether it is the SDK's own file, of the ``sys/`` definitions.
+    ``system``: it is the SDK's own file, for the ``sys/`` definitions.
     """
 
     def __init__(self, nodes: Sequence[Node], *, system: bool = False) -> None:
@@ -73,7 +73,7 @@ class Model:
             self.kind_of(name)
 
     def _names(self, definitions: Iterable[str]) -> Mapping[str, str]:
-        """A class name for each; those of the SDK are reached through ``aos``."""
+        """A class name for each definition; those of the SDK begin with ``aos.``."""
         own = class_names(name for name in definitions if self._is_own(name))
         theirs = (name for name in definitions if not self._is_own(name))
         return {**own, **{name: f"aos.{short_name(name)}" for name in theirs}}
@@ -84,7 +84,7 @@ class Model:
             if node.get("$kind") == kind:
                 name = node["name"]
                 if found.setdefault(name, node) != node:
-                    raise BuildFailed(sentence("is defined twice, not alike", where=name))
+                    raise BuildFailed(sentence("it has two different definitions", where=name))
         return found
 
     def _is_own(self, name: str) -> bool:
@@ -97,12 +97,12 @@ class Model:
         return (node for name, node in self.effects.items() if self._is_own(name))
 
     def resolved(self, name: str) -> str:
-        """The schema that a name stands for where it only refers to another one."""
+        """The schema behind a name whose type is only a ref, followed to its end."""
         expression = self.schemas[name]["type"]
         return self.resolved(expression["ref"]) if "ref" in expression else name
 
     def schema(self, name: str, *, where: str) -> Kind:
-        """The kind of the schema that a definition names. Raises BuildFailed when there is none."""
+        """The kind of the schema that a definition names. Raises BuildFailed if it is unknown."""
         if name not in self.schemas:
             raise BuildFailed(sentence(f"unknown schema {name}", where=where))
         return self.kind_of(name)
@@ -213,7 +213,7 @@ class Model:
             return kinds.pending_set(f"{stem}PendingSet", SCALARS[_form(argument["key"])])
         raise BuildFailed(
             sentence(
-                f"$comment {comment!r} stands beside another type",
+                f"$comment {comment!r} does not fit the type",
                 where=where,
                 expected='{"map": {"key": …, "value": {"text": {}}}}'
                 if found["set"]

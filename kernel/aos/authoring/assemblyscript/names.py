@@ -1,4 +1,4 @@
-"""Names of AIR -> identifiers of AssemblyScript, each of them once (SA-20 to SA-22)."""
+"""Unique AssemblyScript identifiers for the names of AIR (SA-20 to SA-22)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ RESERVED: Final = _words(
     throw true try typeof var void while with yield
     """
 )
-"""What the compiler refuses as the name of a member, a parameter or a constant (each was tried)."""
+"""Names that the compiler refuses for members, parameters or constants (each was tried)."""
 
 _OWN: Final = _words("aos readFrom schemaName tag writeTo r w")
-"""What generated classes have themselves, and what stands in their methods."""
+"""Names that generated classes and their methods use themselves."""
 
 GLOBALS: Final = _words(
     """
@@ -39,14 +39,14 @@ GLOBALS: Final = _words(
 
 
 def pascal(text: str) -> str:
-    """``card.charge`` -> ``CardCharge``: what no identifier may hold parts the words."""
+    """``card.charge`` -> ``CardCharge``: characters that identifiers cannot have separate words."""
     words = [word for word in re.split(r"[^A-Za-z0-9]+", text) if word]
     joined = "".join(word[0].upper() + word[1:] for word in words)
     return f"_{joined}" if not joined or joined[0].isdigit() else joined
 
 
 def short_name(name: str) -> str:
-    """``shop/Placed@1`` -> ``Placed``; of a later version ``PlacedV2``."""
+    """``shop/Placed@1`` -> ``Placed``; ``shop/Placed@2`` -> ``PlacedV2``."""
     local, version = name.split("/", 1)[1].rsplit("@", 1)
     return pascal(local) + (f"V{version}" if version != "1" else "")
 
@@ -68,25 +68,26 @@ def class_names(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def fields(names: Iterable[str]) -> Mapping[str, str]:
-    """An identifier for each field of a record: the field's own name where it is one.
+    """An identifier for each field of a record: its own name if that is an identifier.
 
-    One that begins with a capital gets a ``_``, since it would hide the class of that name.
+    A name that begins with a capital gets a ``_``, because it would hide the class of that name.
     """
     return _members(names, lambda name: f"{name}_" if name[:1].isupper() else name)
 
 
 def arms(names: Iterable[str]) -> Mapping[str, str]:
-    """An identifier for each arm of a variant: its tag, and the function that makes it."""
+    """An identifier for each arm of a variant, for its tag and for its constructor function."""
     return _members(names, lambda name: name)
 
 
 def getters(names: Iterable[str]) -> Mapping[str, str]:
-    """An identifier for the value of each arm: the arm's, with a small first letter."""
+    """An identifier for the value of each arm: the arm's, with a lower-case first letter."""
     return _members(names, lambda name: name[:1].lower() + name[1:])
 
 
 def _members(names: Iterable[str], spelled: Callable[[str], str]) -> Mapping[str, str]:
-    """What no identifier may hold becomes ``_``; one more is appended until the name is free."""
+    """Replace characters that identifiers cannot have by ``_``, and append ``_`` until the name is
+    free."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(names):
@@ -101,19 +102,19 @@ def _members(names: Iterable[str], spelled: Callable[[str], str]) -> Mapping[str
 
 
 class Claims:
-    """The names of one generated file, and what each of them is for."""
+    """The names in use in one generated file, and the purpose of each."""
 
     def __init__(self) -> None:
         self._taken: dict[str, str] = {}
 
     def claim(self, name: str, purpose: str) -> str:
-        """Raises BuildFailed when the name is another's."""
+        """Reserve a name. Raises BuildFailed if it is in use."""
         other = self._taken.setdefault(name, purpose)
         if other != purpose:
             raise BuildFailed(
                 sentence(
-                    f"two things would be the class {name}: {other} and {purpose}",
-                    hint="rename one; an inline type may be given a schema of its own",
+                    f"two definitions need the class name {name}: {other} and {purpose}",
+                    hint="rename one, or give an inline type its own schema",
                 )
             )
         return name

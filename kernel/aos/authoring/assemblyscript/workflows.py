@@ -1,4 +1,4 @@
-"""Workflows of the model -> text: a base class for each, which the author extends (SA-14)."""
+"""Write the base class of each workflow, which the author extends (SA-14)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def workflow_text(model: Model, node: Node) -> str:
 
 
 def key_field(model: Model, node: Node) -> Iterator[str]:
-    """The field of a workflow's class, or of its migration's, for the key of the cell."""
+    """The lines of the field for the cell's key, in the class of a workflow or migration."""
     if "key_schema" in node:
         key = model.schema(node["key_schema"], where=node["name"])
         yield "  /** Of the cell. */"
@@ -31,7 +31,7 @@ def key_field(model: Model, node: Node) -> Iterator[str]:
 
 
 def key_reader(model: Model, node: Node) -> Iterator[str]:
-    """The method that reads ``key_field``."""
+    """The lines of the method that reads ``key_field``."""
     if "key_schema" in node:
         key = model.schema(node["key_schema"], where=node["name"])
         yield ""
@@ -65,7 +65,8 @@ def _workflow(model: Model, node: Node) -> Iterator[str]:
 
 
 def _check_handles(model: Model, node: Node) -> None:
-    """The kernel would refuse the first step that starts such a handle (K-50)."""
+    """Raise BuildFailed for a handle of an effect that the workflow may not emit: the kernel would
+    refuse the first step that starts it (K-50)."""
     emitted = node["effects_emitted"]
     for effect in sorted(_handled(model, {"ref": node["state"]})):
         if effect not in emitted:
@@ -79,7 +80,7 @@ def _check_handles(model: Model, node: Node) -> None:
 
 
 def _handled(model: Model, expression: Expression) -> set[str]:
-    """The effects of the handles in a type. Following refs ends (V-24)."""
+    """The effects of the handles in a type. Following refs terminates (V-24)."""
     found = HANDLE.fullmatch(str(expression.get("$comment")))
     if found is not None:
         return {found["effect"]}
@@ -124,15 +125,15 @@ def _handlers(model: Model, node: Node) -> Iterator[str]:
         if "ref" not in inside:
             raise BuildFailed(
                 sentence(
-                    f"the arm {arm} of the event is no ref",
+                    f"the arm {arm} of the event is not a ref",
                     where=event,
                     expected='{"ref": name}',
-                    hint="give its type a schema of its own",
+                    hint="give its type its own schema",
                 )
             )
         handler = f"on{pascal(arm)}"
         if handler in handlers.values():
-            raise BuildFailed(sentence(f"two arms would have the handler {handler}", where=event))
+            raise BuildFailed(sentence(f"two arms need the handler name {handler}", where=event))
         handlers[arm] = handler
         kind = model.kind_of(inside["ref"])
         yield f"  abstract {handler}(event: {kind.spelled}): void;"

@@ -1,4 +1,4 @@
-"""What the workflow asks for, carried out. `aos dev` runs this file; by hand it is
+"""The effects that the workflow requests. `aos dev` runs this file; to run it by hand:
 
 aos run --executors effects.py:project_name
 """
@@ -13,16 +13,16 @@ from aos.worker import EffectContext, EffectFailed, Executors, effect
 LIMIT_CENTS = 100_000
 
 closed = Counter[str]()
-"""How often the bank was closed, by order."""
+"""How often the fake bank has refused, by order."""
 
 
 @effect("project-name/charge@1")
 def charge(params: dict[str, Any], ctx: EffectContext) -> dict[str, Any]:
-    """A bank of our own in place of a real one. It is closed at first for orders whose id begins
-    with `slow`, so that there is something to try again.
+    """A fake bank. It refuses the first two charges of an order whose id begins with `slow`, so
+    that the workflow has something to retry.
 
-    A real one is given `ctx.idempotency_key`: it is the same however often this order is charged,
-    so that the bank does it once.
+    Pass `ctx.idempotency_key` to a real bank: it is the same for every charge of this order, so
+    that the bank charges only once.
     """
     order = params["order_id"]
     if order.startswith("slow") and closed[order] < 2:

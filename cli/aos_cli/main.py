@@ -13,7 +13,7 @@ import aos
 from aos.errors import AosError, BadUsage, sentence
 from aos_cli import output, registry
 from aos_cli.lazy_group import Group
-from aos_cli.output import bounded, note
+from aos_cli.output import note
 
 BUG = 70
 INTERRUPTED = 130
@@ -94,7 +94,7 @@ def _exit_code(arguments: list[str]) -> int:
 def say(error: AosError) -> None:
     """Print an error: one line, or one for each of several problems."""
     for text in str(error).splitlines() or [type(error).__name__]:
-        note(bounded(f"aos: {text}"), style="red")
+        note(f"aos: {text}", style="red")
 
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:

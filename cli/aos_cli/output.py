@@ -186,14 +186,15 @@ def line(text: str | Styled = "", *, style: str | None = None) -> None:
         write(f"{safe(text)}\n")
 
 
-MESSAGE_CHARACTERS_MAX: Final = 4096
-HEAD_CHARACTERS: Final = 3072
-TAIL_CHARACTERS: Final = 512
-"""A sentence ends with what to do, so that its end is kept, too."""
+MESSAGE_BYTES_MAX: Final = 4096
+HEAD_BYTES: Final = 3072
+TAIL_BYTES: Final = 512
+"""A sentence ends with its advice, so its end is kept as well."""
 
 
 def note(text: str, *, style: str | None = None) -> None:
-    """A line about what is going on; not part of the result."""
+    """A line about progress, a problem or an error; not part of the result. A long one is cut."""
+    text = bounded(text)
     if errors_are_on_terminal():
         errors_screen().line(safe(text, style))
         return
@@ -205,13 +206,18 @@ def note(text: str, *, style: str | None = None) -> None:
 
 
 def bounded(text: str) -> str:
-    """One line of a message, with its middle left out where what it quotes would fill a screen."""
-    if len(text) <= MESSAGE_CHARACTERS_MAX:
+    """One line of a message as it is printed: without its middle where what it quotes is long."""
+    text = text.translate(CONTROLS)
+    if len(text) * 4 <= MESSAGE_BYTES_MAX:
         return text
-    left_out = len(text) - HEAD_CHARACTERS - TAIL_CHARACTERS
-    return (
-        f"{text[:HEAD_CHARACTERS]}… ({left_out:,} characters left out) …{text[-TAIL_CHARACTERS:]}"
+    data = text.encode(errors="backslashreplace")
+    if len(data) <= MESSAGE_BYTES_MAX:
+        return text
+    head, tail = (
+        data[:HEAD_BYTES].decode(errors="ignore"),
+        data[-TAIL_BYTES:].decode(errors="ignore"),
     )
+    return f"{head}… ({len(data) - HEAD_BYTES - TAIL_BYTES:,} bytes left out) …{tail}"
 
 
 def safe(text: str | Styled, style: str | None = None) -> Styled:

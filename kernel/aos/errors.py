@@ -14,7 +14,9 @@ Anything else that escapes is our own bug (exit 70).
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+EXCERPT_CHARACTERS_MAX: Final = 200
 
 
 class AosError(Exception):
@@ -56,6 +58,11 @@ class Unavailable(AosError):
     """The world is busy, held by another process, or out of room; the same may pass later."""
 
     exit_code = 4
+
+
+def excerpt(text: str, *, most: int = EXCERPT_CHARACTERS_MAX) -> str:
+    """The first ``most`` characters of text from outside, for a message that quotes it."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def sentence(

@@ -450,7 +450,7 @@ def test_what_a_message_quotes_is_bounded(aos: Aos, world: Path, given: dict[str
     found = aos("send", "--jsonl", file, world=world)
 
     assert found.code in {1, 2}
-    assert all(len(each) <= 4096 for each in found.err.splitlines())
+    assert all(len(each.encode()) <= 4096 for each in found.err.splitlines())
 
 
 def test_a_single_event_that_is_too_long_is_refused(

@@ -19,7 +19,7 @@ from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 from aos_cli.cell_names import cell_document, cell_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import bounded, line, note, print_json_line
+from aos_cli.output import line, note, print_json_line
 from aos_cli.progress import Advance, progress
 
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
@@ -265,7 +265,7 @@ class _Answers:
     def _show_refusal(self, answer: Refusal, number: int) -> None:
         if self._counts["refused"] <= REFUSALS_SHOWN or self._is_each_shown:
             where = "" if self._is_each_shown else f"event {number}: "
-            note(bounded(f"aos: {where}{answer.message}"), style="red")
+            note(f"aos: {where}{answer.message}", style="red")
 
 
 def _kind(answer: Answer) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage, excerpt, sentence
 
 PROJECT_FILE: Final = "aos.toml"
 AIR: Final = "air"
@@ -102,7 +102,7 @@ def read_project(folder: Path) -> Project:
     except OSError as error:
         raise BadUsage(f"{file}: the file cannot be read: {error.strerror}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadUsage(f"{file}: the file is not TOML: {error}") from error
+        raise BadUsage(f"{file}: the file is not TOML: {excerpt(str(error))}") from error
     return _Reading(file).project(found)
 
 
@@ -196,13 +196,20 @@ class _Reading:
             near = difflib.get_close_matches(name, names, n=1)
             raise BadUsage(
                 sentence(
-                    f"{within}.{name}" if within else name,
+                    excerpt(f"{within}.{name}" if within else name),
                     where=str(self.file),
                     expected="one of " + ", ".join(names),
-                    found=repr(name),
+                    found=excerpt(repr(name)),
                     hint=f"did you mean {near[0]}?" if near else None,
                 )
             )
 
     def _wrong(self, where: str, expected: str, found: str | None) -> BadUsage:
-        return BadUsage(sentence(where, where=str(self.file), expected=expected, found=found))
+        return BadUsage(
+            sentence(
+                excerpt(where),
+                where=str(self.file),
+                expected=expected,
+                found=None if found is None else excerpt(found),
+            )
+        )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
 
+from aos.errors import excerpt
 from aos.manifest.expressions import without_comments
 from aos.manifest.limits import StepLimits, WorldLimits
 
@@ -40,7 +41,7 @@ def canonical(node: Mapping[str, Any]) -> Node:
     kind = node.get("$kind")
     make = _FORMS.get(kind) if isinstance(kind, str) else None
     if make is None:
-        raise Misshapen(f"$kind: expected a definition or manifest, found {kind!r}")
+        raise Misshapen(f"$kind: expected a definition or manifest, found {_excerpt(kind)}")
     return {"$kind": kind} | make(node)
 
 
@@ -211,10 +212,14 @@ def _unless(made: Node, **defaults: Any) -> Node:
     }
 
 
+def _excerpt(value: object) -> str:
+    return excerpt(repr(value))
+
+
 def _text(node: Mapping[str, Any], field: str) -> str:
     value = node.get(field)
     if not isinstance(value, str):
-        raise Misshapen(f"{field}: expected text, found {value!r}")
+        raise Misshapen(f"{field}: expected text, found {_excerpt(value)}")
     return value
 
 
@@ -222,7 +227,7 @@ def _choice(*allowed: str) -> Callable[[Mapping[str, Any], str], str]:
     def read(node: Mapping[str, Any], field: str) -> str:
         value = _text(node, field)
         if value not in allowed:
-            raise Misshapen(f"{field}: expected {' or '.join(allowed)}, found {value!r}")
+            raise Misshapen(f"{field}: expected {' or '.join(allowed)}, found {_excerpt(value)}")
         return value
 
     return read
@@ -231,28 +236,28 @@ def _choice(*allowed: str) -> Callable[[Mapping[str, Any], str], str]:
 def _whole(node: Mapping[str, Any], field: str) -> int:
     value = node.get(field)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Misshapen(f"{field}: expected a whole number, found {value!r}")
+        raise Misshapen(f"{field}: expected a whole number, found {_excerpt(value)}")
     return value
 
 
 def _object(node: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     value = node.get(field)
     if not isinstance(value, Mapping):
-        raise Misshapen(f"{field}: expected an object, found {value!r}")
+        raise Misshapen(f"{field}: expected an object, found {_excerpt(value)}")
     return value
 
 
 def _objects(node: Mapping[str, Any], field: str) -> list[Mapping[str, Any]]:
     value = node.get(field)
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
-        raise Misshapen(f"{field}: expected a list of objects, found {value!r}")
+        raise Misshapen(f"{field}: expected a list of objects, found {_excerpt(value)}")
     return value
 
 
 def _texts(node: Mapping[str, Any], field: str) -> list[str]:
     value = node.get(field)
     if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise Misshapen(f"{field}: expected a list of texts, found {value!r}")
+        raise Misshapen(f"{field}: expected a list of texts, found {_excerpt(value)}")
     return value
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from aos.errors import Refused, sentence
+from aos.errors import Refused, excerpt, sentence
 from aos.manifest import builtins, meaning
 from aos.manifest.catalog import Subject
 from aos.manifest.difference import Difference, difference
@@ -39,6 +39,7 @@ __all__ = [
 AIR_SUFFIX: Final = ".json"
 AIR_BYTES_MAX: Final = 16 << 20
 AIR_ITEMS_MAX: Final = 1 << 20
+_PART_CHARACTERS_MAX: Final = 1024
 
 Check = Callable[[bytes, Iterable[str]], list[str]]
 """(wasm, entrypoints) -> what is wrong with the module: ``aos.sandbox.inspect.check_module``."""
@@ -46,7 +47,10 @@ Check = Callable[[bytes, Iterable[str]], list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing to mend. ``pointer`` is a JSON pointer into ``file``; both may be empty."""
+    """One problem to solve. ``pointer`` is a JSON pointer into ``file``; both may be empty.
+
+    ``str()`` is one sentence, in which names from the file are cut off where they are long (M-3).
+    """
 
     file: str
     pointer: str
@@ -54,8 +58,12 @@ class Problem:
     hint: str | None = None
 
     def __str__(self) -> str:
-        where = _where(self.file, self.pointer)
-        return sentence(self.message, where=where or None, hint=self.hint)
+        where = _where(excerpt(self.file), excerpt(self.pointer))
+        return sentence(
+            excerpt(self.message, most=_PART_CHARACTERS_MAX),
+            where=where or None,
+            hint=None if self.hint is None else excerpt(self.hint, most=_PART_CHARACTERS_MAX),
+        )
 
 
 def _where(file: str, pointer: str) -> str:

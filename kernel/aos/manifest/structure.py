@@ -20,6 +20,7 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
+from aos.errors import excerpt
 from aos.manifest.catalog import did_you_mean
 from aos.manifest.expressions import escape
 from aos.manifest.forms import KINDS
@@ -153,7 +154,7 @@ def _unknown_fields(
         if field not in known:
             near = did_you_mean(field, [name for name in known if name not in instance])
             hint = f"{near} {listed}" if near else listed
-            yield f"{at}/{escape(field)}", f"unknown field {field}", hint
+            yield f"{at}/{escape(excerpt(field))}", f"unknown field {excerpt(field)}", hint
 
 
 def _missing_field(error: ValidationError) -> str:
@@ -176,10 +177,10 @@ def _bad_hash(text: str) -> tuple[str, str | None]:
 def _found(value: object) -> str:
     """``describe`` in the words of JSON, which is what the author wrote."""
     if isinstance(value, dict):
-        fields = ", ".join(list(value)[:8])
+        fields = ", ".join(map(excerpt, list(value)[:8]))
         return f"an object with {fields}" if value else "an empty object"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
     if isinstance(value, str):
         return json.dumps(value if len(value) <= 80 else value[:80] + "…", ensure_ascii=False)
-    return json.dumps(value)
+    return excerpt(json.dumps(value))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Ref, Slot, slot_bytes
-from aos.errors import BadUsage, Erased, sentence
+from aos.errors import BadUsage, Erased, excerpt, sentence
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
@@ -62,8 +62,7 @@ def _listed(given: object) -> object:
 
 
 def _shown(given: object) -> str:
-    text = repr(given)
-    return text if len(text) <= 200 else f"{text[:200]}…"
+    return excerpt(repr(given))
 
 
 def plain(value: Slot, read: BlobReader) -> Any:

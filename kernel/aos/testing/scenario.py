@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage, excerpt, sentence
 from aos.testing import words
 from aos.testing.words import ANSWER, EXPECTED, FILE, ROWS, WORDS, Fields
 
@@ -75,7 +75,7 @@ def parse(data: bytes, path: Path) -> Scenario:
         text = data.decode("utf-8")
         document = tomllib.loads(text)
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadUsage(f"{path}: the file is not TOML: {error}") from error
+        raise BadUsage(f"{path}: the file is not TOML: {excerpt(str(error))}") from error
     return _Reader(text, path).scenario(document)
 
 
@@ -192,9 +192,11 @@ class _Reader:
             self._say(line, where, problem)
 
     def _say(self, line: int | None, where: str, what: str, **more: str | None) -> None:
-        """Add a problem. ``more`` are arguments of ``sentence``."""
+        """Add a problem. ``more`` are arguments of ``sentence``; ``expected`` never quotes the file."""
         place = f"{self._path}:{line}" if line is not None else f"{self._path}"
-        self._problems.append(sentence(what, where=f"{place}: {where}", **more))
+        if more.get("found"):
+            more["found"] = excerpt(str(more["found"]))
+        self._problems.append(sentence(excerpt(what), where=f"{place}: {excerpt(where)}", **more))
 
 
 def _fits(value: object, kind: str) -> bool:

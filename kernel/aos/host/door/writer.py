@@ -23,7 +23,7 @@ from aos.core.journal.inputs import (
     EventInput,
 )
 from aos.core.journal.records import CellId
-from aos.errors import Refused, Unavailable
+from aos.errors import Refused, Unavailable, excerpt
 from aos.host.apply.apply import (
     Applied,
     left_by,
@@ -321,7 +321,8 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
     """The input that an item is. What the core refuses anyway is left to the core."""
     value = item.value
     if not _is_text(item.submission_id or ""):
-        message = f"{item.schema}: submission_id: not UTF-8 text: {item.submission_id!r}"
+        found = excerpt(repr(item.submission_id))
+        message = f"{excerpt(item.schema)}: submission_id: not UTF-8 text: {found}"
         return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
     if not isinstance(value, bytes):
         schema = None if manifest is None else manifest.schemas.get(item.schema)

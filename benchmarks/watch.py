@@ -18,7 +18,8 @@ from unittest import mock
 
 from aos.core.journal.ports import Call, Ran, Runner
 from aos.core.pending import Sealed
-from aos.host.world.engine import Engine, Published
+from aos.host.world.engine import Engine
+from aos.host.world.unit import Published
 from aos.store.store import Store
 
 CALLS_KEPT: Final = 2_048

@@ -26,7 +26,9 @@ from aos.core.state.state import State
 from aos.errors import AosError
 from aos.host.folder.restore import restore
 from aos.host.stamps import Sources
-from aos.host.world.engine import Bounds, Engine, Published
+from aos.host.world.engine import Engine
+from aos.host.world.inbox import Bounds
+from aos.host.world.unit import Published
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.store import NO_NOTES, Store

@@ -25,7 +25,8 @@ from aos.errors import AosError, Unavailable
 from aos.host.folder.restore import catch_up, restore
 from aos.host.stamps import Sources
 from aos.host.world import pipeline
-from aos.host.world.engine import Engine, Published
+from aos.host.world.engine import Engine
+from aos.host.world.unit import Published
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash
 from tests.memory_world import START_NS, WORLD_KEY

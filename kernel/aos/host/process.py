@@ -37,9 +37,10 @@ from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.stamps import Sources
-from aos.host.world.engine import Engine, EngineStats, Published
+from aos.host.world.engine import Engine, EngineStats
 from aos.host.world.overlay import Overlay
 from aos.host.world.snapshots import Every, Snapshots
+from aos.host.world.unit import Published
 from aos.manifest.effective import Effective
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox

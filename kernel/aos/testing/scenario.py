@@ -192,7 +192,7 @@ class _Reader:
             self._say(line, where, problem)
 
     def _say(self, line: int | None, where: str, what: str, **more: str | None) -> None:
-        """Add a problem. ``more`` are arguments of ``sentence``; ``expected`` never quotes the file."""
+        """Add a problem. ``more`` goes to ``sentence``; ``expected`` never quotes the file."""
         place = f"{self._path}:{line}" if line is not None else f"{self._path}"
         if more.get("found"):
             more["found"] = excerpt(str(more["found"]))

@@ -39,7 +39,7 @@ from aos.host.door.protocol import (
 from aos.host.door.remote import ask_running
 from aos.host.door.staging import Staging
 from aos.host.door.writer import Item, open_writer
-from aos.host.world.engine import Bounds
+from aos.host.world.inbox import Bounds
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from tests.host.rig import ADD, COUNTER, MODULES, TIMEOUT_S, Rig, add, asking, eventually

@@ -20,7 +20,7 @@ from aos.host.executors import receipts as receipts_module
 from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
 from aos.host.world import signatures
-from aos.host.world.engine import Bounds
+from aos.host.world.inbox import Bounds
 from aos.store.errors import NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
@@ -380,8 +380,8 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
         async def scene(receipts: Receipts) -> None:
             first = [asyncio.ensure_future(receipts.settle(outcome(each))) for each in asked[:2]]
             await asyncio.sleep(0.05)  # they are on their way to the disk
-            rig.engine._bounds = Bounds(inputs=0)
-            rig.engine._urgent.count += 1
+            rig.engine._inbox.bounds = Bounds(inputs=0)
+            rig.engine._inbox.urgent.count += 1
             with pytest.raises(Busy):
                 await receipts.settle(outcome(asked[2]))
             with pytest.raises(Busy):
@@ -390,7 +390,7 @@ def test_a_busy_world_says_so_to_who_can_come_again_and_drops_frames() -> None:
             assert isinstance(lost, Lost)
             assert lost.loss is Loss.WORLD_IS_UNAVAILABLE
             assert lost.text.startswith("the world is busy")
-            rig.engine._urgent.count -= 1
+            rig.engine._inbox.urgent.count -= 1
             rig.store.gate.set()
             assert [*map(word, await asyncio.gather(*first))] == ["settled", "settled"]
             assert receipts.on_way == 0

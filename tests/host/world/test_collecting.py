@@ -20,8 +20,7 @@ from aos.host.retention.gc import collect_world
 from aos.host.retention.marking import mark
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.world import collecting
-from aos.host.world.collecting import Arrivals, parts
-from aos.host.world.engine import Engine
+from aos.host.world.collecting import Arrivals, Collecting, parts
 from aos.host.world.still_needed import StillNeeded
 from aos.store.errors import NoRoom
 from aos.store.forget import FORGET_MAX, Forget
@@ -41,11 +40,11 @@ WAIT_S = 10.0
 
 
 def begin(rig: Rig) -> int:
-    return rig.engine.begin_marking().result(WAIT_S).token
+    return rig.engine.collecting.begin().result(WAIT_S).token
 
 
 def forget(rig: Rig, token: int, *hashes: Hash) -> int:
-    return rig.engine.forget(token, Forget(blobs=hashes)).result(WAIT_S)
+    return rig.engine.collecting.forget(token, Forget(blobs=hashes)).result(WAIT_S)
 
 
 def test_a_blob_that_nobody_marked_goes() -> None:
@@ -91,7 +90,7 @@ def test_a_marking_begins_when_what_is_under_way_is_durable() -> None:
         rig.store.gate.clear()
         answer = rig.submit(add("a"))
         assert rig.store.entered.wait(WAIT_S)
-        begun = rig.engine.begin_marking()
+        begun = rig.engine.collecting.begin()
         time.sleep(0.05)
         assert not begun.done()
         seq = rig.store.head().seq
@@ -111,10 +110,10 @@ def test_a_later_marking_ends_an_earlier_one() -> None:
         with pytest.raises(Unavailable, match="another one began"):
             forget(rig, first, HASH)
         with pytest.raises(Unavailable, match="another one began"):
-            rig.engine.still_marking(first)
-        rig.engine.end_marking(first)
-        rig.engine.still_marking(second)
-        rig.engine.end_marking(second)
+            rig.engine.collecting.heard(first)
+        rig.engine.collecting.end(first)
+        rig.engine.collecting.heard(second)
+        rig.engine.collecting.end(second)
         with pytest.raises(Unavailable):
             forget(rig, second, HASH)
 
@@ -155,7 +154,7 @@ def test_states_that_were_spilled_are_nobodys_but_the_cores() -> None:
         rig.quiet()
         rig.ask(add(names[0], 1))
         rig.quiet()
-        begun = rig.engine.begin_marking().result(WAIT_S)
+        begun = rig.engine.collecting.begin().result(WAIT_S)
         marks = mark(rig.store, keep=1, base=begun.base)
         dead = [hash for hash in rig.store.blob_hashes() if hash not in marks.live]
         assert len(dead) >= 1, "states of 1000 were spilled, and are one blob"
@@ -189,7 +188,10 @@ def test_no_room_to_take_away_is_no_end_of_the_world() -> None:
 def test_a_world_that_stops_marks_no_more() -> None:
     with running() as rig:
         token = begin(rig)
-    for act in (rig.engine.begin_marking, lambda: rig.engine.forget(token, Forget()).result(1)):
+    for act in (
+        rig.engine.collecting.begin,
+        lambda: rig.engine.collecting.forget(token, Forget()).result(1),
+    ):
         with pytest.raises(Stopping):
             act()
 
@@ -312,14 +314,14 @@ def test_a_collection_that_was_killed_took_away_what_nobody_needs(
         world.run()
     world.do("a", "finish")
     folder = make(world, tmp_path / "w")
-    real, count = Engine.forget, 0
+    real, count = Collecting.forget, 0
 
-    def killed(engine: Engine, token: int, what: Forget) -> Any:
+    def killed(collecting_: Collecting, token: int, what: Forget) -> Any:
         nonlocal count
         count += 1
         if count == nth and not after:
             raise Killed
-        done = real(engine, token, what)
+        done = real(collecting_, token, what)
         if count == nth:
             done.result()
             raise Killed
@@ -327,7 +329,7 @@ def test_a_collection_that_was_killed_took_away_what_nobody_needs(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("aos.host.retention.gc.BLOBS_AT_ONCE", 2)
-        patch.setattr(Engine, "forget", killed)
+        patch.setattr(Collecting, "forget", killed)
         with pytest.raises(Killed):
             collect_world(folder, keep=1)
     check(world, folder)

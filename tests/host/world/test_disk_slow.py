@@ -18,7 +18,7 @@ from aos.core.journal.records import Event, slot_bytes
 from aos.core.pending import Sealed
 from aos.host.errors import Busy
 from aos.host.world import pipeline
-from aos.host.world.engine import Bounds
+from aos.host.world.inbox import Bounds
 from aos.host.world.pipeline import FRAMES_MAX
 from aos.store.lmdb_store import LmdbStore
 from aos.store.store import NO_NOTES

@@ -24,10 +24,10 @@ from aos.host.world.engine import (
     EVENTS_BEHIND_WORK,
     FRAME_STEPS,
     INPUTS_PER_FRAME,
-    SWITCH_S,
-    Bounds,
 )
+from aos.host.world.inbox import Bounds
 from aos.host.world.pipeline import FRAMES_MAX
+from aos.host.world.switching import SWITCH_S
 from aos.store.errors import CommitFailed, NoRoom
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
@@ -639,7 +639,7 @@ def test_stop_finishes_the_batch_that_was_begun_and_refuses_the_rest() -> None: 
 
     stopper = threading.Thread(target=rig.engine.stop)
     stopper.start()
-    eventually(lambda: rig.engine._is_stopping, "it stops")
+    eventually(lambda: rig.engine._inbox.is_closed, "it stops")
     gate.let.release()
     stopper.join(TIMEOUT_S)
 

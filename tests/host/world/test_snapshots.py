@@ -269,7 +269,7 @@ def test_a_snapshot_record_of_another_world_than_the_journals_is_found(world: Pa
         engine = cast("Any", writer)._way._engine
         blobs = {content_hash(encode({"format": 1})): encode({"format": 1})}
         engine.keep(blobs).result()
-        head = engine._store.head()
+        head = cast("Any", writer)._way._store.head()
         given = SnapshotInput(at=head.seq, frame=head.frame, document=next(iter(blobs)), size=11)
         [answer] = engine.submit([given]).result()
         assert isinstance(answer, Admitted)

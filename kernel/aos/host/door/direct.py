@@ -157,16 +157,16 @@ class Direct:
         return Snapshots(self._engine, self._path).make()
 
     def begin_marking(self) -> Begun:
-        return self._engine.begin_marking().result()
+        return self._engine.collecting.begin().result()
 
     def still_marking(self, token: int) -> None:
-        self._engine.still_marking(token)
+        self._engine.collecting.heard(token)
 
     def forget(self, token: int, what: Forget) -> int:
-        return self._engine.forget(token, what).result()
+        return self._engine.collecting.forget(token, what).result()
 
     def end_marking(self, token: int) -> None:
-        self._engine.end_marking(token)
+        self._engine.collecting.end(token)
 
     def compact(self) -> bool:
         self._engine.stop()

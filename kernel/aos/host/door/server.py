@@ -212,14 +212,16 @@ class Server:
             case "begin":
                 return await self._begin_collection()
             case "beat":
-                self._engine.still_marking(field(request, "token", int))
+                self._engine.collecting.heard(field(request, "token", int))
                 return {}
             case "forget":
                 claimed, token = read_forget(request), field(request, "token", int)
                 what = self._needed_for(token).may_go(claimed)
-                return {"gone": await asyncio.wrap_future(self._engine.forget(token, what))}
+                return {
+                    "gone": await asyncio.wrap_future(self._engine.collecting.forget(token, what))
+                }
             case "end":
-                self._engine.end_marking(field(request, "token", int))
+                self._engine.collecting.end(field(request, "token", int))
                 return {}
             case other:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
@@ -232,24 +234,24 @@ class Server:
         finding = asyncio.ensure_future(asyncio.to_thread(self._still_needed, begun.base))
         try:
             while not (await asyncio.wait({finding}, timeout=BEAT_S))[0]:
-                self._engine.still_marking(begun.token)
-            self._engine.still_marking(begun.token)
+                self._engine.collecting.heard(begun.token)
+            self._engine.collecting.heard(begun.token)
             self._needed = begun.token, finding.result()
         except AosError:
-            self._engine.end_marking(begun.token)
+            self._engine.collecting.end(begun.token)
             raise
         return {"token": begun.token, "base": begun.base}
 
     def _needed_for(self, token: int) -> StillNeeded:
         """Raises: Unavailable: The marking was given up, or another one has begun."""
-        self._engine.still_marking(token)
+        self._engine.collecting.heard(token)
         if self._needed is None or self._needed[0] != token:
             raise Unavailable("the marking has only begun (wait for its token, and try again)")
         return self._needed[1]
 
     def _begin_marking(self) -> Begun:
         with self._between_snapshots():
-            return self._engine.begin_marking().result()
+            return self._engine.collecting.begin().result()
 
     def _manifest(self) -> Fields:
         figures = self._engine.stats().figures

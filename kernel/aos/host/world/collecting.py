@@ -1,8 +1,8 @@
-"""What may be taken away from a world that runs: nothing that came meanwhile (RT-20 to RT-24).
+"""Remove what nothing needs while the world runs (spec/state.md, RT-20 to RT-24).
 
-Somebody marks what is needed, in a process of its own, and says what is not. The committer's thread
-takes that away, between two groups, and leaves out what has come since the marking began: so what
-is needed is what was marked, or came later.
+A separate process marks the blobs that are needed and names the others. The committer's thread
+removes those between two groups, except blobs that have arrived since the marking began. So a blob
+stays if it was marked, or if it arrived later.
 """
 
 from __future__ import annotations
@@ -10,31 +10,42 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
 
+from aos.core.state.state import State
 from aos.errors import Unavailable
+from aos.host.world.inbox import Inbox
+from aos.host.world.pipeline import Pipeline
 from aos.store.forget import FORGET_MAX, Forget
+from aos.store.store import Store
 from aos.values.digests import Hash
 
+T = TypeVar("T")
+
 OPEN_S: Final = 600.0
-"""How long a marking may say nothing before it counts as given up."""
+"""Seconds after which a marking that has sent no sign of life counts as given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A marking has begun. What is durable now may be marked; ``base`` is the record of the
-    snapshot that the running core reads from, 0 for none: that one is needed too."""
+    """A marking has begun: everything that is durable now may be marked.
+
+    ``base`` is the record of the snapshot that the running core reads from, 0 for none. That
+    snapshot is needed too.
+    """
 
     token: int
     base: int
 
 
 class Arrivals:
-    """What was put since a marking began. One marking at a time: a later one ends an earlier one.
+    """The blobs that arrived since a marking began. A later marking ends an earlier one.
 
-    ``spilled`` are blobs that the core needs and nothing durable names.
+    ``spilled`` are blobs that the core needs although no durable record names them.
     """
 
     def __init__(self, spilled: Container[Hash]) -> None:
@@ -45,7 +56,7 @@ class Arrivals:
         self._heard_s = 0.0
 
     def begin(self) -> int:
-        """On the committer's thread: everything before this is durable."""
+        """Begin a marking, on the committer's thread: everything before this is durable."""
         with self._lock:
             self._token += 1
             self._since = set()
@@ -53,7 +64,7 @@ class Arrivals:
             return self._token
 
     def note(self, hashes: Iterable[Hash]) -> None:
-        """These are about to be put, whether or not they are there already."""
+        """Keep blobs that are about to be put, whether or not the store has them already."""
         with self._lock:
             if self._since is None:
                 return
@@ -63,7 +74,7 @@ class Arrivals:
                 self._since.update(hashes)
 
     def is_needed(self, hash: Hash, has: Callable[[Hash], bool]) -> bool:
-        """Whether ``hash`` is there; if so, it stays."""
+        """Whether the world has ``hash``; if so, it stays."""
         with self._lock:
             found = has(hash)
             if found:
@@ -72,7 +83,7 @@ class Arrivals:
 
     @contextmanager
     def taking(self, token: int, hashes: Sequence[Hash]) -> Iterator[list[Hash]]:
-        """Those of ``hashes`` that may go; nothing comes to count as needed inside the block.
+        """Those of ``hashes`` that may be removed; inside the block no blob becomes needed.
 
         Raises:
             Unavailable: The marking was given up, or another one has begun.
@@ -85,20 +96,98 @@ class Arrivals:
             yield [each for each in hashes if each not in since and each not in self._spilled]
 
     def heard(self, token: int) -> None:
-        """Who marks is still at work. Raises as ``taking``."""
+        """Keep the marking open: its client is still at work. Raises as ``taking``."""
         with self.taking(token, ()):
             pass
 
     def end(self, token: int) -> None:
+        """End the marking, unless a later one has begun."""
         with self._lock:
             if token == self._token:
                 self._since = None
 
 
+class Collecting:
+    """The markings of a running world, and the removals that follow them. For any thread."""
+
+    def __init__(
+        self, state: State, store: Store, arrivals: Arrivals, inbox: Inbox, pipeline: Pipeline
+    ) -> None:
+        self._state = state
+        self._store = store
+        self._arrivals = arrivals
+        self._inbox = inbox
+        self._pipeline = pipeline
+
+    def begin(self) -> Future[Begun]:
+        """Begin a marking: keep every blob that arrives from now on.
+
+        It begins at the end of a frame, so that the blobs that a record of this frame has put are
+        durable together with the record.
+
+        Raises:
+            Busy, Stopping, WorldStopped: As ``Engine.submit``.
+        """
+        begun: Future[Begun] = Future()
+        begun.set_running_or_notify_cancel()
+        self._inbox.between_frames(partial(self._begin, begun), refuse=begun.set_exception)
+        return begun
+
+    def _begin(self, begun: Future[Begun]) -> None:
+        """On the core's thread, between two frames."""
+        base = self._state.cells.at
+        done = self._pipeline.between(lambda: Begun(token=self._arrivals.begin(), base=base))
+        done.add_done_callback(partial(_pass_on, begun))
+
+    def forget(self, token: int, what: Forget) -> Future[int]:
+        """Remove what a marking found unneeded, except blobs that arrived meanwhile.
+
+        It is done in parts, with groups of frames in between. The future returns how many blobs
+        were removed, and raises Unavailable if the marking was given up.
+        """
+
+        def act(part: Forget) -> int:
+            with self._arrivals.taking(token, part.blobs) as blobs:
+                self._store.forget(replace(part, blobs=blobs))
+                return len(blobs)
+
+        gone: Future[int] = Future()
+        gone.set_running_or_notify_cancel()
+        # At least one part, so that a world that is stopping reports it.
+        each_part = list(parts(what)) or [Forget()]
+        taken = [self._pipeline.between(partial(act, part)) for part in each_part]
+
+        def finish(_: Future[int]) -> None:
+            try:
+                gone.set_result(sum(each.result() for each in taken))
+            except BaseException as problem:  # noqa: BLE001  # passed on to the caller
+                gone.set_exception(problem)
+
+        # Parts are done in order, so the last one ends last.
+        taken[-1].add_done_callback(finish)
+        return gone
+
+    def heard(self, token: int) -> None:
+        """Keep the marking open. Raises: Unavailable: The marking was given up."""
+        self._arrivals.heard(token)
+
+    def end(self, token: int) -> None:
+        """End the marking."""
+        self._arrivals.end(token)
+
+
 def parts(forget: Forget) -> Iterator[Forget]:
-    """The same in parts that one transaction may have. Rows of snapshots and puts come first: a row
-    must not be there when what it names has gone."""
+    """Split ``forget`` into parts that fit in one transaction each. Rows of snapshots and puts come
+    first: a row must not outlive the blobs that it names."""
     for field in ("snapshots", "puts", "blobs"):
         rows = getattr(forget, field)
         for at in range(0, len(rows), FORGET_MAX):
             yield Forget(**{field: rows[at : at + FORGET_MAX]})
+
+
+def _pass_on(to: Future[T], done: Future[T]) -> None:
+    problem = done.exception()
+    if problem is None:
+        to.set_result(done.result())
+    else:
+        to.set_exception(problem)

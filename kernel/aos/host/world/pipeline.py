@@ -1,12 +1,13 @@
-"""Frames in order -> durable, then known: the committer thread (spec/host.md, H-20 to H-28).
+"""Make frames durable in groups, then publish them: the committer's thread (H-20 to H-28).
 
-Rule 1: one thread begins, fills and commits; a group is all that waits when the last one ends.
+Rule 1: one thread begins, fills and commits every transaction. A group is everything that waits
+when the last group ends; there is no timer (H-20).
 
-Rule 2: nothing is told before its group is durable; then everything is, in order.
+Rule 2: nothing is published before its group is durable; then the whole group is, in order (H-21).
 
-Rule 3: what failed for lack of room is tried again, the same frames. After any other failure
-nothing is written any more: what the disk holds is unknown, so only opening the world again may
-go on.
+Rule 3: a commit that finds no room is retried with the same frames (H-24). After any other failure
+nothing more is written: what the disk holds is unknown, and only opening the world again finds out
+(H-25).
 """
 
 from __future__ import annotations
@@ -21,15 +22,10 @@ from typing import Any, Final, TypeVar
 
 from nacl.signing import SigningKey
 
-from aos.core.decide.answers import Answer
 from aos.core.journal.frame import Head
-from aos.core.journal.inputs import Input
-from aos.core.journal.records import CellId
-from aos.core.pending import Sealed
-from aos.core.state.state import Mark
 from aos.errors import Refused, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.manifest.effective import Effective
+from aos.host.world.unit import Unit
 from aos.store.errors import NoRoom
 from aos.store.store import Store
 from aos.values.digests import Hash
@@ -41,75 +37,18 @@ MIB: Final = 1024 * KIB
 
 FRAMES_MAX: Final = 64
 BYTES_MAX: Final = 8 * MIB
-"""What may wait to become durable before the core waits itself. One larger frame alone may wait."""
+"""How much may wait for the disk before the core waits too (H-22). One larger frame may wait."""
 
 COMMITS_MEAN: Final = 8
-"""``commit_ns`` goes so slowly after the last group's."""
+"""``commit_ns`` is a moving average over about this many groups."""
 
 RETRY_FIRST_S: Final = 0.05
 RETRY_MOST_S: Final = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class InputBatch:
-    """Inputs that came together; ``future`` has their answers, in order, once all are durable."""
-
-    inputs: Sequence[Input]
-    blobs: dict[Hash, bytes]
-    size: int
-    future: Future[list[Answer]] = field(default_factory=Future)
-    answers: list[Answer] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What the world is at the end of one frame. Counts are of this process.
-
-    ``seq`` is the last record, ``serial`` the number of manifest records, ``controls`` that of
-    control records, ``snapshot`` the last one.
-    """
-
-    seq: int
-    clock_ns: int
-    serial: int
-    controls: int
-    manifest: Effective | None
-    cells: int
-    ready_cells: int
-    open_intents: int
-    snapshot: Mark | None = None
-    events: int = 0
-    receipts: int = 0
-    steps: int = 0
-    faults: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultNote:
-    """An instance failed. ``engine_text`` is the engine's own wording, which no record holds: the
-    store keeps it as a note."""
-
-    seq: int
-    cell: CellId
-    kind: str
-    message: str
-    engine_text: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """A frame (none when there were only refusals), and all that waits for it to be durable."""
-
-    sealed: Sealed | None
-    batches: tuple[InputBatch, ...]
-    figures: Figures
-    faults: tuple[FaultNote, ...]
-    size: int
-
-
-@dataclass(slots=True, eq=False)
 class _Chore:
-    """A transaction beside the journal."""
+    """A transaction of its own, between two groups."""
 
     act: Callable[[], object]
     done: Future[Any] = field(default_factory=Future)
@@ -118,9 +57,23 @@ class _Chore:
 class Pipeline:
     """Makes units durable in the order in which they are put.
 
-    All callbacks run on the committer's thread: ``durable`` with each group after its commit,
-    ``released`` once the group no longer counts, ``failed`` once, with what went wrong and the
-    units that are lost.
+    A unit passes through these steps, and the callbacks run on the committer's thread:
+
+    1. ``put`` (core's thread) queues it in ``_waiting``; ``_frames`` and ``_bytes`` count it.
+    2. ``_take`` makes a group of everything in ``_waiting``.
+    3. ``noted`` gets the hashes of the group's blobs, so that a marking keeps them. This comes
+       before the write: afterwards a removal could already have chosen them.
+    4. ``Store.append`` writes the group after frame ``_follows``, with a head that ``_key`` signs,
+       and returns once all of it is durable. ``_follows`` moves on.
+    5. ``durable`` gets the group and publishes it.
+    6. The group stops counting, ``put`` has room again, and ``released`` is called. A world is
+       therefore idle (``is_idle``) only after everything is published.
+
+    One chore may run after each group. If a step fails, ``failed`` is called once with the problem
+    and the units that are lost, and ``_is_over`` stays set: nothing is written any more.
+
+    ``no_room`` is why the disk takes nothing at the moment, or None. ``commit_ns`` is how long
+    recent groups took to become durable.
     """
 
     def __init__(
@@ -153,23 +106,24 @@ class Pipeline:
         self._is_over = False
         self.no_room: str | None = None
         self.commit_ns = 0
-        """How long a group takes to become durable, of late."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
 
     @property
     def frames(self) -> int:
-        """Units that are not durable yet."""
+        """How many units are not published yet."""
         return self._frames
 
     @property
     def is_idle(self) -> bool:
+        """Whether every unit is durable and published."""
         return self._frames == 0
 
     def start(self) -> None:
+        """Start the committer's thread."""
         self._thread.start()
 
     def put(self, unit: Unit) -> bool:
-        """Hand a unit over; wait while too much waits. False when nothing is written any more."""
+        """Queue a unit, once there is room for it. False if nothing is written any more."""
         with self._lock:
             while not self._is_over and self._is_full(unit):
                 self._room.wait()
@@ -182,11 +136,10 @@ class Pipeline:
             return True
 
     def keep(self, blobs: Mapping[Hash, bytes]) -> Future[int]:
-        """Make blobs durable after the group at hand, in a transaction of their own; tell how long
-        that took, in ns.
+        """Make blobs durable after the current group, in a transaction of their own.
 
-        The future raises NoRoom where the file system is full (nothing is tried again), and
-        Stopping when the end came first.
+        The future returns how long that took, in ns. It raises NoRoom if the file system is full
+        (without a retry), and Stopping if the world ends first.
         """
 
         def put() -> int:
@@ -198,10 +151,10 @@ class Pipeline:
         return self.between(put)
 
     def between(self, act: Callable[[], T]) -> Future[T]:
-        """Call ``act`` between two groups; it may write to the store, and must be quick about it.
+        """Call ``act`` between two groups. It may write to the store, and must return soon.
 
-        The future raises what it raises, and Stopping when the end came first. NoRoom, Unavailable
-        and Refused are its caller's alone; anything else stops the world.
+        The future raises what ``act`` raises, and Stopping if the world ends first. NoRoom,
+        Unavailable and Refused concern only the caller; any other exception stops the world.
         """
         chore = _Chore(act)
         chore.done.set_running_or_notify_cancel()
@@ -215,14 +168,14 @@ class Pipeline:
         return chore.done
 
     def hurry(self) -> None:
-        """The end is near: from here on, what finds no room is tried once more and then lost."""
+        """Prepare for the end: from now on a group that finds no room is retried only once."""
         with self._lock:
             self._is_hurrying = True
             self._work.notify()
             self._room.notify_all()
 
     def close(self) -> None:
-        """After ``hurry``: make durable what was put, then end."""
+        """Make all queued units durable, then end the thread. Call ``hurry`` first."""
         with self._lock:
             self._is_closing = True
             self._work.notify()
@@ -257,7 +210,7 @@ class Pipeline:
             self._failed(problem, lost)
 
     def _take(self) -> list[Unit] | None:
-        """Wait for units or a chore and take all units; None when closing and all is durable."""
+        """Wait for units or a chore, and take all units. None at the end, if all are durable."""
         with self._lock:
             while not self._waiting and not self._chores and not self._is_closing:
                 self._work.wait()
@@ -269,7 +222,7 @@ class Pipeline:
             return group
 
     def _do_chore(self) -> None:
-        """One of them, so that frames do not wait for more."""
+        """Do one chore: frames that were put meanwhile do not wait for a second one."""
         with self._lock:
             chore = self._chores.popleft() if self._chores else None
         if chore is None:

@@ -1,0 +1,121 @@
+"""Checks of an input that need the store, made just before the kernel's own (H-30, H-47d, H-47e).
+
+The kernel decides from its state alone. What that state does not hold is looked up here: receipts
+of intents that are settled already, modules whose bytes the world lacks, values that a snapshot
+needs. Everything runs on the core's thread, except ``durable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from aos.core.decide.answers import Answer, Duplicate, Refusal, Rule
+from aos.core.journal.inputs import (
+    ControlInput,
+    Input,
+    ManifestInput,
+    ReceiptInput,
+    SnapshotInput,
+)
+from aos.core.journal.records import KernelReceipt
+from aos.core.pending import Settled, receipt_digest
+from aos.core.state.state import State
+from aos.errors import Damage
+from aos.host.world.collecting import Arrivals
+from aos.host.world.erasing import unerasable
+from aos.host.world.overlay import Overlay
+from aos.manifest.effective import Effective
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text
+
+
+class Checks:
+    """Answers inputs that the kernel need not, or cannot, decide."""
+
+    def __init__(self, state: State, store: Store, overlay: Overlay, arrivals: Arrivals) -> None:
+        self._state = state
+        self._store = store
+        self._overlay = overlay
+        self._arrivals = arrivals
+        self._settling: dict[Hash, tuple[int, Hash]] = {}
+        self._erased_by = 0
+
+    def answer(self, given: Input, blobs: Mapping[Hash, bytes]) -> Answer | None:
+        """The answer to an input that the kernel must not see; None for all others."""
+        if isinstance(given, ReceiptInput):
+            return self._settled_already(given)
+        if isinstance(given, ManifestInput):
+            return self._lacks_module(given, blobs)
+        if isinstance(given, ControlInput):
+            return self._unerasable(given)
+        if isinstance(given, SnapshotInput):
+            return self._lacks_part(given)
+        return None
+
+    def settling(self, receipt: ReceiptInput | KernelReceipt, seq: int) -> None:
+        """Record ``seq`` settles an intent. The store knows of it only once it is durable."""
+        self._settling[receipt.intent] = (seq, receipt_digest(receipt))
+
+    def erased(self, by: int) -> None:
+        """Record ``by`` erases a value."""
+        self._erased_by = by
+
+    def durable(self, settled: Iterable[Settled]) -> None:
+        """The store knows these from now on. Called on the committer's thread."""
+        for each in settled:
+            self._settling.pop(each.intent, None)
+
+    def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
+        """Compare a receipt for an intent that is not open with the one that settled it (H-30)."""
+        state = self._state
+        if given.intent in state.intents or given.intent in state.abandoned:
+            return None
+        seq, digest = self._settling.get(given.intent, (None, None))
+        if seq is None:
+            row = self._store.intent(given.intent)
+            if row is None or row.settled_seq is None:
+                return None
+            seq, digest = row.settled_seq, row.receipt_digest
+        if digest == receipt_digest(given):
+            return Duplicate(seq=seq)
+        message = f"intent {hash_text(given.intent)}: record {seq} settled it with another receipt"
+        return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
+
+    def _lacks_module(self, given: ManifestInput, blobs: Mapping[Hash, bytes]) -> Refusal | None:
+        """Refuse a manifest with a module whose bytes are missing: its first step would stop the
+        world (H-72)."""
+        try:
+            modules = Effective.from_document(given.document).modules.values()
+        except Damage:
+            return None  # the kernel's refusal says what is wrong with the document
+        for module in modules:
+            if module.hash not in blobs and not self._arrivals.is_needed(module.hash, self._has):
+                return Refusal(
+                    rule=Rule.MANIFEST_IS_INVALID,
+                    message=f"module {module.name}: its bytes ({hash_text(module.hash)}) were not "
+                    "given and the world does not hold them",
+                )
+        return None
+
+    def _has(self, value: Hash) -> bool:
+        """Whether the core can read a value, durable or not."""
+        if self._overlay.has(value):
+            return True
+        return not self._overlay.is_erased(value) and self._store.has_blob(value)
+
+    def _lacks_part(self, given: SnapshotInput) -> Refusal | None:
+        """Refuse a snapshot that is older than the last erasure: its parts may be gone (H-47d)."""
+        if given.at >= self._erased_by:
+            return None
+        return Refusal(
+            rule=Rule.SNAPSHOT_IS_OLD,
+            message=f"the snapshot after record {given.at} may lack what record {self._erased_by} "
+            "erased meanwhile (make it again)",
+        )
+
+    def _unerasable(self, given: ControlInput) -> Refusal | None:
+        """Refuse to erase a value that is absent or part of a snapshot (H-47e)."""
+        value = given.value
+        if value is None:
+            return None
+        return unerasable(self._store, value, is_there=self._has(value))

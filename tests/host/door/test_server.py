@@ -330,6 +330,7 @@ def test_large_messages_take_turns_and_all_of_them_are_answered(
     large = pack({"op": "module", "wasm": bytes(1000)})
     with served(tmp_path / "w") as world, world.connect() as half, world.connect() as whole:
         half.sendall(large[:-1])
+        is_well(world)  # so the server is reading it
         whole.sendall(large)
         is_well(world)
         whole.setblocking(False)
@@ -446,21 +447,23 @@ def test_a_connection_in_the_middle_of_a_request_keeps_its_place(tmp_path: Path)
     with served(tmp_path / "w", connections_max=2) as world:
         world.rig.quiet()
         world.rig.store.gate.clear()
-        with world.connect() as answered, world.connect() as sending, world.connect() as late:
-            answered.sendall(pack({"op": "send", "items": [event()]}))
-            status = pack({"op": "status"})
+        status = pack({"op": "status"})
+        with world.connect() as answered, world.connect() as sending:
             sending.sendall(status[:-1])
-            late.sendall(status)
-            late.setblocking(False)
+            assert "pid" in world.ask(answered, op="status")  # so the server is reading the other
+            answered.sendall(pack({"op": "send", "items": [event()]}))
             assert world.rig.store.entered.wait(TIMEOUT_S)
-            with pytest.raises(BlockingIOError):
-                late.recv(1)
-            late.settimeout(TIMEOUT_S)
-            sending.sendall(status[-1:])
-            assert "pid" in receive(sending)
-            assert "pid" in receive(late), "the second has become idle and made room"
-            world.rig.store.gate.set()
-            assert isinstance(read_answer(receive(answered)["answers"][0]), Admitted)
+            with world.connect() as late:
+                late.sendall(status)
+                late.setblocking(False)
+                with pytest.raises(BlockingIOError):
+                    late.recv(1)
+                late.settimeout(TIMEOUT_S)
+                sending.sendall(status[-1:])
+                assert "pid" in receive(sending)
+                assert "pid" in receive(late), "the second has become idle and made room"
+                world.rig.store.gate.set()
+                assert isinstance(read_answer(receive(answered)["answers"][0]), Admitted)
 
 
 def test_a_request_that_comes_while_its_connection_makes_room_is_answered(tmp_path: Path) -> None:

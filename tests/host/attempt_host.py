@@ -32,7 +32,7 @@ class Striking(Receipts):
 
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         if self.pass_("before-begin"):
-            while self.executor._is_ready:  # noqa: ASYNC110  # until the death of another process is known
+            while self.executor._process.is_ready:  # noqa: ASYNC110  # until the death of another process is known
                 await asyncio.sleep(0.001)
         answer = await super().begin(intent, attempt, problem)
         self.pass_("after-begin")
@@ -51,7 +51,7 @@ class Striking(Receipts):
         Striking.point = "never"
         if self.who == "node":
             os.kill(os.getpid(), signal.SIGKILL)
-        life = self.executor._life
+        life = self.executor._process.life
         assert life is not None
         life.kill()
         return True

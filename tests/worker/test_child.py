@@ -21,7 +21,7 @@ from aos.core.journal.inputs import ReceiptInput
 from aos.core.journal.signing import is_signed
 from aos.errors import BadUsage
 from aos.host.errors import Busy
-from aos.host.executors import child, life, settling
+from aos.host.executors import child, life, settling, supervisor
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.life import Life
 from aos.host.executors.python import PythonExecutor
@@ -46,7 +46,7 @@ ACTORS: Final = f"{Path(__file__).parent / 'effects' / 'actors.py'}:actors"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "BACKOFF_S", 0.01)
+    monkeypatch.setattr(supervisor, "BACKOFF_S", 0.01)
 
 
 def actors(journal: Journal) -> PythonExecutor:
@@ -147,7 +147,7 @@ def test_a_process_that_dies_again_and_again_is_given_up_and_its_tasks_stay_open
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X-58."""
-    monkeypatch.setattr(child, "QUICK_DEATHS_MAX", 3)
+    monkeypatch.setattr(supervisor, "QUICK_DEATHS_MAX", 3)
     (tmp_path / "mortal.py").write_text(
         "import os, threading\n"
         "from aos.worker import effect\n"
@@ -950,8 +950,8 @@ def test_a_process_that_is_silent_between_messages_is_left_alone() -> None:
         await journal.until(lambda: any("pid " in each for each in journal.lines))
         pid = next(int(each.split()[-1]) for each in journal.lines if "pid " in each)
         await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
-        assert executor._life is not None
-        assert executor._life._link._stalling is None, "nothing is waited for"
+        assert executor._process.life is not None
+        assert executor._process.life._link._stalling is None, "nothing is waited for"
         os.kill(pid, signal.SIGCONT)
         await journal.wait(1)
 

@@ -600,7 +600,7 @@ def test_no_process_is_started_without_a_request() -> None:
     async def play(executor: HttpExecutor, _: Journal) -> None:
         await asyncio.sleep(0.01)
         assert executor.effects == {HTTP}
-        assert executor._life is None
+        assert executor._process.life is None
 
     act(lambda journal: HttpExecutor(read=store_of({}), report=journal.report), play)
 

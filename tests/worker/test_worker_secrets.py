@@ -198,7 +198,7 @@ def test_the_process_gets_the_value_with_its_task_and_nothing_of_the_environment
     (wire,) = asyncio.run(prepared())
 
     assert cbor2.loads(wire) == [{"name": NAME, "value": VALUE, "hosts": None}]
-    assert "T_BANK" not in (executor._environment or {})
+    assert "T_BANK" not in (executor._process.environment or {})
 
 
 # What comes back

@@ -255,7 +255,7 @@ def test_a_socket_that_a_dead_process_left_does_not_mislead(world: Path) -> None
         assert writer.is_direct
     with WorldLock(world), pytest.raises(Unavailable, match="does not answer"):
         open_writer(world, wait_s=0.05)
-    with pytest.raises(Unavailable, match="nobody runs this world"):
+    with pytest.raises(Unavailable, match="no process runs this world"):
         ask_running(world, "status")
 
 

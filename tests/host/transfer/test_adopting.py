@@ -358,7 +358,7 @@ def test_a_world_that_is_held_is_not_adopted(world: Path, tmp_path: Path) -> Non
         adopt_world(world)
     with pytest.raises(BadUsage, match="there is no such folder"):
         adopt_world(tmp_path / "none")
-    with pytest.raises(Unavailable, match="nobody runs this world"):
+    with pytest.raises(Unavailable, match="no process runs this world"):
         ask_running(world, "status")
 
 

@@ -1,4 +1,4 @@
-"""Writing into a world that no process runs: with its lock, its store and an engine (H-54)."""
+"""Write to a world that no process runs, with its lock, its store and an engine (H-54)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aos.host.apply.apply import (
     check_command,
 )
 from aos.host.apply.migrator import Migrator
-from aos.host.door.way import PAUSE_S, About
+from aos.host.door.way import About, while_busy
 from aos.host.errors import Busy
 from aos.host.folder.folder import WorldFolder
 from aos.host.folder.restore import Progress, check_key, restore
@@ -35,11 +35,11 @@ from aos.store.store import Store
 from aos.values.digests import Hash
 
 _LOOK_S: Final = 0.2
-"""How often who waits for a commit looks whether there is room for it."""
+"""Seconds between two looks whether the disk has room again."""
 
 
 class Direct:
-    """The world's lock, its store and an engine that only admits."""
+    """The way to a world through its store: an engine that admits inputs and runs no steps."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Direct:
     def open(
         cls, folder: WorldFolder, lock: WorldLock, patience_s: float, progress: Progress | None
     ) -> Self:
-        """Takes over ``lock``, which is released when this fails."""
+        """Open the store under ``lock``. The lock now belongs to this; a failure releases it."""
         store: Store | None = None
         try:
             store = folder.open_store()
@@ -104,23 +104,17 @@ class Direct:
     def post(
         self,
         events: Sequence[EventInput],
-        manifest: Effective | None,  # noqa: ARG002  # nobody else applies one while we hold the lock
+        manifest: Effective | None,  # noqa: ARG002  # it cannot change: we hold the lock
     ) -> Future[list[Answer]]:
         return self._submit(events)
 
     def _submit(self, inputs: Sequence[Input]) -> Future[list[Answer]]:
-        """Submit, waiting a while for room."""
-        deadline = time.monotonic() + self._patience_s
-        while True:
-            try:
-                return self._engine.submit(inputs)
-            except Busy:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(PAUSE_S)
+        """Submit inputs, and wait for room in the inbox if necessary."""
+        return while_busy(lambda: self._engine.submit(inputs), self._patience_s)
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
-        """As long as a disk is slow; where there is no room on it, as long as a busy world."""
+        """Wait without a limit while the disk is slow, but only ``patience_s`` while it is full
+        (H-24a)."""
         deadline: float | None = None
         while True:
             try:
@@ -144,7 +138,7 @@ class Direct:
             in_force=about.manifest,
         )
         if given.mode == MIGRATE:
-            # This process runs modules from here on (K-15).
+            # From here on this process runs modules, so it journals a start record (K-15).
             self.wait(self._engine.submit([StartInput(host=self._migrator.host())]))
         [answer] = self.wait(self._engine.submit([given], blobs=modules))
         return answer

@@ -1,4 +1,4 @@
-"""Writing into a world through the socket of the process that runs it (H-50 to H-59)."""
+"""Write to a world through the socket of the process that runs it (H-50 to H-59)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from aos.host.door.protocol import (
     read_answer,
     unpack,
 )
-from aos.host.door.way import PAUSE_S, About
-from aos.host.errors import Busy
+from aos.host.door.way import PAUSE_S, About, while_busy
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.host.world.collecting import Begun
@@ -45,19 +44,19 @@ from aos.values.digests import Hash
 T = TypeVar("T")
 
 WAIT_S: Final = 5.0
-"""How long a world whose lock is held may take until its socket answers."""
+"""Seconds that a world whose lock is held may take until its socket answers (H-54)."""
 
 ANSWER_S: Final = 60.0
-"""How long one answer may take, commit included."""
+"""Seconds that one answer may take, including the commit."""
 
 APPLY_S: Final = 600.0
-"""The same where modules are tried first."""
+"""The same for ``apply``, which compiles the modules first."""
 
 SNAPSHOT_S: Final = 3600.0
-"""The same where a snapshot is made first."""
+"""The same for requests that wait for a snapshot."""
 
 RECONNECTS_MAX: Final = 3
-"""How often one request is sent over a new connection because its own was closed while idle."""
+"""How often one request is sent again because its connection was closed while idle (H-51b)."""
 
 _UNKNOWN: Final = (
     "whether the request was taken is not known (events with submission ids may be sent again)"
@@ -69,8 +68,8 @@ class _NotSent(Unavailable):
 
 
 class Remote:
-    """A connection to the process that runs the world. It is made again when that process has
-    closed it while it was idle."""
+    """The way to a world through a connection to the process that runs it. If that process has
+    closed the connection because it was idle, a new one is made (H-51b)."""
 
     def __init__(self, connection: socket.socket, path: Path, patience_s: float) -> None:
         self._connection = connection
@@ -104,7 +103,7 @@ class Remote:
         return answers.result()
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
-        # The modules are kept for this connection: on a new one they are handed over again.
+        # Staged modules belong to the connection: on a new one they are staged again.
         return self._with_reconnects(lambda: self._apply(given, modules))
 
     def _apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
@@ -132,7 +131,7 @@ class Remote:
         return MadeSnapshot.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
 
     def begin_marking(self) -> Begun:
-        # It waits for a snapshot in the making.
+        # The other side may wait for a snapshot that is in progress.
         answer = self.ask({"op": "collect", "step": "begin"}, answer_s=SNAPSHOT_S)
         return Begun(token=field(answer, "token", int), base=field(answer, "base", int))
 
@@ -150,10 +149,10 @@ class Remote:
         return False
 
     def ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
-        """One request and its answer. A busy world is asked again for a while.
+        """Send one request and return its answer. While the world is busy, the request is retried.
 
         Raises:
-            AosError: What the world answered.
+            AosError: The error that the world answered.
             Unavailable: The connection broke, or no answer came in time.
         """
         return self._with_reconnects(lambda: self._ask(fields, answer_s=answer_s))
@@ -171,7 +170,7 @@ class Remote:
         return act()
 
     def _ask(self, fields: Mapping[str, Value], *, answer_s: float | None = None) -> Message:
-        """One request and its answer, on this connection."""
+        """Send one request over this connection and return its answer."""
         try:
             message = pack(fields)
         except OverflowError:
@@ -179,17 +178,13 @@ class Remote:
                 f"the request is too large: expected at most {MESSAGE_BYTES_MAX} bytes"
             ) from None
         self._connection.settimeout(ANSWER_S if answer_s is None else answer_s)
-        deadline = time.monotonic() + self._patience_s
-        while True:
+
+        def act() -> Message:
             answer = self._exchange(message)
-            try:
-                raise_error(answer)
-            except Busy:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(PAUSE_S)
-            else:
-                return answer
+            raise_error(answer)
+            return answer
+
+        return while_busy(act, self._patience_s)
 
     def _exchange(self, message: bytes) -> Message:
         try:
@@ -225,7 +220,8 @@ class Remote:
 
 
 def connect(folder: WorldFolder, patience_s: float) -> Remote | None:
-    """None when no process listens: there is no socket yet, or a dead process left it."""
+    """Connect to the process that runs the world. None if none listens: there is no socket yet, or
+    a dead process left it."""
     try:
         with folder.opened() as opened:
             opened.check_socket(SOCKET)
@@ -238,7 +234,7 @@ def connect(folder: WorldFolder, patience_s: float) -> Remote | None:
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """A connection to the socket at ``path``, waiting up to ``WAIT_S`` in the crowd before it."""
+    """Connect to the socket at ``path``; wait up to ``WAIT_S`` if too many clients do the same."""
     deadline = time.monotonic() + WAIT_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -249,7 +245,7 @@ def _connected(path: Path) -> socket.socket | None:
         except (FileNotFoundError, ConnectionRefusedError):
             connection.close()
             return None
-        except BlockingIOError:  # more wait to be accepted than the system keeps
+        except BlockingIOError:  # the system's queue of new connections is full
             connection.close()
             if time.monotonic() >= deadline:
                 raise Unavailable(
@@ -268,15 +264,15 @@ def _connected(path: Path) -> socket.socket | None:
 
 
 def ask_running(path: Path, op: str) -> Message:
-    """Ask the process that runs the world at ``path``: ``status``, or ``stop``.
+    """Send ``status`` or ``stop`` to the process that runs the world at ``path``.
 
     Raises:
-        Unavailable: Nobody runs it, or nobody answers.
+        Unavailable: No process runs the world, or it does not answer.
     """
     folder = open_folder(path)
     remote = connect(folder, 0.0)
     if remote is None:
-        raise Unavailable(f"{path}: nobody runs this world (aos run {path})")
+        raise Unavailable(f"{path}: no process runs this world (start one: aos run {path})")
     try:
         return remote.ask({"op": op})
     finally:

@@ -1,11 +1,16 @@
-"""How inputs reach a world's core, whoever has it open (spec/host.md, H-54 to H-59)."""
+"""The operations on a world, and the two ways to reach its core (spec/host.md, H-54 to H-59).
+
+``Direct`` takes the lock of a world that no process runs and opens the store itself. ``Remote``
+asks the process that runs the world. Callers use ``Writer``, which hides the difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import (
@@ -14,22 +19,28 @@ from aos.core.journal.inputs import (
     ManifestInput,
 )
 from aos.core.journal.records import Principal
+from aos.host.errors import Busy
 from aos.host.world.collecting import Begun
 from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.values.digests import Hash
 
+T = TypeVar("T")
+
 PATIENCE_S: Final = 30.0
-"""How long a busy world is asked again."""
+"""Seconds for which a request to a busy world is retried (H-57)."""
 
 PAUSE_S: Final = 0.02
+"""Seconds between two such tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a command is made for. ``serial`` is the number of manifest records so far,
-    ``controls`` that of control records."""
+    """The state of a world that a command refers to and its signature covers.
+
+    ``serial`` is the number of manifest records so far, ``controls`` the number of control records.
+    """
 
     world: Hash
     serial: int
@@ -39,35 +50,67 @@ class About:
 
 
 class Way(Protocol):
-    """How inputs reach the core."""
+    """One way to the core. The methods raise as those of ``Writer`` with the same names."""
 
-    def about(self) -> About: ...
+    def about(self) -> About:
+        """Return the current state that commands refer to."""
+        ...
 
     def post(
         self, events: Sequence[EventInput], manifest: Effective | None
     ) -> Future[list[Answer]]:
-        """Hand over events that were spelt for ``manifest``; the future raises ManifestChanged
-        when another one is in force."""
+        """Submit events that were encoded by the schemas of ``manifest``. The future raises
+        ManifestChanged if another manifest is in force by then (H-56)."""
         ...
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
-        """Wait for what ``post`` gave; raises as the future, and Busy when that takes too long."""
+        """Wait for the future of ``post``. Raises as the future does, and Busy after too long."""
         ...
 
-    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer: ...
+    def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit a signed manifest with its new modules."""
+        ...
 
-    def control(self, given: ControlInput) -> Answer: ...
+    def control(self, given: ControlInput) -> Answer:
+        """Submit a signed command of an operator."""
+        ...
 
-    def snapshot(self) -> MadeSnapshot: ...
+    def snapshot(self) -> MadeSnapshot:
+        """Make a snapshot of everything that is durable now."""
+        ...
 
-    def begin_marking(self) -> Begun: ...
+    def begin_marking(self) -> Begun:
+        """Keep every blob that arrives from now on, until ``end_marking``."""
+        ...
 
-    def still_marking(self, token: int) -> None: ...
+    def still_marking(self, token: int) -> None:
+        """Keep the marking open."""
+        ...
 
-    def forget(self, token: int, what: Forget) -> int: ...
+    def forget(self, token: int, what: Forget) -> int:
+        """Remove what nothing needs; return how many blobs were removed."""
+        ...
 
-    def end_marking(self, token: int) -> None: ...
+    def end_marking(self, token: int) -> None:
+        """End the marking."""
+        ...
 
-    def compact(self) -> bool: ...
+    def compact(self) -> bool:
+        """Rewrite the store's file without free pages, or return False."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the world."""
+        ...
+
+
+def while_busy(act: Callable[[], T], patience_s: float) -> T:
+    """Call ``act`` again while it raises Busy, for up to ``patience_s`` seconds (H-57)."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            return act()
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(PAUSE_S)

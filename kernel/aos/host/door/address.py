@@ -1,4 +1,4 @@
-"""A socket's path as the kernel takes it: at most 107 bytes (spec/host.md, H-52)."""
+"""Shorten a socket's path to the 107 bytes that Linux accepts (spec/host.md, H-52)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Final
 from aos.errors import Unavailable
 
 PATH_BYTES_MAX: Final = 107
-"""``sun_path`` on Linux, less its final zero; other systems have a few bytes less."""
+"""The size of ``sun_path`` on Linux without its final zero; other systems have a bit less."""
 
 
 @contextlib.contextmanager
 def short_path(path: Path) -> Iterator[str]:
-    """A name for ``path`` that fits, good inside the block.
+    """A name for ``path`` that is short enough, valid inside the block.
 
-    A longer path is reached through a descriptor of its folder, where the system has ``/proc``.
+    A longer path is reached through a descriptor of its folder, if the system has ``/proc``.
 
     Raises:
-        Unavailable: It is too long, and there is no ``/proc`` here.
+        Unavailable: The path is too long, and there is no ``/proc``.
     """
     size = len(os.fsencode(path))
     if size <= PATH_BYTES_MAX:

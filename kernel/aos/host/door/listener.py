@@ -1,11 +1,11 @@
-"""A Unix socket -> messages in, messages out, each connection by itself (H-50 to H-52).
+"""Accept connections on a Unix socket and pass on their messages (H-50 to H-52).
 
 Rule 1: whatever a client sends or fails to send, only its own connection suffers.
 
 Rule 2: everything is bounded: a message, the large messages of all connections together, how many
 are connected, how long a message may take on the wire.
 
-Rule 3: every accepted connection is closed by its own task's end, however that comes.
+Rule 3: every accepted connection is closed when its own task ends, for whatever reason.
 
 Rule 4: a new connection is never refused. When all places are taken, the connection that has been
 idle longest makes room; while none is idle, new ones wait in the system's queue.
@@ -32,18 +32,18 @@ from aos.store.plain_files import PlainFolder
 CONNECTIONS_MAX: Final = 64
 LARGE_BYTES: Final = 1024 * 1024
 LARGE_MAX: Final = 8
-"""How many messages of more than ``LARGE_BYTES`` are in memory at the same time."""
+"""Maximum number of messages of more than ``LARGE_BYTES`` in memory at the same time."""
 
 BACKLOG: Final = 128
 IDLE_S: Final = 600.0
 HOLDING_S: Final = 10.0
-"""How long a connection may be idle that holds what others wait for."""
+"""Seconds that a connection may be idle while it holds something that others wait for."""
 
 MESSAGE_S: Final = 30.0
-"""How long one message, and one answer, may take on the wire."""
+"""Seconds that one message, and one answer, may take on the wire."""
 
 FINISH_S: Final = 2.0
-"""How long answers under way may take once the world has stopped."""
+"""Seconds that pending answers may take once the world has stopped."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 _PAUSE_S: Final = 1.0
@@ -60,14 +60,14 @@ class Handler:
 
 
 Talk: TypeAlias = AbstractContextManager[Handler]
-"""One connection: what its handler keeps is released at the end of the block."""
+"""One connection; the end of the block releases everything that its handler holds."""
 
 
 class Listener:
     """Listens on one path. ``talk`` is called for each new connection.
 
-    Used from one event loop. ``asyncio.Server`` is not used: it forgets to close a connection that
-    it accepted just before its own end, and the client waits.
+    Used from one event loop. ``asyncio.Server`` is not used: it does not close a connection
+    that it accepted just before its own end, so the client would wait.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class Listener:
         """Connections that wait for a message, the one that has waited longest first."""
 
     def start(self, path: Path) -> None:
-        """Listen at ``path``; a socket that a dead process left there is replaced.
+        """Listen at ``path``, and replace a socket that a dead process left there.
 
-        The caller holds the world's lock, so that nobody alive can be listening there.
+        The caller holds the world's lock, so no living process listens there.
 
         Raises:
             Unavailable: The socket cannot be made.
-            Damage: Something else than a socket has that name (ST-80).
+            Damage: Something other than a socket has that name (ST-80).
         """
         try:
             self._socket = _listen(path)
@@ -110,7 +110,7 @@ class Listener:
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
-        """Take no more requests. Those under way go on; idle connections end."""
+        """Take no more requests. Requests in progress are answered; idle connections end."""
         if self._socket is None:
             return
         if self._again is not None:
@@ -189,7 +189,7 @@ class Listener:
     async def _serve(self, connection: socket.socket) -> None:
         task = asyncio.current_task()
         assert task is not None
-        # The client went away, or is too slow for us: no one is left to be told.
+        # The client went away, or is too slow: there is no one left to answer.
         with contextlib.suppress(OSError, TimeoutError, EOFError), self._talk() as handler:
             while self._socket is not None:
                 idle_s = HOLDING_S if handler.holds() else IDLE_S
@@ -217,7 +217,7 @@ class Listener:
             self._idle.pop(task, None)
 
     async def _size(self, connection: socket.socket, first: bytes) -> int:
-        """How long the message's body is. ``EOFError`` for one that is too long."""
+        """Read the length of the body. Raises EOFError if the body is too long."""
         async with asyncio.timeout(self._message_s):
             header = first + await self._exactly(connection, LENGTH_BYTES - 1)
             try:
@@ -227,7 +227,7 @@ class Listener:
                 raise EOFError from problem
 
     async def _exactly(self, connection: socket.socket, size: int) -> bytes:
-        """So many bytes. What a header promises is taken in only as it comes."""
+        """Read ``size`` bytes. Memory is used only for bytes that have arrived."""
         data = bytearray()
         while len(data) < size:
             part = await self._loop.sock_recv(connection, min(size - len(data), _CHUNK_BYTES))
@@ -250,7 +250,7 @@ def _listen(path: Path) -> socket.socket:
         listener.setblocking(False)
         with short_path(path) as address:
             listener.bind(address)
-        # Nobody can connect before it listens, and then only its owner.
+        # No client can connect before it listens, and then only its owner can.
         path.chmod(0o600)
         listener.listen(BACKLOG)
     except BaseException:

@@ -1,4 +1,4 @@
-"""The words between a running world and its clients on the Unix socket (H-50 to H-59).
+"""The protocol between a running world and its clients on the Unix socket (H-50 to H-59).
 
     message = length (4 bytes, big-endian), canonical CBOR of a map
     request = {"v": 1, "op": …, …}
@@ -29,26 +29,26 @@ LENGTH_BYTES: Final = 4
 MIB: Final = 1024 * 1024
 
 MESSAGE_BYTES_MAX: Final = 20 * MIB
-"""The largest event, module or manifest that a world may take, and what stands around it."""
+"""Room for the largest event, module or manifest of a world, and for the fields around it."""
 
 SEND_ITEMS_MAX: Final = 1024
 STAGED_BYTES_MAX: Final = 128 * MIB
 STAGED_MODULES_MAX: Final = 64
-"""Modules that one connection may hand over before it applies a manifest."""
+"""Modules that one connection may stage before it applies a manifest."""
 
 STAGED_TOGETHER_MAX: Final = 2 * STAGED_BYTES_MAX
-"""Bytes of modules that all connections together may have handed over."""
+"""Bytes of modules that all connections together may have staged."""
 
 FORGET_ITEMS_MAX: Final = 16_384
 
 ANSWER_BYTES_MAX: Final = 4 * MIB
-"""Bytes of cell keys that an answer names."""
+"""Maximum bytes of cell keys in one answer."""
 
 BLOCKERS_MAX: Final = 1000
-"""Blockers that an answer lists. Its message has their number."""
+"""Maximum number of blockers in one answer. Its message has the full count."""
 
 TEXT_MAX: Final = 4096
-"""Characters of one message for people."""
+"""Maximum characters of one message for people."""
 
 _ITEMS_MAX: Final = 100_000
 
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class ManifestChanged(Unavailable):
-    """Events were spelt for a manifest that is no longer in force. Nothing was admitted."""
+    """Events were encoded for a manifest that is no longer in force. Nothing was admitted."""
 
 
 _KINDS: Final[Mapping[str, type[AosError]]] = {
@@ -71,7 +71,7 @@ _KINDS: Final[Mapping[str, type[AosError]]] = {
 
 
 def pack(fields: Mapping[str, Value]) -> bytes:
-    """One message. ``OverflowError`` when it is longer than the other side takes."""
+    """Encode one message. Raises OverflowError if it is longer than the other side accepts."""
     message: dict[str | int, Value] = {"v": VERSION}
     message.update(fields)
     body = encode(message)
@@ -81,7 +81,7 @@ def pack(fields: Mapping[str, Value]) -> bytes:
 
 
 def length(header: bytes) -> int:
-    """How many bytes follow a header.
+    """Return how many bytes follow a header.
 
     Raises:
         BadUsage: More than a message may have.
@@ -93,10 +93,10 @@ def length(header: bytes) -> int:
 
 
 def unpack(body: bytes) -> Message:
-    """Read a message's map.
+    """Decode the body of a message.
 
     Raises:
-        BadUsage: It is not canonical CBOR of a map, or of another version.
+        BadUsage: It is not canonical CBOR of a map, or has another version.
     """
     try:
         value = decode_record(body, max_bytes=MESSAGE_BYTES_MAX, max_items=_ITEMS_MAX)
@@ -110,13 +110,13 @@ def unpack(body: bytes) -> Message:
 
 
 def error_fields(problem: AosError) -> dict[str, Value]:
-    """What an exception becomes in an answer: the nearest kind that the other side knows."""
+    """Encode an exception as an answer, as the nearest kind that the other side knows."""
     kind = next((name for name, cls in _KINDS.items() if isinstance(problem, cls)), "damage")
     return {"error": {"kind": kind, "message": str(problem)[:TEXT_MAX]}}
 
 
 def raise_error(answer: Message) -> None:
-    """Raise what an answer's ``error`` says; nothing when it has none."""
+    """Raise the error of an answer, if it has one."""
     error = answer.get("error")
     if error is None:
         return
@@ -130,6 +130,7 @@ def raise_error(answer: Message) -> None:
 
 
 def event_fields(given: EventInput) -> dict[str | int, Value]:
+    """Encode one event."""
     fields: dict[str | int, Value] = {"schema": given.schema, "value": given.value}
     if given.submission_id is not None:
         fields["id"] = given.submission_id
@@ -137,7 +138,7 @@ def event_fields(given: EventInput) -> dict[str | int, Value]:
 
 
 def read_events(items: Sequence[object]) -> list[EventInput]:
-    """Raises: BadUsage: An item is not {schema, value, id?}, or there are too many."""
+    """Decode events. Raises: BadUsage: One is not {schema, value, id?}, or there are too many."""
     if len(items) > SEND_ITEMS_MAX:
         raise BadUsage(f"items: expected at most {SEND_ITEMS_MAX}, found {len(items)}")
     return [_read_event(index, item) for index, item in enumerate(items)]
@@ -156,7 +157,7 @@ def _read_event(index: int, item: object) -> EventInput:
 
 
 def control_fields(given: ControlInput) -> dict[str, Value]:
-    """What a command is not about is left out."""
+    """Encode a command of an operator; fields that are None are left out."""
     fields: dict[str, Value] = {
         "action": given.action,
         "principal": given.principal,
@@ -173,7 +174,11 @@ def control_fields(given: ControlInput) -> dict[str, Value]:
 
 
 def read_control(request: Message) -> ControlInput:
-    """Raises: BadUsage: A field is missing or of another type. The core checks what they say."""
+    """Decode a command of an operator, for the core to check.
+
+    Raises:
+        BadUsage: A field is missing or of another type.
+    """
     return ControlInput(
         action=field(request, "action", str),
         principal=field(request, "principal", str),
@@ -185,10 +190,11 @@ def read_control(request: Message) -> ControlInput:
     )
 
 
-# What nobody needs
+# Rows to remove
 
 
 def forget_fields(what: Forget) -> dict[str, Value]:
+    """Encode rows to remove."""
     return {
         "blobs": list(what.blobs),
         "snapshots": list(what.snapshots),
@@ -197,7 +203,7 @@ def forget_fields(what: Forget) -> dict[str, Value]:
 
 
 def read_forget(request: Message) -> Forget:
-    """Raises: BadUsage: A list is missing, too long, or holds something else."""
+    """Decode rows to remove. Raises: BadUsage: A list is missing, too long or of other values."""
     blobs = _listed(request, "blobs", bytes)
     if any(len(each) != HASH_BYTES for each in blobs):
         raise BadUsage(f"blobs: expected hashes of {HASH_BYTES} bytes")
@@ -237,7 +243,7 @@ def _optional_hash(request: Message, name: str) -> Hash | None:
 
 
 def answers_fields(answers: Sequence[Answer]) -> list[Value]:
-    """Answers to one batch. Cells are left out where they would make the message too long."""
+    """Encode the answers to one batch. Cells that would make the message too long are left out."""
     room = ANSWER_BYTES_MAX
     fields: list[Value] = []
     for answer in answers:
@@ -250,6 +256,7 @@ def answers_fields(answers: Sequence[Answer]) -> list[Value]:
 
 
 def answer_fields(answer: Answer) -> dict[str | int, Value]:
+    """Encode one answer."""
     match answer:
         case Admitted(seq=seq, to=to, outcome=outcome):
             fields: dict[str | int, Value] = {"seq": seq, "to": [list(cell) for cell in to]}
@@ -267,7 +274,7 @@ def answer_fields(answer: Answer) -> dict[str | int, Value]:
 
 
 def read_answer(fields: object) -> Answer:
-    """Raises: BadUsage: It is none."""
+    """Decode one answer. Raises: BadUsage: It is not an answer."""
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
             match more.get("outcome"):

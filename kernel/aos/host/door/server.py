@@ -1,4 +1,4 @@
-"""Messages of clients -> the engine (spec/host.md, H-53 to H-59)."""
+"""Answer the requests of clients of a running world (spec/host.md, H-53 to H-59)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from aos.values.cbor import Value
 from aos.values.digests import Hash
 
 BEAT_S: Final = 30.0
-"""How often a marking is kept alive while this process finds out what it needs."""
+"""Seconds after which a marking is kept open again while this process finds out what it needs."""
 
 ROOM_S: Final = 5.0
-"""How long a request waits for room in the inbox before it is answered as busy."""
+"""Seconds that a request waits for room in the inbox before it is answered as busy (H-57)."""
 _ROOM_PAUSE_S: Final = 0.01
 
 OPS: Final = (
@@ -63,11 +63,11 @@ Fields = Mapping[str, Value]
 class Server:
     """Answers the clients of one world. Used from one event loop.
 
-    ``path`` is the world's folder: without it the core itself compares a manifest with all that
-    is stored. ``stop`` is called when a client asks for the end of the world's process,
-    ``snapshot`` on a thread of its own when one asks for a snapshot; inside ``between_snapshots``
-    none is in the making. ``still_needed`` finds out, on a thread of its own, what the world needs
-    whose core reads from the snapshot after a record.
+    ``path`` is the world's folder; without it, the core itself compares a manifest with everything
+    that is stored (H-74). ``stop`` is called when a client asks the process to end. ``snapshot``
+    and ``still_needed`` are called on other threads: the first makes a snapshot, the second finds
+    what the world needs, given the record of the snapshot that the core reads from. No snapshot is
+    in progress inside ``between_snapshots``.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class Server:
         self._listener.start(path)
 
     def close(self) -> None:
-        """Take no more requests. Those under way go on; idle connections end."""
+        """Take no more requests. Requests in progress are answered; idle connections end."""
         self._listener.close()
 
     async def finish(self, wait_s: float = FINISH_S) -> None:
-        """After ``close``: wait for the answers under way, then end every connection."""
+        """Wait for pending answers, then end every connection. Call ``close`` first."""
         await self._listener.finish(wait_s)
 
     @contextmanager
@@ -189,7 +189,7 @@ class Server:
         return {"answer": answer_fields(answer)}
 
     async def _apply_looked(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
-        """Submit it once a child has looked at what is stored, from a thread that may wait."""
+        """Submit a manifest after a child process has compared it with what is stored (H-74)."""
         assert self._path is not None
         loop = asyncio.get_running_loop()
 
@@ -207,7 +207,7 @@ class Server:
         return made.to_message()
 
     async def _collect(self, request: Message) -> Fields:
-        """One step of somebody who marks what is needed, and says what is not (RT-20 to RT-24)."""
+        """Answer one step of a client that removes what nothing needs (RT-20 to RT-24)."""
         match request.get("step"):
             case "begin":
                 return await self._begin_collection()
@@ -227,7 +227,7 @@ class Server:
                 raise BadUsage(f"step: expected begin, beat, forget or end, found {other!r:.40}")
 
     async def _begin_collection(self) -> Fields:
-        """Begin to note what is put, then find out what is needed of what was there (RT-20a)."""
+        """Begin a marking, then find out what the world needs of what it already has (RT-20a)."""
         if self._still_needed is None:
             raise BadUsage("this world removes nothing while it runs")
         begun = await asyncio.to_thread(self._begin_marking)
@@ -293,7 +293,7 @@ class Server:
     async def _submit(
         self, inputs: Sequence[Input], blobs: Mapping[Hash, bytes] | None = None
     ) -> list[Answer]:
-        """Submit, waiting a while for room; the client sends nothing more meanwhile."""
+        """Submit inputs; wait for room in the inbox if necessary (H-57)."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._busy_after_s
         while True:

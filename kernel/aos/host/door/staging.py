@@ -1,7 +1,6 @@
-"""Modules that clients hand over before they apply a manifest, bounded all together (H-51a).
+"""Modules that clients send before they apply a manifest, with one bound for all (H-51a).
 
-A module counts from the moment that it is staged until the manifest that it came for is answered,
-or its connection ends.
+A module counts from the moment it is staged until its manifest is answered or its connection ends.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Staging:
 
 
 class StagedModules:
-    """What one connection has staged for the manifest that it is about to apply."""
+    """The modules that one connection has staged for its next manifest."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -48,15 +47,15 @@ class StagedModules:
 
     @property
     def count(self) -> int:
+        """How many modules are staged."""
         return len(self._modules)
 
     def add(self, wasm: bytes) -> int:
-        """Stage one more module; return how many there are.
+        """Stage one more module; return how many are staged now.
 
         Raises:
-            Refused: It is more than one manifest may bring. Those staged before stay.
-            Busy: Other connections have staged so much that there is no room now. Nothing was
-                staged.
+            Refused: One manifest may not bring so much. Modules staged before stay.
+            Busy: Other connections have staged too much. The module was not staged.
         """
         staging = self._staging
         size = sum(map(len, self._modules)) + len(wasm)
@@ -78,7 +77,7 @@ class StagedModules:
 
     @contextmanager
     def taken(self) -> Iterator[Sequence[bytes]]:
-        """All of them, for one manifest: at the end of the block they are released."""
+        """Take all modules for one manifest; they are released at the end of the block."""
         modules, self._modules = self._modules, []
         try:
             yield modules
@@ -86,6 +85,6 @@ class StagedModules:
             self._staging.bytes -= sum(map(len, modules))
 
     def release(self) -> None:
-        """The connection has ended: forget what it staged."""
+        """Release all modules: the connection has ended."""
         self._staging.bytes -= sum(map(len, self._modules))
         self._modules.clear()

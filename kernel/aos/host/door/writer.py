@@ -1,7 +1,7 @@
-"""Writing into a world: through the process that runs it, or with its lock (H-54 to H-59).
+"""Write to a world: through the process that runs it, or with its lock (H-54 to H-59).
 
-``open_writer`` takes whichever way is open. Both admit and return when the answer is durable;
-neither runs a step.
+``open_writer`` takes the way that is open. Either way, an operation returns once its answer is
+durable, and the writer runs no step.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ BATCH_ITEMS: Final = 512
 BATCH_BYTES: Final = MIB
 DOCUMENT_BYTES_MAX: Final = 16 * MIB
 VALUE_BYTES_MAX: Final = 16 * MIB
-"""The most that any manifest lets an event have."""
+"""The largest event that any manifest allows."""
 
 SIGNED_AGAIN_MAX: Final = 20
-"""How often a command is signed again because another one came in between."""
+"""How often a command is signed again because another one took its serial (H-59b)."""
 
 
 _WINDOW: Final = 3
-"""Batches that are on their way at once where the store is opened here."""
+"""Batches that may wait for the disk at the same time if the store is open here."""
 
 
 _NULL: Final = b"\xf6"
@@ -72,7 +72,7 @@ _NULL: Final = b"\xf6"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One event to send. ``value`` is ingress CBOR as bytes, or what ``parse_json`` gave."""
+    """One event to send. ``value`` is ingress CBOR as bytes, or a value of ``parse_json``."""
 
     schema: str
     value: object
@@ -80,8 +80,8 @@ class Item:
 
 
 class Writer:
-    """Sends events, applies manifests, gives commands. Made by ``open_writer``; not for two threads
-    at once."""
+    """Sends events, applies manifests and submits commands. Made by ``open_writer``; used by one
+    thread at a time."""
 
     def __init__(self, folder: WorldFolder, way: Way) -> None:
         self.folder = folder
@@ -90,14 +90,14 @@ class Writer:
 
     @property
     def is_direct(self) -> bool:
-        """Whether nobody runs the world, so that the store is open here."""
+        """Whether the store is open here, because no process runs the world."""
         return isinstance(self._way, Direct)
 
     def about(self) -> About:
-        """What the world is now.
+        """Return the current state that commands refer to.
 
         Raises:
-            Unavailable: Another world answers here than the folder's.
+            Unavailable: The process that answers runs another world than the folder's.
         """
         about = self._way.about()
         if about.world != self.folder.world:
@@ -111,14 +111,14 @@ class Writer:
     def send(self, items: Iterable[Item], *, batch_items: int = BATCH_ITEMS) -> Iterator[Answer]:
         """Send events and yield their answers, in order, as they become durable.
 
-        Items are taken in batches of at most ``batch_items`` (1024) and 1 MiB: with 1, each is
-        answered before the next is taken. JSON values are spelt by the schema of the manifest in
-        force; one that does not fit is refused without the others.
+        Items are taken in batches of at most ``batch_items`` (up to 1024) and 1 MiB: with 1, each
+        is answered before the next is taken. JSON values are encoded by the schema of the manifest
+        in force; a value that does not fit is refused alone (H-55).
 
         Raises:
-            Busy: The world was busy for too long. Answers that were yielded stand.
-            Unavailable, Damage: The world stopped or went away. Whether the batch in hand was
-                admitted is not known: with submission ids it may be sent again.
+            Busy: The world was busy for too long. Answers that were yielded remain valid.
+            Unavailable, Damage: The world stopped or went away. It is unknown whether the current
+                batch was admitted: events with submission ids may be sent again.
         """
         on_way: deque[tuple[list[EventInput | Refusal], Future[list[Answer]]]] = deque()
         for batch in _batches(items, min(batch_items, SEND_ITEMS_MAX)):
@@ -133,7 +133,7 @@ class Writer:
     def _merged(
         self, spelt: Sequence[EventInput | Refusal], answers: Future[list[Answer]]
     ) -> Iterator[Answer]:
-        """The answers to a batch, with the refusals that were known before in their places."""
+        """Merge the world's answers to a batch with the refusals that were known before."""
         given = iter(self._way.wait(answers))
         for each in spelt:
             yield each if isinstance(each, Refusal) else next(given)
@@ -161,12 +161,11 @@ class Writer:
     ) -> Applied:
         """Put a manifest in force, signed with ``key`` or else the folder's operator key.
 
-        With ``leave_cells`` the cells of workflows that it does not have stay where they are. A dry
-        run checks the same, tells the difference and what stands in the way, and changes
-        nothing.
+        With ``leave_cells``, workflows may be removed that still have cells; the cells are kept. A
+        dry run makes the same checks, returns the difference and the blockers, and changes nothing.
 
         Raises:
-            Refused: A module may not run, or the key is no operator's. Nothing has changed.
+            Refused: A module may not run, or the key is not an operator's. Nothing has changed.
         """
         if len(loaded.effective.document) > DOCUMENT_BYTES_MAX:
             raise Refused(
@@ -206,14 +205,13 @@ class Writer:
         value: Hash | None = None,
         key: SigningKey | None = None,
     ) -> Answer:
-        """Give an operator's command, signed with ``key`` or else the folder's operator key. What
-        the core itself settles because of it is settled too.
+        """Submit an operator's command, signed with ``key`` or else the folder's operator key.
 
-        A command of somebody else's that came in between is no reason to fail: this one is signed
-        again, with the next serial.
+        Effects that the core itself settles because of the command are settled on return (H-59c).
+        If another command took the serial, this one is signed again with the next (H-59b).
 
         Raises:
-            Refused: The key is no operator's. Nothing has changed.
+            Refused: The key is not an operator's. Nothing has changed.
             Busy, Unavailable, Damage: As ``send``.
         """
         signer = key or self.folder.operator_key()
@@ -230,11 +228,11 @@ class Writer:
         return answer
 
     def snapshot(self) -> MadeSnapshot:
-        """Write the world down as it is durable now. Raises as ``Snapshots.make``."""
+        """Make a snapshot of everything that is durable now. Raises as ``Snapshots.make``."""
         return self._way.snapshot()
 
     def begin_marking(self) -> Begun:
-        """From now on what is put counts as needed, until ``end_marking``.
+        """Keep every blob that arrives from now on, until ``end_marking``.
 
         Raises:
             Busy, Unavailable, Damage: As ``send``.
@@ -242,25 +240,27 @@ class Writer:
         return self._way.begin_marking()
 
     def still_marking(self, token: int) -> None:
-        """Tell the world that it takes longer. Raises: Unavailable: It was given up meanwhile."""
+        """Keep the marking open. Raises: Unavailable: The marking was given up."""
         self._way.still_marking(token)
 
     def forget(self, token: int, what: Forget) -> int:
-        """Take away rows that nobody needs, but for blobs that came since the marking began; return
-        how many blobs went.
+        """Remove rows that nothing needs, except blobs that arrived since the marking began; return
+        how many blobs were removed.
 
         Raises:
-            Unavailable: The marking was given up. What went before is gone.
+            Unavailable: The marking was given up. Some rows may have been removed before.
         """
         return self._way.forget(token, what)
 
     def end_marking(self, token: int) -> None:
+        """End the marking."""
         self._way.end_marking(token)
 
     def compact(self) -> bool:
-        """Leave in the store's file nothing but what the world holds now, no bytes that were
-        erased. False where another process runs the world: then nothing was done. This writer
-        takes nothing more afterwards.
+        """Rewrite the store's file without free pages, so that no erased bytes remain in it.
+
+        Returns False, and does nothing, if another process runs the world. Afterwards this writer
+        can only be closed.
 
         Raises:
             Unavailable: There is no room for a second file. Nothing has changed.
@@ -269,7 +269,7 @@ class Writer:
         return self._way.compact()
 
     def close(self) -> None:
-        """Let go of the world. Raises what stopped it meanwhile."""
+        """Release the world. Raises the problem that stopped it, if any."""
         self._way.close()
 
     def __enter__(self) -> Self:
@@ -291,7 +291,7 @@ def open_writer(
     patience_s: float = PATIENCE_S,
     progress: Progress | None = None,
 ) -> Writer:
-    """Open a way into the world at ``path``.
+    """Open the world at ``path`` for writing.
 
     Raises:
         BadUsage, Refused, Damage: As ``open_folder``.
@@ -318,7 +318,7 @@ def open_writer(
 
 
 def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
-    """The input that an item is. What the core refuses anyway is left to the core."""
+    """Encode an item as an input. Values that the core refuses anyway are left to the core."""
     value = item.value
     if not _is_text(item.submission_id or ""):
         found = excerpt(repr(item.submission_id))
@@ -345,7 +345,7 @@ def _came_too_late(answer: Answer) -> bool:
 
 
 def _is_text(text: str) -> bool:
-    """Whether it has a spelling: a lone surrogate, as a careless JSON reader lets in, has none."""
+    """Whether ``text`` can be encoded: a lone surrogate, which some JSON readers accept, cannot."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -353,7 +353,7 @@ def _batches(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
     batch: list[Item] = []
     size = 0
     for item in items:
-        # The length of a JSON value is known once it is spelt; as text it is about as long.
+        # A JSON value has its exact length only once it is encoded; as text it is about as long.
         weight = len(item.value) if isinstance(item.value, bytes) else len(repr(item.value))
         if batch and (len(batch) == most or size + weight > BATCH_BYTES):
             yield batch

@@ -1,6 +1,6 @@
 """shop/order@1, a transition at a time: (state, event) -> (state, events, effects).
 
-The rules are those at the head of modules/orders/src/order.rs.
+The rules are at the head of modules/orders/src/order.rs.
 """
 
 from __future__ import annotations

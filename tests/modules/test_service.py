@@ -337,7 +337,7 @@ def test_a_failure_says_whether_it_is_for_good(
 
 
 def test_every_effect_of_the_manifest_has_its_function() -> None:
-    air = json.loads((ROOT / "manifests/orders/air/effects.air.json").read_text())
+    air = json.loads((ROOT / "manifests/orders/air/generated.air.json").read_text())
 
     declared = {node["name"] for node in air if node["$kind"] == "defeffect"}
 

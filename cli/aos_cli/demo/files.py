@@ -10,7 +10,13 @@ import aos_cli
 from aos.errors import BadUsage, sentence
 
 FOLDER: Final = Path("manifests", "orders")
-_NEEDED: Final = ("air/manifest.air.json", "service.py", "make_orders.py", "effects.py", "books.py")
+_NEEDED: Final = (
+    "air/generated.air.json",
+    "service.py",
+    "make_orders.py",
+    "effects.py",
+    "books.py",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,14 @@
-//! The five external actions of an order, and the rules of each: its effect, its retries, its final
-//! answers.
+//! The five external actions of an order, and the rules of each: its retries and its final answers.
 //!
-//! Every action is asked for under one idempotency key in the life of an order, however often it is
-//! retried, so an attempt without a clear answer may be repeated: the shop does the thing once and
-//! answers as it did.
+//! An order requests each action under one idempotency key, however often it retries it. So it may
+//! repeat an attempt that got no clear answer: the shop performs the action once and repeats its
+//! answer.
 
-use alloc::format;
-use alloc::string::String;
+use aos_sdk::prelude::*;
 
-use crate::state::Outcome;
+use crate::shop::{OrderId, Outcome};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Action {
     Reserve,
     Charge,
@@ -19,15 +17,14 @@ pub enum Action {
     Release,
 }
 
-pub const ACTIONS: [Action; 5] =
+const ACTIONS: [Action; 5] =
     [Action::Reserve, Action::Charge, Action::Ship, Action::Refund, Action::Release];
 
-const MS: u64 = 1_000_000;
-const BACKOFF_FIRST_NS: u64 = 200 * MS;
-const BACKOFF_MAX_NS: u64 = 5_000 * MS;
+const FIRST_PAUSE: Duration = Duration::millis(200);
+const LONGEST_PAUSE: Duration = Duration::seconds(5);
 
 impl Action {
-    /// As the state's field, the issuer reference and the idempotency key spell it.
+    /// As in the issuer reference, the idempotency key and the notes.
     pub fn name(self) -> &'static str {
         match self {
             Action::Reserve => "reserve",
@@ -38,18 +35,12 @@ impl Action {
         }
     }
 
-    pub fn effect(self) -> &'static str {
-        match self {
-            Action::Reserve => "shop/stock.reserve@1",
-            Action::Charge => "shop/card.charge@1",
-            Action::Ship => "shop/parcel.ship@1",
-            Action::Refund => "shop/card.refund@1",
-            Action::Release => "shop/stock.release@1",
-        }
+    pub fn named(name: &str) -> Option<Action> {
+        ACTIONS.into_iter().find(|action| action.name() == name)
     }
 
-    /// How often it is tried before the order is undone. The last step forward and the steps back
-    /// are tried for ever: giving up would leave money or goods where they do not belong.
+    /// The number of attempts before the order is undone. The last step forward and the steps back
+    /// are retried without limit: to give them up would leave money or goods in the wrong place.
     pub fn attempts_max(self) -> Option<u64> {
         match self {
             Action::Reserve => Some(4),
@@ -58,8 +49,8 @@ impl Action {
         }
     }
 
-    /// What an error code says for certain: nothing was done and nothing will be. Any other error
-    /// leaves open whether the thing was done.
+    /// The outcome of the order if this error code proves that the action was not done and never
+    /// will be. Any other error leaves open whether it was done.
     pub fn refusal(self, code: &str) -> Option<Outcome> {
         match (self, code) {
             (Action::Reserve, "out_of_stock") => Some(Outcome::OutOfStock),
@@ -70,9 +61,9 @@ impl Action {
         }
     }
 
-    /// One key for each external thing, so that it is done once.
-    pub fn idempotency_key(self, order_id: &str) -> String {
-        format!("{order_id}/{}", self.name())
+    /// One key for all attempts, so that the action is performed once.
+    pub fn idempotency_key(self, order_id: &OrderId) -> String {
+        [&order_id.0, "/", self.name()].concat()
     }
 
     /// `charge/2` for the effect, `charge/2/retry` for the timer after it.
@@ -81,8 +72,7 @@ impl Action {
     }
 }
 
-/// The wait after attempt `attempt` (from 1): 200 ms, doubled each time, 5 s at most.
-pub fn backoff_ns(attempt: u64) -> u64 {
-    let doublings = attempt.saturating_sub(1).min(10) as u32;
-    (BACKOFF_FIRST_NS << doublings).min(BACKOFF_MAX_NS)
+/// The pause after attempt `attempt` (from 1): 200 ms, doubled each time, at most 5 s.
+pub fn pause_after(attempt: u64) -> Duration {
+    FIRST_PAUSE.doubled(attempt.saturating_sub(1), LONGEST_PAUSE)
 }

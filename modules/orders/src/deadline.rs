@@ -1,47 +1,56 @@
-//! `shop/deadline@1`: a cell that lives from `OrderAccepted` until the order is closed or its time
-//! is up.
+//! `shop/deadline@1`: a cell that exists from `OrderAccepted` until the order is closed or its
+//! deadline has passed.
 //!
-//! Deleting the cell takes its timer with it, so a closed order leaves nothing open behind.
+//! The kernel deletes the timer together with the cell, so a closed order leaves nothing open.
 
-use alloc::vec;
+use aos_sdk::prelude::*;
 
-use aos_abi::read::{arm, Record};
-use aos_abi::{Effect, Fault, Input, Output, Status, Value};
+use crate::shop::{OrderAccepted, OrderClosed, OrderId, OrderOverdue};
 
-pub fn step(input: Input) -> Result<Output, Fault> {
-    let now_ns = input.now_ns()?;
-    let (tag, inside) = arm(&input.event.value)?;
-    match (tag, &input.state) {
-        ("Accepted", None) => {
-            let accepted = Record::new(inside)?;
-            watch(accepted.text("order_id")?, accepted.nat("deadline")?)
+#[derive(Schema, Default)]
+#[schema("shop/DeadlineState@1")]
+pub struct DeadlineState {
+    pub order_id: OrderId,
+    pub deadline: Time,
+}
+
+#[derive(Event)]
+#[schema("shop/DeadlineEvent@1")]
+pub enum DeadlineEvent {
+    Accepted(OrderAccepted),
+    Closed(OrderClosed),
+    Receipt(Receipt),
+    Rejected(Rejected),
+}
+
+#[workflow(
+    "shop/deadline@1",
+    key = OrderId,
+    effects(timer::Set),
+    routes(OrderAccepted by "order_id", OrderClosed by "order_id")
+)]
+fn deadline(state: &mut DeadlineState, event: DeadlineEvent, cx: &mut Context) {
+    match event {
+        DeadlineEvent::Accepted(accepted) if cx.is_new() => {
+            *state = DeadlineState { order_id: accepted.order_id, deadline: accepted.deadline };
+            set_timer(state, cx);
         }
-        ("Accepted", Some(_)) => Ok(Output { state: input.state, ..Output::default() }),
-        ("Receipt" | "Rejected", Some(state)) => {
-            let state = Record::new(state)?;
-            let (order_id, deadline_ns) = (state.text("order_id")?, state.nat("deadline")?);
-            // The timer itself may have failed. The clock decides.
-            if now_ns < deadline_ns {
-                return watch(order_id, deadline_ns);
-            }
-            let overdue = Value::record([("order_id", Value::from(order_id))]);
-            Ok(Output { events: vec![("shop/OrderOverdue@1", overdue)], ..Output::default() })
+        DeadlineEvent::Accepted(_) => {}
+        // The timer itself may have failed, so the clock decides.
+        DeadlineEvent::Receipt(_) | DeadlineEvent::Rejected(_)
+            if !cx.is_new() && cx.now() < state.deadline =>
+        {
+            set_timer(state, cx);
         }
-        _ => Ok(Output::default()),
+        DeadlineEvent::Receipt(_) | DeadlineEvent::Rejected(_) if !cx.is_new() => {
+            cx.emit(OrderOverdue { order_id: state.order_id.clone() });
+            cx.delete();
+        }
+        _ => cx.delete(),
     }
 }
 
-fn watch(order_id: &str, deadline_ns: u64) -> Result<Output, Fault> {
-    let (id, deadline) = (Value::from(order_id), Value::from(deadline_ns));
-    Ok(Output {
-        state: Some(Value::record([("order_id", id), ("deadline", deadline.clone())])),
-        effects: vec![Effect {
-            effect: "sys/timer.set@1",
-            params: Value::record([("deliver_at_ns", deadline), ("key", Value::from("deadline"))]),
-            idempotency_key: None,
-            issuer_ref: Some("deadline".into()),
-        }],
-        status: Some(Status::Running),
-        ..Output::default()
-    })
+fn set_timer(state: &DeadlineState, cx: &mut Context) {
+    cx.effect(timer::at(state.deadline).key("deadline")).issuer_ref("deadline").forget();
+    cx.status(Status::Running);
 }

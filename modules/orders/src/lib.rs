@@ -1,20 +1,18 @@
-//! `shop/order@1`, one order from stock to parcel or undone, and `shop/deadline@1`, the clock
-//! beside it.
+//! `shop/order@1` takes an order from stock to parcel, or undoes it. `shop/deadline@1` is the timer
+//! that belongs to it.
 //!
-//! `event` (what came in) ▸ `order` (state, event -> state, asked effects, emitted events) ▸
-//! `outbox` (output). `action` is the table of the five external actions and of what each may
-//! answer.
+//! `order` has the rules. `state` is what a cell keeps, `action` the table of the five external
+//! actions, `answer` reads what comes back from them, `requests` is what a step sends out. `shop`
+//! and `effects` are the schemas that others share with this module; the build makes the manifest's
+//! AIR from all of these types.
 
 #![no_std]
 
-extern crate alloc;
-
 mod action;
+mod answer;
 mod deadline;
-mod event;
+mod effects;
 mod order;
-mod outbox;
+mod requests;
+mod shop;
 mod state;
-
-aos_abi::workflow!(order, order::step);
-aos_abi::workflow!(deadline, deadline::step);

@@ -1,273 +1,265 @@
 //! `shop/order@1`: reserve the stock, charge the card, ship the parcel; or refund and release.
 //!
-//! Rule 1: nothing is shipped before the charge is known to be done.
+//! Rule 1: the parcel is requested only after the charge is known to be done.
 //!
-//! Rule 2: an action that may have been done is either asked again under its own key, or undone by
-//! order: refund and release take back whatever there is and bar what is still on its way.
+//! Rule 2: an action that may have been done is either retried under its own key, or undone by
+//! order: refund and release take back what there is and block what is still on its way.
 //!
-//! Rule 3: refund and release end only when the shop has answered. A person is asked where it will
-//! not.
+//! Rule 3: refund and release end only with an answer of the shop. If the shop refuses for good, a
+//! person has to look.
 //!
-//! Rule 4: money that moved is told once, as `OrderCharged`, `OrderRefunded` and `OrderShipped`.
+//! Rule 4: the workflow reports money that moved once, as `OrderCharged`, `OrderRefunded` and
+//! `OrderShipped`.
 
-use alloc::format;
-use alloc::string::String;
-
-use aos_abi::read::Record;
-use aos_abi::{Fault, Input, Output, Value};
+use aos_sdk::prelude::*;
 
 use crate::action::Action;
-use crate::event::{Answer, Event, Placed};
-use crate::outbox::Outbox;
-use crate::state::{Order, Outcome, Phase, Progress};
+use crate::answer::{Answer, Reply};
+use crate::effects::{CardCharge, CardRefund, ParcelShip, StockRelease, StockReserve};
+use crate::requests::Step;
+use crate::shop::{Item, Note, OrderCancelRequested, OrderId, OrderOverdue, OrderPlaced, Outcome};
+use crate::state::{OrderState, Phase, Progress};
 
-pub fn step(input: Input) -> Result<Output, Fault> {
-    let mut outbox = Outbox::new(input.now_ns()?);
-    let event = Event::read(&input.event.value)?;
-    let before = input.state.as_ref().map(Order::read).transpose()?;
-    let after = match (before, event) {
-        (None, Event::Placed(placed)) => Some(place(placed, input.now_ns()?, &mut outbox)?),
-        (None, _) => {
-            outbox.note("there is no such order");
-            None
-        }
-        (Some(mut order), event) => {
-            advance(&mut order, event, &mut outbox)?;
-            Some(order)
-        }
-    };
-    Ok(outbox.finish(after.as_ref()))
+#[derive(Event)]
+#[schema("shop/OrderEvent@1")]
+pub enum OrderEvent {
+    Placed(OrderPlaced),
+    CancelRequested(OrderCancelRequested),
+    Overdue(OrderOverdue),
+    Receipt(Receipt),
+    Rejected(Rejected),
 }
 
-fn place(placed: Placed, now_ns: u64, outbox: &mut Outbox) -> Result<Order, Fault> {
-    let amount = amount_cents(placed.items)?;
-    let deadline_ns = now_ns.saturating_add(placed.patience_ns).min(i64::MAX as u64);
-    let items = placed.items.clone();
-    let mut order =
-        Order::new(placed.order_id, placed.customer_id, items, amount.unwrap_or(0), deadline_ns);
-    outbox.accepted(&order);
-    if amount.is_some() {
-        ask(&mut order, Action::Reserve, 1, outbox);
-    } else {
-        close(&mut order, Outcome::Invalid, outbox);
-    }
-    Ok(order)
-}
-
-/// The price of all items; `None` when there is nothing to pay or the sum does not fit.
-fn amount_cents(items: &Value) -> Result<Option<u64>, Fault> {
-    let Value::List(items) = items else { return Ok(None) };
-    let mut sum: Option<u64> = Some(0);
-    for item in items {
-        let item = Record::new(item)?;
-        let price = item.nat("quantity")?.checked_mul(item.nat("price_cents")?);
-        sum = sum.zip(price).and_then(|(sum, price)| sum.checked_add(price));
-    }
-    Ok(sum.filter(|sum| (1..=i64::MAX as u64).contains(sum)))
-}
-
-fn advance(order: &mut Order, event: Event, outbox: &mut Outbox) -> Result<(), Fault> {
+#[workflow(
+    "shop/order@1",
+    key = OrderId,
+    annotations = Note,
+    effects(StockReserve, StockRelease, CardCharge, CardRefund, ParcelShip, timer::Set),
+    routes(
+        OrderPlaced by "order_id",
+        OrderCancelRequested by "order_id",
+        OrderOverdue by "order_id"
+    )
+)]
+fn order(state: &mut OrderState, event: OrderEvent, cx: &mut Context) -> Result<(), Fault> {
+    let is_new = cx.is_new();
+    let mut step = Step::new(state, cx);
     match event {
-        Event::Placed(_) => outbox.note("placed again: ignored"),
-        Event::Stop(outcome) => match order.phase {
-            Phase::Reserving | Phase::Charging => undo(order, outcome, outbox),
-            Phase::Shipping => outbox.note("too late to stop: the parcel is asked for"),
-            Phase::Undoing | Phase::Closed => outbox.note("already over"),
-        },
-        Event::Waited { action, attempt } => {
-            if *order.progress(action) == Progress::Unclear(attempt) && wanted(order, action) {
-                ask(order, action, attempt + 1, outbox);
-            } else {
-                outbox.note("no retry is due any more");
-            }
+        OrderEvent::Placed(placed) if is_new => step.place(placed),
+        _ if is_new => {
+            step.note("there is no such order");
+            step.finish_without_an_order();
+            return Ok(());
         }
-        Event::Answered { action, attempt, answer } => {
-            if *order.progress(action) == Progress::Asked(attempt) {
-                answered(order, action, attempt, answer, outbox)?;
-            } else {
-                late(order, action, &answer)?;
-                outbox.note("answered after it was settled otherwise: ignored");
-            }
-        }
+        OrderEvent::Placed(_) => step.note("placed again: ignored"),
+        OrderEvent::CancelRequested(_) => step.stop(Outcome::Cancelled),
+        OrderEvent::Overdue(_) => step.stop(Outcome::Overdue),
+        OrderEvent::Receipt(receipt) => step.take(Reply::of_receipt(&receipt)?)?,
+        OrderEvent::Rejected(rejected) => step.take(Reply::of_rejection(&rejected)?)?,
     }
+    step.finish();
     Ok(())
 }
 
-/// Does the order, where it is now, still want this action done?
-fn wanted(order: &Order, action: Action) -> bool {
-    matches!(
-        (order.phase, action),
-        (Phase::Reserving, Action::Reserve)
-            | (Phase::Charging, Action::Charge)
-            | (Phase::Shipping, Action::Ship)
-            | (Phase::Undoing, Action::Refund | Action::Release)
-    )
-}
+impl Step<'_, '_> {
+    fn place(&mut self, placed: OrderPlaced) {
+        let amount_cents = amount_cents(&placed.items);
+        let patience = placed.patience.max(Duration::ZERO);
+        *self.order = OrderState {
+            order_id: placed.order_id,
+            customer_id: placed.customer_id,
+            items: placed.items,
+            amount_cents: amount_cents.unwrap_or(0),
+            deadline: self.cx.now().checked_add(patience).unwrap_or(Time::from_ns(i64::MAX)),
+            ..OrderState::default()
+        };
+        self.accepted();
+        match amount_cents {
+            Some(_) => self.ask(Action::Reserve, 1),
+            None => self.close(Outcome::Invalid),
+        }
+    }
 
-fn answered(
-    order: &mut Order,
-    action: Action,
-    attempt: u64,
-    answer: Answer,
-    outbox: &mut Outbox,
-) -> Result<(), Fault> {
-    match answer {
-        Answer::Done(receipt) => done(order, action, &receipt, outbox),
-        Answer::Refused { code, outcome } => {
-            outbox.note(&format!("{} refused: {code}", action.name()));
-            order.set(action, Progress::Refused(code));
-            match order.phase {
-                Phase::Undoing => close_when_undone(order, outbox),
-                Phase::Closed => {}
-                _ => undo(order, outcome, outbox),
+    fn stop(&mut self, outcome: Outcome) {
+        match self.order.phase {
+            Phase::Reserving | Phase::Charging => self.undo(outcome),
+            Phase::Shipping => self.note("too late to stop: the parcel is asked for"),
+            Phase::Undoing | Phase::Closed => self.note("already over"),
+        }
+    }
+
+    fn take(&mut self, reply: Reply) -> Result<(), Fault> {
+        match reply {
+            Reply::Waited { action, attempt } => {
+                let is_due = *self.order.progress(action) == Progress::Unclear(attempt);
+                if is_due && self.order.wants(action) {
+                    self.ask(action, attempt + 1);
+                } else {
+                    self.note("no retry is due any more");
+                }
             }
-            Ok(())
-        }
-        Answer::Unclear { code, lasting } => {
-            outbox.note(&format!("{} without a clear answer: {code}", action.name()));
-            order.set(action, Progress::Unclear(attempt));
-            if wanted(order, action) {
-                unclear(order, action, attempt, code, lasting, outbox);
-            }
-            Ok(())
-        }
-    }
-}
-
-fn done(
-    order: &mut Order,
-    action: Action,
-    receipt: &Value,
-    outbox: &mut Outbox,
-) -> Result<(), Fault> {
-    let receipt = Record::new(receipt)?;
-    outbox.note(&format!("{} done", action.name()));
-    order.set(action, Progress::Done);
-    match (order.phase, action) {
-        (Phase::Reserving, Action::Reserve) => {
-            order.phase = Phase::Charging;
-            ask(order, Action::Charge, 1, outbox);
-        }
-        (Phase::Charging, Action::Charge) => {
-            same_amount(order, receipt.nat("amount_cents")?)?;
-            outbox.charged(order);
-            order.phase = Phase::Shipping;
-            ask(order, Action::Ship, 1, outbox);
-        }
-        (Phase::Shipping, Action::Ship) => {
-            outbox.shipped(order);
-            close(order, Outcome::Shipped, outbox);
-        }
-        // The charge was on its way when the order was stopped; its refund is asked for already.
-        (Phase::Undoing | Phase::Closed, Action::Charge) => {
-            same_amount(order, receipt.nat("amount_cents")?)?;
-            outbox.charged(order);
-        }
-        (Phase::Undoing, Action::Refund) => {
-            refunded(order, receipt.nat("refunded_cents")?, outbox)?;
-            close_when_undone(order, outbox);
-        }
-        (Phase::Undoing, Action::Release) => close_when_undone(order, outbox),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// The refund's receipt settles what became of a charge that had no clear answer.
-fn refunded(order: &mut Order, refunded_cents: u64, outbox: &mut Outbox) -> Result<(), Fault> {
-    let known = *order.progress(Action::Charge) == Progress::Done;
-    if refunded_cents == 0 && !known {
-        outbox.note("nothing had been charged");
-        order.set(Action::Charge, Progress::Refused(String::from("voided")));
-        return Ok(());
-    }
-    same_amount(order, refunded_cents)?;
-    if !known {
-        order.set(Action::Charge, Progress::Done);
-        outbox.charged(order);
-    }
-    outbox.refunded(order);
-    Ok(())
-}
-
-/// A charge that is refused for ever must not come back as done.
-fn late(order: &Order, action: Action, answer: &Answer) -> Result<(), Fault> {
-    match (action, order.progress(action), answer) {
-        (Action::Charge, Progress::Refused(_), Answer::Done(_)) => {
-            Err(broken("the card was charged after the charge had been voided"))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn same_amount(order: &Order, cents: u64) -> Result<(), Fault> {
-    if cents == order.amount_cents {
-        return Ok(());
-    }
-    Err(broken(&format!("expected {} cents to move, found {cents}", order.amount_cents)))
-}
-
-fn broken(what: &str) -> Fault {
-    Fault::new(
-        "payment_contract_broken",
-        format!("{what}: compare the payment service's books before going on"),
-    )
-}
-
-fn unclear(
-    order: &mut Order,
-    action: Action,
-    attempt: u64,
-    code: String,
-    lasting: bool,
-    outbox: &mut Outbox,
-) {
-    match action.attempts_max() {
-        Some(max) if lasting || attempt >= max => undo(order, Outcome::Unavailable, outbox),
-        None if lasting => {
-            order.set(action, Progress::Refused(code));
-            match order.phase {
-                Phase::Undoing => close_when_undone(order, outbox),
-                _ => close(order, Outcome::Stuck, outbox),
+            Reply::Answered { action, attempt, answer } => {
+                if *self.order.progress(action) == Progress::Asked(attempt) {
+                    self.answered(action, attempt, answer)?;
+                } else {
+                    self.late(action, &answer)?;
+                    self.note("answered after it was settled otherwise: ignored");
+                }
             }
         }
-        _ => outbox.wait(action, attempt),
+        Ok(())
     }
-}
 
-fn ask(order: &mut Order, action: Action, attempt: u64, outbox: &mut Outbox) {
-    order.set(action, Progress::Asked(attempt));
-    outbox.ask(order, action, attempt);
-}
+    fn answered(&mut self, action: Action, attempt: u64, answer: Answer) -> Result<(), Fault> {
+        match answer {
+            Answer::Done { cents } => self.done(action, cents)?,
+            Answer::Refused { code, outcome } => {
+                self.note(&format!("{} refused: {code}", action.name()));
+                self.order.set(action, Progress::Refused(code));
+                match self.order.phase {
+                    Phase::Undoing => self.close_when_undone(),
+                    Phase::Closed => {}
+                    _ => self.undo(outcome),
+                }
+            }
+            Answer::Unclear { code, is_final } => {
+                self.note(&format!("{} without a clear answer: {code}", action.name()));
+                self.order.set(action, Progress::Unclear(attempt));
+                if self.order.wants(action) {
+                    self.unclear(action, attempt, code, is_final);
+                }
+            }
+        }
+        Ok(())
+    }
 
-/// Take back what was done, or may have been.
-fn undo(order: &mut Order, outcome: Outcome, outbox: &mut Outbox) {
-    outbox.note(&format!("undoing: {}", outcome.name()));
-    order.phase = Phase::Undoing;
-    order.outcome = Some(outcome);
-    for (action, back) in [(Action::Charge, Action::Refund), (Action::Reserve, Action::Release)] {
-        if !matches!(order.progress(action), Progress::Idle | Progress::Refused(_)) {
-            ask(order, back, 1, outbox);
+    fn done(&mut self, action: Action, cents: u64) -> Result<(), Fault> {
+        self.note(&format!("{} done", action.name()));
+        self.order.set(action, Progress::Done);
+        match (self.order.phase, action) {
+            (Phase::Reserving, Action::Reserve) => {
+                self.order.phase = Phase::Charging;
+                self.ask(Action::Charge, 1);
+            }
+            (Phase::Charging, Action::Charge) => {
+                self.same_amount(cents)?;
+                self.charged();
+                self.order.phase = Phase::Shipping;
+                self.ask(Action::Ship, 1);
+            }
+            (Phase::Shipping, Action::Ship) => {
+                self.shipped();
+                self.close(Outcome::Shipped);
+            }
+            // The charge was on its way when the order was stopped. The refund is already
+            // requested.
+            (Phase::Undoing | Phase::Closed, Action::Charge) => {
+                self.same_amount(cents)?;
+                self.charged();
+            }
+            (Phase::Undoing, Action::Refund) => {
+                self.refund_done(cents)?;
+                self.close_when_undone();
+            }
+            (Phase::Undoing, Action::Release) => self.close_when_undone(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The refund's receipt shows whether a charge without a clear answer was done.
+    fn refund_done(&mut self, refunded_cents: u64) -> Result<(), Fault> {
+        let is_known = self.order.charge == Progress::Done;
+        if refunded_cents == 0 && !is_known {
+            self.note("nothing had been charged");
+            self.order.charge = Progress::Refused("voided".into());
+            return Ok(());
+        }
+        self.same_amount(refunded_cents)?;
+        if !is_known {
+            self.order.charge = Progress::Done;
+            self.charged();
+        }
+        self.refunded();
+        Ok(())
+    }
+
+    /// A charge that was refused for good must not be done later.
+    fn late(&self, action: Action, answer: &Answer) -> Result<(), Fault> {
+        match (action, &self.order.charge, answer) {
+            (Action::Charge, Progress::Refused(_), Answer::Done { .. }) => {
+                Err(contract_broken("the card was charged after the charge had been voided"))
+            }
+            _ => Ok(()),
         }
     }
-    close_when_undone(order, outbox);
-}
 
-fn close_when_undone(order: &mut Order, outbox: &mut Outbox) {
-    let mut outcome = order.outcome.unwrap_or(Outcome::Stuck);
-    for back in [Action::Refund, Action::Release] {
-        match order.progress(back) {
-            Progress::Asked(_) | Progress::Unclear(_) => return,
-            Progress::Refused(_) => outcome = Outcome::Stuck,
-            Progress::Idle | Progress::Done => {}
+    fn same_amount(&self, cents: u64) -> Result<(), Fault> {
+        let expected = self.order.amount_cents;
+        if cents == expected {
+            return Ok(());
+        }
+        Err(contract_broken(&format!("expected {expected} cents to move, found {cents}")))
+    }
+
+    fn unclear(&mut self, action: Action, attempt: u64, code: String, is_final: bool) {
+        match action.attempts_max() {
+            Some(max) if is_final || attempt >= max => self.undo(Outcome::Unavailable),
+            None if is_final => {
+                self.order.set(action, Progress::Refused(code));
+                match self.order.phase {
+                    Phase::Undoing => self.close_when_undone(),
+                    _ => self.close(Outcome::Stuck),
+                }
+            }
+            _ => self.wait(action, attempt),
         }
     }
-    close(order, outcome, outbox);
+
+    /// Take back every action that was done or may have been done.
+    fn undo(&mut self, outcome: Outcome) {
+        self.note(&format!("undoing: {outcome:?}"));
+        self.order.phase = Phase::Undoing;
+        self.order.outcome = Some(outcome);
+        for (action, back) in [(Action::Charge, Action::Refund), (Action::Reserve, Action::Release)]
+        {
+            if !matches!(self.order.progress(action), Progress::Idle | Progress::Refused(_)) {
+                self.ask(back, 1);
+            }
+        }
+        self.close_when_undone();
+    }
+
+    fn close_when_undone(&mut self) {
+        let mut outcome = self.order.outcome.unwrap_or(Outcome::Stuck);
+        for back in [&self.order.refund, &self.order.release] {
+            match back {
+                Progress::Asked(_) | Progress::Unclear(_) => return,
+                Progress::Refused(_) => outcome = Outcome::Stuck,
+                Progress::Idle | Progress::Done => {}
+            }
+        }
+        self.close(outcome);
+    }
+
+    fn close(&mut self, outcome: Outcome) {
+        self.order.phase = Phase::Closed;
+        self.order.outcome = Some(outcome);
+        self.closed(outcome);
+        self.note(&format!("closed: {outcome:?}"));
+    }
 }
 
-fn close(order: &mut Order, outcome: Outcome, outbox: &mut Outbox) {
-    order.phase = Phase::Closed;
-    order.outcome = Some(outcome);
-    outbox.closed(order, outcome);
-    outbox.note(&format!("closed: {}", outcome.name()));
+/// The price of all items. None if there is nothing to pay or the sum does not fit.
+fn amount_cents(items: &[Item]) -> Option<u64> {
+    let mut sum: u64 = 0;
+    for item in items {
+        sum = sum.checked_add(item.quantity.checked_mul(item.price_cents)?)?;
+    }
+    (1..=i64::MAX as u64).contains(&sum).then_some(sum)
+}
+
+fn contract_broken(found: &str) -> Fault {
+    let message = format!("{found}: compare the payment service's books before going on");
+    Fault::new("payment_contract_broken", message)
 }

@@ -1,198 +1,94 @@
-//! The cell's state: `shop/OrderState@1` as a value and back.
+//! The state of an order's cell.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use aos_sdk::prelude::*;
 
-use aos_abi::read::{arm, nat, text, Record};
-use aos_abi::{Fault, Value};
+use crate::action::Action;
+use crate::shop::{CustomerId, Item, OrderId, Outcome};
 
-use crate::action::{Action, ACTIONS};
-
-pub struct Order {
-    pub order_id: String,
-    pub customer_id: String,
-    /// `list<shop/Item@1>`, passed on as it came.
-    pub items: Value,
+#[derive(Schema, Default)]
+#[schema("shop/OrderState@1")]
+pub struct OrderState {
+    pub order_id: OrderId,
+    pub customer_id: CustomerId,
+    pub items: Vec<Item>,
     pub amount_cents: u64,
-    pub deadline_ns: u64,
+    pub deadline: Time,
     pub phase: Phase,
-    /// Why the order is being undone, or how it ended.
     pub outcome: Option<Outcome>,
-    /// One for each of `ACTIONS`.
-    progress: Vec<Progress>,
+    pub reserve: Progress,
+    pub charge: Progress,
+    pub ship: Progress,
+    pub refund: Progress,
+    pub release: Progress,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Schema, Clone, Copy, Default, PartialEq)]
+#[schema("shop/Phase@1")]
 pub enum Phase {
+    #[default]
     Reserving,
     Charging,
-    /// The parcel is asked for: from here the order only goes forward, unless the carrier refuses
+    /// The parcel is requested: from here the order only goes forward, unless the carrier refuses
     /// it.
     Shipping,
     Undoing,
     Closed,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Shipped,
-    OutOfStock,
-    Declined,
-    Undeliverable,
-    Overdue,
-    Cancelled,
-    /// Stock or payment gave no clear answer, however often they were asked.
-    Unavailable,
-    /// There is nothing to pay, or too much for a number.
-    Invalid,
-    /// A step that must not be given up was refused: a person has to look.
-    Stuck,
-}
-
-#[derive(Clone, PartialEq, Eq)]
+/// How far one action is. The number is the number of the attempt.
+#[derive(Schema, Default, PartialEq)]
+#[schema("shop/Progress@1")]
 pub enum Progress {
+    #[default]
     Idle,
-    /// This attempt is on its way.
+    /// This attempt has no answer yet.
     Asked(u64),
     /// This attempt ended without a clear answer.
     Unclear(u64),
     Done,
-    /// It was not done and will not be; the code says why.
+    /// The action was not done and never will be; the text is the error code.
     Refused(String),
 }
 
-const PHASES: [(Phase, &str); 5] = [
-    (Phase::Reserving, "Reserving"),
-    (Phase::Charging, "Charging"),
-    (Phase::Shipping, "Shipping"),
-    (Phase::Undoing, "Undoing"),
-    (Phase::Closed, "Closed"),
-];
-
-const OUTCOMES: [(Outcome, &str); 9] = [
-    (Outcome::Shipped, "Shipped"),
-    (Outcome::OutOfStock, "OutOfStock"),
-    (Outcome::Declined, "Declined"),
-    (Outcome::Undeliverable, "Undeliverable"),
-    (Outcome::Overdue, "Overdue"),
-    (Outcome::Cancelled, "Cancelled"),
-    (Outcome::Unavailable, "Unavailable"),
-    (Outcome::Invalid, "Invalid"),
-    (Outcome::Stuck, "Stuck"),
-];
-
-impl Order {
-    pub fn new(
-        order_id: &str,
-        customer_id: &str,
-        items: Value,
-        amount_cents: u64,
-        deadline_ns: u64,
-    ) -> Order {
-        Order {
-            order_id: String::from(order_id),
-            customer_id: String::from(customer_id),
-            items,
-            amount_cents,
-            deadline_ns,
-            phase: Phase::Reserving,
-            outcome: None,
-            progress: ACTIONS.iter().map(|_| Progress::Idle).collect(),
-        }
-    }
-
+impl OrderState {
     pub fn progress(&self, action: Action) -> &Progress {
-        &self.progress[action as usize]
+        match action {
+            Action::Reserve => &self.reserve,
+            Action::Charge => &self.charge,
+            Action::Ship => &self.ship,
+            Action::Refund => &self.refund,
+            Action::Release => &self.release,
+        }
     }
 
     pub fn set(&mut self, action: Action, progress: Progress) {
-        self.progress[action as usize] = progress;
+        *match action {
+            Action::Reserve => &mut self.reserve,
+            Action::Charge => &mut self.charge,
+            Action::Ship => &mut self.ship,
+            Action::Refund => &mut self.refund,
+            Action::Release => &mut self.release,
+        } = progress;
     }
 
-    pub fn read(value: &Value) -> Result<Order, Fault> {
-        let record = Record::new(value)?;
-        let mut order = Order::new(
-            record.text("order_id")?,
-            record.text("customer_id")?,
-            record.get("items").clone(),
-            record.nat("amount_cents")?,
-            record.nat("deadline")?,
-        );
-        order.phase = named(&PHASES, record.arm("phase")?.0)?;
-        order.outcome = record.optional("outcome", |value| named(&OUTCOMES, arm(value)?.0))?;
-        for action in ACTIONS {
-            order.set(action, Progress::read(record.get(action.name()))?);
-        }
-        Ok(order)
+    /// Whether the order, in its phase, still wants this action done.
+    pub fn wants(&self, action: Action) -> bool {
+        matches!(
+            (self.phase, action),
+            (Phase::Reserving, Action::Reserve)
+                | (Phase::Charging, Action::Charge)
+                | (Phase::Shipping, Action::Ship)
+                | (Phase::Undoing, Action::Refund | Action::Release)
+        )
     }
 
-    pub fn value(&self) -> Value {
-        let mut fields = Vec::with_capacity(12);
-        let mut add = |name: &str, value: Value| fields.push((Value::from(name), value));
-        add("order_id", Value::from(self.order_id.as_str()));
-        add("customer_id", Value::from(self.customer_id.as_str()));
-        add("items", self.items.clone());
-        add("amount_cents", Value::from(self.amount_cents));
-        add("deadline", Value::from(self.deadline_ns));
-        add("phase", Value::unit_arm(spelling(&PHASES, self.phase)));
-        add("outcome", Value::from(self.outcome.map(Outcome::value)));
-        for action in ACTIONS {
-            add(action.name(), self.progress(action).value());
-        }
-        Value::Map(fields)
-    }
-}
-
-impl Outcome {
-    pub fn name(self) -> &'static str {
-        spelling(&OUTCOMES, self)
-    }
-
-    pub fn value(self) -> Value {
-        Value::unit_arm(self.name())
-    }
-}
-
-impl Progress {
-    fn read(value: &Value) -> Result<Progress, Fault> {
-        let (tag, inside) = arm(value)?;
-        let attempt = nat(inside).unwrap_or(0);
-        Ok(match tag {
-            "Idle" => Progress::Idle,
-            "Asked" => Progress::Asked(attempt),
-            "Unclear" => Progress::Unclear(attempt),
-            "Done" => Progress::Done,
-            "Refused" => Progress::Refused(String::from(text(inside).unwrap_or(""))),
-            _ => return Err(unknown(tag)),
-        })
-    }
-
-    fn value(&self) -> Value {
-        match self {
-            Progress::Idle => Value::unit_arm("Idle"),
-            Progress::Asked(attempt) => Value::arm("Asked", Value::from(*attempt)),
-            Progress::Unclear(attempt) => Value::arm("Unclear", Value::from(*attempt)),
-            Progress::Done => Value::unit_arm("Done"),
-            Progress::Refused(code) => Value::arm("Refused", Value::from(code.as_str())),
+    /// An undone order is complete: the process ended as designed. Only an order that needs a
+    /// person has failed.
+    pub fn status(&self) -> Status {
+        match (self.phase, self.outcome) {
+            (Phase::Closed, Some(Outcome::Stuck)) => Status::Failed,
+            (Phase::Closed, _) => Status::Completed,
+            _ => Status::Running,
         }
     }
-}
-
-fn named<T: Copy>(table: &[(T, &str)], name: &str) -> Result<T, Fault> {
-    table
-        .iter()
-        .find(|(_, spelled)| *spelled == name)
-        .map(|(arm, _)| *arm)
-        .ok_or_else(|| unknown(name))
-}
-
-fn spelling<T: Copy + PartialEq>(table: &[(T, &'static str)], arm: T) -> &'static str {
-    table.iter().find(|(other, _)| *other == arm).map_or("", |(_, name)| name)
-}
-
-fn unknown(name: &str) -> Fault {
-    Fault::new(
-        "state_mismatch",
-        alloc::format!("the state holds {name}, which this module does not know"),
-    )
 }

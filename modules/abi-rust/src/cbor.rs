@@ -1,9 +1,9 @@
 //! Bytes to `Value` and back: canonical CBOR (RFC 8949 §4.2.1) without floats and tags.
 //!
 //! Decoding accepts exactly what encoding writes: shortest heads, definite lengths, map keys
-//! that are text or integers and ascend strictly by their encoded bytes, valid UTF-8. Whatever the
-//! bytes are, it takes time and memory in proportion to their number, and answers `Malformed`
-//! rather than panic.
+//! that are text or integers and ascend strictly by their encoded bytes, valid UTF-8. For any
+//! input it takes time and memory in proportion to the number of bytes, and returns `Malformed`
+//! instead of a panic.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +12,8 @@ use aos_sdk::cbor::write_head;
 
 /// Arrays and maps may nest this deep.
 pub const DEPTH_MAX: usize = 64;
-/// So many are set aside at first for what a head declares: heads within heads must not add up.
+/// At most this much room is reserved for the number that a head declares, so that nested heads
+/// cannot add up.
 const SET_ASIDE_MAX: usize = 64;
 /// One document may hold this many items, each key and each value counted.
 pub const ITEMS_MAX: usize = 65_536;
@@ -32,7 +33,7 @@ pub enum Value {
     Map(Vec<(Value, Value)>),
 }
 
-/// The bytes are not one canonical document: why, and at which offset.
+/// Why the bytes are not one canonical document, and at which offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     pub offset: usize,
@@ -59,11 +60,6 @@ impl Value {
     pub fn arm(tag: &str, value: Value) -> Value {
         Value::record([("$tag", Value::from(tag)), ("$value", value)])
     }
-
-    /// An arm of a variant whose type is unit.
-    pub fn unit_arm(tag: &str) -> Value {
-        Value::record([("$tag", Value::from(tag))])
-    }
 }
 
 impl From<&str> for Value {
@@ -81,12 +77,6 @@ impl From<u64> for Value {
 impl From<bool> for Value {
     fn from(truth: bool) -> Value {
         Value::Bool(truth)
-    }
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(option: Option<T>) -> Value {
-        option.map_or(Value::Null, Into::into)
     }
 }
 

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::cbor::{decode, encode, Malformed, Value};
 use crate::read::Record;
 
-/// One step: the cell's state, if it has one, and the event that it is given.
+/// One step: the cell's state, if it has one, and the event that the step handles.
 pub struct Input {
     pub state: Option<Value>,
     pub event: Event,
@@ -25,7 +25,7 @@ pub struct Event {
     pub key: Option<Value>,
 }
 
-/// What a step decides. A `state` of `None` deletes the cell.
+/// The decision of a step. A `state` of `None` deletes the cell.
 #[derive(Default)]
 pub struct Output {
     pub state: Option<Value>,
@@ -47,11 +47,11 @@ pub struct Effect {
     pub effect: &'static str,
     pub params: Value,
     pub idempotency_key: Option<String>,
-    /// Comes back in the receipt: how a workflow knows what was answered.
+    /// The receipt repeats it, so that the workflow recognizes the answer.
     pub issuer_ref: Option<String>,
 }
 
-/// The step cannot be taken. The kernel keeps the state as it was and fails the instance.
+/// The step cannot be done. The kernel keeps the state as it was and fails the instance.
 #[derive(Debug)]
 pub struct Fault {
     pub kind: &'static str,
@@ -91,16 +91,6 @@ impl Input {
             context: embedded(&envelope, "ctx")?,
         })
     }
-
-    /// Nanoseconds of the journal clock at this step.
-    pub fn now_ns(&self) -> Result<u64, Fault> {
-        match &self.context {
-            Some(context) => Record::new(context)?.nat("logical_now_ns"),
-            None => {
-                Err(Fault::new("no_context", "the workflow must declare sys/WorkflowContext@1"))
-            }
-        }
-    }
 }
 
 fn embedded(record: &Record, field: &str) -> Result<Option<Value>, Fault> {
@@ -110,7 +100,7 @@ fn embedded(record: &Record, field: &str) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Read the input, take the step, write what came of it.
+/// Read the input, run the step, write its output or its fault.
 pub fn run(input: &[u8], step: impl FnOnce(Input) -> Result<Output, Fault>) -> Vec<u8> {
     encode(&match Input::read(input).and_then(step) {
         Ok(output) => output.into(),

@@ -1,8 +1,9 @@
-//! What a guest needs so that the kernel can call it, and nothing else.
+//! Workflows without the SDK: the part of the ABI that `puppet`, `bench` and the hand-written
+//! modules of `bench-sdk` share. For a module of your own, use `sdk-rust`.
 //!
 //! A workflow is one pure function `fn(Input) -> Result<Output, Fault>`. `workflow!(name,
-//! function)` exports it as an entrypoint of the form `(ptr, len) -> i64`, beside `memory` and
-//! `alloc`. Every step runs in a fresh instance, so nothing in a `static` survives from one step to
+//! function)` exports it as an entrypoint of the form `(ptr, len) -> i64`, together with `memory`
+//! and `alloc`. Every step runs in a fresh instance, so a `static` keeps nothing from one step to
 //! the next.
 
 #![cfg_attr(not(test), no_std)]

@@ -1,12 +1,12 @@
-//! Taking a value apart: every miss is a `Fault` that names the field.
+//! Read values: a value that does not fit is a `Fault` that names the field.
 
 use alloc::format;
 
 use crate::cbor::Value;
 use crate::envelope::Fault;
 
-/// A record being read. The kernel has checked it against its schema, so a miss is a module that
-/// was built for another schema than the manifest gives it.
+/// A record being read. The kernel has checked it against its schema, so a misfit means that the
+/// module was built for another schema than the manifest's.
 pub struct Record<'a> {
     fields: &'a [(Value, Value)],
 }
@@ -48,28 +48,9 @@ impl<'a> Record<'a> {
         }
     }
 
-    pub fn pairs(&self, name: &str) -> Result<&'a [(Value, Value)], Fault> {
-        match self.get(name) {
-            Value::Map(pairs) => Ok(pairs),
-            _ => Err(misfit("a map", name)),
-        }
-    }
-
     /// An option of text: `None` for null.
     pub fn optional_text(&self, name: &str) -> Option<&'a str> {
         text(self.get(name))
-    }
-
-    /// An option of anything: `None` for null, else what `read` makes of it.
-    pub fn optional<T>(
-        &self,
-        name: &str,
-        read: impl FnOnce(&'a Value) -> Result<T, Fault>,
-    ) -> Result<Option<T>, Fault> {
-        match self.get(name) {
-            Value::Null => Ok(None),
-            value => read(value).map(Some),
-        }
     }
 
     /// The arm of the variant in `name`.

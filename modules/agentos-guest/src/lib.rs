@@ -11,7 +11,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use aos_abi::memory;
+use aos_sdk::memory;
 
 use cbor::{decode, described, encode, record, unit_arm, Lengths, Value};
 

@@ -239,7 +239,7 @@ def test_apply_says_what_becomes_of_keys(aos: Aos, world: Path, tmp_path: Path) 
 
     assert (
         f"  ~ executor test is given another key; {key_text(1)} is neither retired nor revoked "
-        "(name it in retired_keys; in revoked_keys if somebody else may have it)\n"
+        "(list it in retired_keys, or in revoked_keys if it may have leaked)\n"
     ) in replaced.out
     assert f"  + executor test revokes {key_text(1)} for good\n" in revoked.out
     assert f"  ~ executor test no longer names {key_text(1)}, which stays revoked\n" in silent.out
@@ -279,7 +279,7 @@ def test_a_dry_run_refuses_a_node_with_another_key(aos: Aos, world: Path, tmp_pa
 
     assert (dry.code, applied.code) == (1, 1)
     assert dry.err.startswith(
-        "aos: executors: node must have this world's own key and nobody else may, expected ed25519:"
+        "aos: executors: node must have this world's own key and no other may: expected ed25519:"
     )
     assert applied.err == dry.err.replace("aos: ", "aos: refused: ")
 

@@ -128,7 +128,7 @@ def test_a_key_that_is_only_replaced_is_pointed_out() -> None:
     [line] = [line for line in lines if line.startswith("~")]
     assert line == (
         f"~ executor billing is given another key; {key(2)} is neither retired nor revoked "
-        "(name it in retired_keys; in revoked_keys if somebody else may have it)"
+        "(list it in retired_keys, or in revoked_keys if it may have leaked)"
     )
     for field in ("retired_keys", "revoked_keys"):
         kept = good()

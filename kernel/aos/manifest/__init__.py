@@ -1,1 +1,1 @@
-"""Manifests: read from JSON, checked whole, made into the one document that the core runs on."""
+"""Manifests: read JSON, check it as a whole, and build the one document that the core runs on."""

@@ -112,7 +112,7 @@ _TYPES: Final[Mapping[str, Type]] = {
     "TimerFired": _legacy("TimerSetParams", "TimerSetReceipt"),
     "BlobPutResult": _legacy("BlobPutParams", "BlobPutReceipt"),
     "BlobGetResult": _legacy("BlobGetParams", "BlobGetReceipt"),
-    # What AIR 2 has for states of the AgentOS SDK; nothing of ours is of these.
+    # Types of AIR 2 for states of the AgentOS SDK; our own definitions do not use them.
     "PendingEffect": _record(
         effect=TEXT,
         params_hash=HASH,
@@ -215,7 +215,7 @@ EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
 )
 
 UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
-"""Known by name and refused as not supported by this version."""
+"""Known names of AIR 2, refused as not supported by this version."""
 
 TIMER: Final = "sys/timer.set@1"
 HTTP: Final = "sys/http.request@1"
@@ -229,7 +229,7 @@ INTROSPECT_CELLS: Final = "sys/introspect.list_cells@1"
 KERNEL_EFFECTS: Final = frozenset(
     str(name) for name, node in EFFECTS.items() if node["impl"]["executor"] == KERNEL
 )
-"""What the core answers itself: nobody is asked, and nobody may sign for it."""
+"""Effects that the core answers itself: no executor runs them, and none may sign for them."""
 
 CONTEXT: Final = "sys/WorkflowContext@1"
 ERROR: Final = "sys/EffectError@1"
@@ -248,4 +248,5 @@ LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
 """Effect -> the older schema that carries its receipt, for a workflow without an envelope arm."""
 
 CONTINUATIONS: Final = frozenset({ENVELOPE, REJECTED, STREAM, *LEGACY_ARMS.values()})
-"""What only the kernel makes. No subscription and no sender may deliver one (M-35)."""
+"""Schemas of values that only the kernel makes: neither a subscription nor a sender may deliver
+one (M-35)."""

@@ -1,4 +1,4 @@
-"""What a manifest's definitions know of each other, and what is found to be wrong with them."""
+"""Look up the definitions of a manifest by name and type, for the rules that check them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Subject = tuple[str, str]
 """(kind, name) of the node that a finding is about."""
 
 Found = Iterator[tuple[str, str, str | None]]
-"""What one rule yields: (pointer, message, hint)."""
+"""The findings of one rule: (pointer, message, hint) of each."""
 
 NOT_YET: Final = "not supported by this version"
 
@@ -56,7 +56,7 @@ class RuleFinding:
 
 
 class Catalog:
-    """What exists, and what is known of its types."""
+    """The definitions that exist, and their types as far as they are valid."""
 
     def __init__(
         self,
@@ -87,18 +87,18 @@ class Catalog:
         )
 
     def node(self, kind: str, name: str) -> Node | None:
-        """None when it does not exist, or when its shape is wrong."""
+        """The definition; None if it does not exist or its shape is invalid."""
         return self.definitions.get((kind, name)) or _BUILTINS.get(kind, {}).get(name)
 
     def is_sound(self, schema: str) -> bool:
-        """Whether a schema and all that it reaches exist without findings, so can be walked."""
+        """Whether a schema and all schemas that it reaches exist and have no findings."""
         if schema not in self.types:
             return False
         reached = closure([schema], self.types)
         return not reached & self.unsound
 
     def use(self, kind: str, name: str, pointer: str) -> Found:
-        """A finding when nothing of this kind has the name."""
+        """A finding if no definition of this kind has the name."""
         if not self.exists(kind, name):
             yield from self._missing(kind, name, pointer)
 
@@ -119,8 +119,8 @@ class Catalog:
         return did_you_mean(name, names | set(_BUILTINS.get(kind, {}))) or _not_here(kind, name)
 
     def _schema_findings(self) -> Iterator[RuleFinding]:
-        # Each for itself, then all together, each time without those that are known to be wrong:
-        # one problem must not hide another.
+        # Check each schema alone, then all together without the invalid ones, so that one problem
+        # does not hide another.
         for name in sorted(self.types.keys() - builtins.SCHEMAS.keys()):
             known = {
                 ref for _, ref in references(self.types[name]) if self.exists("defschema", ref)
@@ -153,7 +153,7 @@ class Catalog:
 
 
 def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:
-    """The arms of a variant, none for a record; None for another type, or one not known."""
+    """The arms of a variant, empty for a record; None for another or unknown type."""
     if not catalog.is_sound(event):
         return None
     form, inside = form_of(resolved(catalog.types[event], catalog.types))
@@ -164,18 +164,18 @@ def event_arms(event: str, catalog: Catalog) -> Mapping[str, Expression] | None:
 
 
 def _stubs(names: Iterable[str]) -> dict[str, Expression]:
-    """Types with which nothing can be wrong, for schemas that are looked at elsewhere."""
+    """Valid placeholder types, for schemas that are checked elsewhere."""
     return {name: {"record": {}} for name in names}
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
-    """A hint with the nearest candidate, if one is near."""
+    """A hint with the most similar candidate; None if none is similar."""
     near = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.75)
     return f"did you mean {near[0]}?" if near else None
 
 
 def each_once(names: list[str]) -> Iterator[tuple[int | None, str]]:
-    """(index, name) for the first of each name, (None, name) once for one that is repeated."""
+    """(index, name) for the first of each name; (None, name) once for each repeated name."""
     seen: set[str] = set()
     repeated: set[str] = set()
     for index, name in enumerate(names):
@@ -199,7 +199,7 @@ def within(pointer: str, asked: Mapping[str, int], ranges: Mapping[str, Range]) 
 
 
 def _not_here(kind: str, name: str) -> str | None:
-    """What to do about a built-in name of another kernel."""
+    """Advice on a built-in name of AgentOS that this kernel does not have."""
     if not is_system(name):
         return None
     if kind == "defeffect":

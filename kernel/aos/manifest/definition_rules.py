@@ -1,4 +1,4 @@
-"""One function for each kind of definition: (node, catalog) -> what is wrong with it."""
+"""The rules of each kind of definition: (node, catalog) -> findings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WORKFLOW_SCHEMAS: Final = ("state", "event", "context", "annotations", "key_sche
 
 
 def _defschema(_node: Node, _catalog: Catalog) -> Found:
-    # Types are read together, once, by the catalog.
+    # The catalog reads all types together, once.
     yield from ()
 
 
 def _defmodule(_node: Node, _catalog: Catalog) -> Found:
-    # Its form says all of it.
+    # Its JSON Schema checks all of it.
     yield from ()
 
 
@@ -86,7 +86,7 @@ def _continuations_have_an_arm(
         if builtins.ENVELOPE in carried or (legacy is not None and legacy in carried):
             continue
         if not catalog.exists("defeffect", effect):
-            continue  # told already
+            continue  # reported already
         or_legacy = f" or {legacy}" if legacy else ""
         yield (
             f"/effects_emitted/{index}",
@@ -99,7 +99,7 @@ def _emitted(node: Node, catalog: Catalog) -> Found:
     for index, effect in each_once(node["effects_emitted"]):
         pointer = f"/effects_emitted/{index}"
         if index is None:
-            yield "/effects_emitted", f"{effect} stands there twice", None
+            yield "/effects_emitted", f"{effect} is listed twice", None
         else:
             yield from catalog.use("defeffect", effect, pointer)
 
@@ -150,12 +150,12 @@ def _defsecret(node: Node, catalog: Catalog) -> Found:
             )
     for index, host in each_once(node.get("hosts", [])):
         if index is None:
-            yield "/hosts", f"{host} stands there twice", None
+            yield "/hosts", f"{host} is listed twice", None
         else:
             yield from _place(host, f"/hosts/{index}")
     for index, workflow in each_once(node.get("workflows", [])):
         if index is None:
-            yield "/workflows", f"{workflow} stands there twice", None
+            yield "/workflows", f"{workflow} is listed twice", None
         else:
             yield from catalog.use("defworkflow", workflow, f"/workflows/{index}")
 

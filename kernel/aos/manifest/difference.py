@@ -1,6 +1,6 @@
-"""(old, new) -> Difference: what an operator reads before a manifest is applied (M-60).
+"""Compare two manifests, for an operator who is about to apply one (M-60).
 
-Who may do what stands apart from everything else, so that a new power cannot hide among changed
+Changes of authority are separate from all others, so that a new power cannot hide among changed
 definitions.
 """
 
@@ -31,7 +31,8 @@ _WORDS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefinitionChange:
-    """``fields`` are the top-level fields that differ; empty unless it is changed."""
+    """A definition that was added, removed or changed. ``fields`` are the top-level fields that
+    differ, empty unless it is changed."""
 
     change: Change
     kind: str
@@ -44,7 +45,7 @@ class DefinitionChange:
 
     @property
     def word(self) -> str:
-        """Its kind, as it is printed."""
+        """Its kind as a printed word."""
         return _WORDS[self.kind]
 
     def __str__(self) -> str:
@@ -54,7 +55,7 @@ class DefinitionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
-    """A subscription, written as it is read: ``event -> workflow by key_field``."""
+    """An added or removed subscription, printed as ``event -> workflow by key_field``."""
 
     change: Change
     event: str
@@ -68,7 +69,7 @@ class RouteChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitChange:
-    """``owner`` is ``world`` or the name of a workflow."""
+    """A changed limit. ``owner`` is ``world`` or the name of a workflow."""
 
     owner: str
     limit: str
@@ -81,8 +82,8 @@ class LimitChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
-    """Somebody may do something from now on (``added``), or may not any more (``removed``).
-    ``changed`` says what becomes of a key."""
+    """A power that an executor, workflow or secret gains (``added``) or loses (``removed``), or the
+    fate of a key (``changed``)."""
 
     change: Change
     who: str
@@ -97,7 +98,7 @@ class Difference:
     """Everything that a new manifest changes. ``str()`` of each part is one line.
 
     Attributes:
-        reordered: The same subscriptions in another order, in which events fan out.
+        reordered: The subscriptions are the same in another order, in which events fan out.
     """
 
     definitions: tuple[DefinitionChange, ...]
@@ -113,7 +114,7 @@ class Difference:
 
 
 def difference(old: Effective | None, new: Effective) -> Difference:
-    """What becomes of ``old`` when ``new`` is applied. None: a world without a manifest yet."""
+    """The changes that applying ``new`` makes. ``old`` is None for a world without a manifest."""
     before = () if old is None else tuple(map(_spelled, old.subscriptions))
     after = tuple(map(_spelled, new.subscriptions))
     return Difference(
@@ -126,7 +127,7 @@ def difference(old: Effective | None, new: Effective) -> Difference:
 
 
 def _nodes(effective: Effective | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """The users' definitions; the built-in ones come and go with these."""
+    """The user's definitions. Built-in ones are left out: they depend on these."""
     if effective is None:
         return {}
     document: Any = decode_record(effective.document)
@@ -190,8 +191,8 @@ def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChang
 def _key_changes(
     old: Mapping[str, Executor], new: Mapping[str, Executor]
 ) -> Iterator[AuthorityChange]:
-    """What becomes of keys: revoked ones stay so for good, and one that is only replaced should be
-    said to be what it is."""
+    """Changes of keys: revoked keys stay revoked, and a key that is only replaced should be listed
+    as retired or revoked."""
     before = {key: each.name for each in old.values() for key in each.revoked_keys}
     after = {key: each.name for each in new.values() for key in each.revoked_keys}
     for key, name in after.items():
@@ -209,8 +210,8 @@ def _key_changes(
             yield _about(
                 name,
                 "changed",
-                f"is given another key; {key_text(key)} is neither retired nor revoked (name it in "
-                "retired_keys; in revoked_keys if somebody else may have it)",
+                f"is given another key; {key_text(key)} is neither retired nor revoked (list it in "
+                "retired_keys, or in revoked_keys if it may have leaked)",
             )
 
 
@@ -219,7 +220,7 @@ def _about(executor: str, change: Change, what: str) -> AuthorityChange:
 
 
 def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
-    """Every (who, what they may do) of a manifest, as text that an operator can read."""
+    """Every power in a manifest as text for an operator: (holder, power)."""
     for workflow in effective.workflows.values():
         for effect in workflow.effects_emitted:
             yield f"workflow {workflow.name}", f"may emit {effect}"

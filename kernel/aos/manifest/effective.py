@@ -1,8 +1,8 @@
 """(manifest, definitions) -> Effective: everything of a manifest that the core depends on.
 
-One canonical document holds it, is hashed and journaled; ``Effective`` is its typed view. The
-document is complete: limits stand in it with their defaults filled in, so that no later release
-reads it otherwise (spec/manifest.md, M-40 to M-46).
+It is one canonical document, which is hashed and journaled; ``Effective`` is its typed view. The
+document is complete: it includes limits with their defaults, so that later releases read the same
+from it (spec/manifest.md, M-40 to M-46).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from aos.values.schema import Schema, compile_schemas, value_at
 SEMANTICS: Final = 1
 
 DOCUMENTS_KEPT: Final = 8
-"""Documents that were read and are remembered: a manifest is admitted, folded and replayed, and its
-typed view, which nothing can change, is the same each time."""
+"""Number of cached documents. A manifest is read when it is admitted, folded and replayed, and its
+immutable typed view is the same each time."""
 
 Definitions = Mapping[tuple[str, str], Node]
-"""(kind, name) -> canonical node. The built-in ones need not be among them."""
+"""(kind, name) -> canonical node. Built-in definitions may be missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """How a workflow takes over states of another schema: by this entrypoint of its module."""
+    """The entrypoint of a workflow's module that migrates states of another schema."""
 
     source: str
     entrypoint: str
@@ -69,8 +69,8 @@ class Workflow:
     """One workflow with everything that its steps are checked against.
 
     Attributes:
-        key: The key's schema; None when the workflow is unkeyed.
-        arms: Referenced schema -> the arm of ``event`` that carries it. Empty for a record.
+        key: The key's schema; None if the workflow is unkeyed.
+        arms: Schema -> the arm of ``event`` that refers to it. Empty for a record.
     """
 
     name: str
@@ -91,13 +91,14 @@ class Workflow:
 
     @property
     def is_agentos(self) -> bool:
-        """Whether its module speaks the AgentOS SDK's form: then its state is opaque (AG-10)."""
+        """Whether its module uses the ABI of the AgentOS SDK: then its state is opaque (AG-10)."""
         return self.module.abi == AGENTOS
 
     def wrap(self, schema: str, value: Value) -> Value | None:
-        """A value of ``schema`` as this workflow's event; None when it takes no such event.
+        """Wrap a value of ``schema`` as this workflow's event; None if it takes no such event.
 
-        ``value`` is in normal form and not copied. No event is itself null, so None is no event.
+        ``value`` must be in normal form and is not copied. An event is never null, so None is
+        unambiguous.
         """
         if schema == self.event.name:
             return value
@@ -109,9 +110,9 @@ class Workflow:
 class Effect:
     """One effect. Times are milliseconds.
 
-    ``executor`` is who is asked to run it: ``node`` for the built-in ones. The three
-    ``executor_…`` fields are known only for ``impl: {module, entrypoint}``, where the executor has
-    the module's name. ``takes_secrets`` tells whether a value of ``params`` can name a secret.
+    ``executor`` is the name of the executor that runs it: ``node`` for built-in effects. The three
+    ``executor_…`` fields are set only for ``impl: {module, entrypoint}``, where the executor has
+    the module's name. ``takes_secrets``: whether a value of ``params`` can name a secret.
     """
 
     name: str
@@ -133,10 +134,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executor:
-    """Who may sign receipts for which effects. Keys are 32 raw Ed25519 bytes.
+    """An executor and the effects for which it may sign receipts. Keys are 32 raw Ed25519 bytes.
 
-    A retired key still proves receipts of intents that were opened while it was in force; a
-    revoked one proves nothing.
+    A retired key still verifies receipts of intents that were opened while it was in force; a
+    revoked key verifies nothing.
     """
 
     name: str
@@ -158,11 +159,13 @@ class Route:
     """Arms of ``event`` itself that only the kernel may make."""
 
     def key(self, value: Value) -> bytes:
-        """The cell that a normalised event of ``self.event`` goes to, before wrapping.
+        """The key of the cell that gets an event of ``self.event`` (normal form, not wrapped).
 
-        Returns the canonical CBOR of the key, ``b""`` for an unkeyed workflow. ValueProblem when
-        nothing stands at ``key_field``, when what stands there is no key, and for an event that
-        only the kernel may deliver (M-35).
+        Returns the canonical CBOR of the key, ``b""`` for an unkeyed workflow.
+
+        Raises:
+            ValueProblem: ``key_field`` is missing or not a valid key, or only the kernel may
+                deliver the event (M-35).
         """
         tag = value.get("$tag") if self.reserved and isinstance(value, dict) else None
         if isinstance(tag, str) and tag in self.reserved:
@@ -183,13 +186,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effective:
-    """What a manifest means. Two are equal when their documents are.
+    """A complete, checked manifest. Two are equal if their documents are.
 
     Attributes:
-        document: Canonical CBOR; the layout is in spec/manifest.md, M-44.
-        hash: Of the document.
-        manifest_hash: Of the manifest node alone, with every hash filled in.
-        executors: None when the manifest has no such list: the world's key signs for all.
+        document: Canonical CBOR; its layout is in spec/manifest.md, M-44.
+        hash: Hash of the document.
+        manifest_hash: Hash of the manifest node alone, with every reference's hash filled in.
+        executors: None if the manifest has no such list: then the world's key signs for all.
         subscriptions: In the order of the manifest.
     """
 
@@ -207,16 +210,18 @@ class Effective:
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
-        """Where an event of this schema goes, in the order of the manifest; empty for nowhere."""
+        """The subscriptions for events of this schema, in the order of the manifest."""
         return self.by_event.get(event_schema, ())
 
     @classmethod
     def from_document(cls, document: bytes) -> Effective:
-        """Read what ``make`` wrote.
+        """Read a document that ``make`` wrote.
 
-        Damage when the bytes are anything else: not canonical, not complete, against a rule of
-        spec/manifest.md, or with a hash that does not fit. Nothing in it is believed but the
-        limits that it fills in, and those only within their ranges.
+        Nothing in it is trusted except the limits that it fills in, within their ranges.
+
+        Raises:
+            Damage: The bytes are not canonical or not complete, break a rule of spec/manifest.md,
+                or contain a wrong hash.
         """
         try:
             return _read(document)
@@ -243,9 +248,10 @@ class _AllLimits:
 
 
 def make(manifest: Node, definitions: Definitions) -> Effective:
-    """The effective manifest of canonical nodes against which ``meaning.check`` has nothing.
+    """Build the effective manifest from canonical nodes without findings of ``meaning.check``.
 
-    Modules carry the hash of their bytes. Definitions that the manifest does not reach stay out.
+    Module nodes must have the hash of their bytes. Definitions that the manifest does not reach are
+    left out.
     """
     limits = _AllLimits(
         world=WorldLimits(**manifest.get("limits", {}).get("world", {})),
@@ -312,12 +318,12 @@ def _fits(
 
 
 def _asked(manifest: Node, workflow: Node) -> dict[str, int]:
-    """What a workflow's steps may use, as far as its author or the manifest's said so."""
+    """The step limits that a workflow or its manifest sets explicitly."""
     return {**manifest.get("limits", {}).get("step", {}), **workflow.get("limits", {})}
 
 
 class _Maker:
-    """One use: collects what takes part, writes the document, makes the typed view of it."""
+    """Used once: collects the reachable definitions, writes the document, makes its typed view."""
 
     def __init__(self, manifest: Node, own: Definitions, limits: _AllLimits) -> None:
         self.manifest = manifest
@@ -396,7 +402,7 @@ class _Maker:
         return {name: self.nodes[kind, name] for name in sorted(names)}
 
     def _effects(self) -> set[str]:
-        """Those listed, and the ambient ones that are emitted or named by an executor."""
+        """The listed effects, and the built-in ones that are emitted or named by an executor."""
         named = {name for node in self.workflow_nodes.values() for name in node["effects_emitted"]}
         named |= {name for entry in self.manifest.get("executors", ()) for name in entry["effects"]}
         return {*_names(self.manifest, "effects"), *filter(is_system, named)}
@@ -467,7 +473,8 @@ class _Maker:
 
     def _route(self, entry: Node, workflows: Mapping[str, Workflow]) -> Route:
         workflow = workflows[entry["workflow"]]
-        # Only the event as a whole can hold a continuation: check refuses to subscribe to one.
+        # Only a workflow's whole event can hold a continuation: ``check`` refuses a subscription
+        # to a continuation itself.
         arms = workflow.arms if entry["event"] == workflow.event.name else {}
         return Route(
             event=entry["event"],
@@ -543,7 +550,7 @@ def _subscriptions(manifest: Node) -> list[Node]:
 
 
 def definition_hash(node: Node) -> Hash:
-    """Of a canonical node; a module is known by the hash of its bytes instead."""
+    """The hash of a canonical node. For a module the hash of its bytes is used instead."""
     return digest("aos/def/1", _value(node))
 
 
@@ -563,7 +570,7 @@ def _object(value: Any, what: str) -> dict[str, Any]:
 
 
 def _expect_text_keys(value: Any) -> None:
-    """Below this, a map may be walked as JSON is. Depth is bounded by the record gate."""
+    """Check that all maps have text keys, as in JSON. The record gate bounds the depth."""
     if isinstance(value, dict):
         for inside in _object(value, "every map").values():
             _expect_text_keys(inside)

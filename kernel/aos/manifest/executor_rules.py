@@ -1,4 +1,4 @@
-"""(executors, catalog) -> what is wrong with who may sign for what (M-37)."""
+"""The rules of the list of executors: (executors, catalog) -> findings (M-37)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from aos.values.errors import ValueProblem
 def executors(entries: list[Node], catalog: Catalog) -> Found:
     for index, name in each_once([entry["name"] for entry in entries]):
         if index is None:
-            yield "/executors", f"{name} stands there twice", None
+            yield "/executors", f"{name} is listed twice", None
         elif name == KERNEL or not EXECUTOR_NAME.fullmatch(name):
             yield f"/executors/{index}/name", f"{name!r} cannot be the name of an executor", None
     for index, entry in enumerate(entries):
         for place, effect in each_once(entry["effects"]):
             pointer = f"/executors/{index}/effects"
             if place is None:
-                yield pointer, f"{effect} stands there twice", None
+                yield pointer, f"{effect} is listed twice", None
             elif effect in KERNEL_EFFECTS:
                 yield (
                     f"{pointer}/{place}",
-                    f"{effect} is answered by the kernel itself: nobody signs for it",
+                    f"the kernel itself answers {effect}: no executor signs for it",
                     "leave it out",
                 )
             else:
@@ -49,14 +49,14 @@ def _keys(entries: list[Node]) -> Found:
             if key in owners:
                 yield (
                     pointer,
-                    f"this key stands at {owners[key]} already",
+                    f"this key is already used at {owners[key]}",
                     "a key has one owner and is in force, retired or revoked",
                 )
             owners.setdefault(key, pointer)
 
 
 def _effects_have_a_signer(entries: list[Node], catalog: Catalog) -> Found:
-    """Where the list is present it is complete: what is emitted must have someone to sign."""
+    """If the list is present, some executor must be allowed to sign for each emitted effect."""
     may_sign = {(entry["name"], effect) for entry in entries for effect in entry["effects"]}
     signed = {effect for _, effect in may_sign}
     emitted = {
@@ -67,7 +67,7 @@ def _effects_have_a_signer(entries: list[Node], catalog: Catalog) -> Found:
         if catalog.exists("defeffect", effect) and effect not in KERNEL_EFFECTS
     }
     for effect in sorted(emitted):
-        # The built-in ones and those of a module may be run by whoever is named for them.
+        # Any executor may be named for built-in effects and those of a module.
         asked = catalog.definitions.get(("defeffect", effect), {}).get("impl", {}).get("executor")
         if asked is not None and (asked, effect) not in may_sign:
             yield (

@@ -1,8 +1,8 @@
-"""Type expressions as they stand in ``defschema.type``: walked, never evaluated.
+"""Questions about the type expressions of ``defschema.type``, without a value.
 
-Values are checked by ``aos.values.schema``; this file answers what a manifest has to know about
-types without a value: which schemas one names, whether two are the same, what stands at a path.
-Every function expects expressions that ``compile_schemas`` accepts, except where it says otherwise.
+They are which schemas a type refers to, whether two types are the same, and the type at a path;
+``aos.values.schema`` checks values. Every function expects expressions that ``compile_schemas``
+accepts, unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEXT: Final[Expression] = {"text": {}}
 
 
 def without_comments(expression: Any) -> Any:
-    """The expression as it is hashed. Leaves what is no type expression as it is."""
+    """The expression as it is hashed. Anything that is not a type expression is unchanged."""
     if not isinstance(expression, Mapping):
         return expression
     return {
@@ -48,7 +48,7 @@ def form_of(expression: Expression) -> tuple[str, Any]:
 
 
 def references(expression: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """Every ref below: (JSON pointer of its name, name). Skips what is no type expression."""
+    """Every ref below: (JSON pointer of its name, name). Skips parts that are not types."""
     if not isinstance(expression, Mapping):
         return
     for form, inside in expression.items():
@@ -63,7 +63,7 @@ def references(expression: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
 
 
 def closure(names: Iterable[str], types: Types) -> set[str]:
-    """``names`` and every schema that they reach, as far as ``types`` knows them."""
+    """``names`` and every schema that they reach, as far as ``types`` has them."""
     reached: set[str] = set()
     waiting = [name for name in names if name in types]
     while waiting:
@@ -75,19 +75,19 @@ def closure(names: Iterable[str], types: Types) -> set[str]:
 
 
 def resolved(expression: Expression, types: Types) -> Expression:
-    """The first expression behind a chain of refs."""
+    """The type at the end of a chain of refs."""
     while "ref" in expression:
         expression = types[expression["ref"]]
     return expression
 
 
 def same(one: Expression, other: Expression, types: Types) -> bool:
-    """Whether two expressions hold the same values, refs followed. Linear in the schemas' size."""
+    """Whether two types have the same values, with refs followed. Linear in the schemas' size."""
     return alike(one, types, other, types)
 
 
 def alike(one: Expression, types: Types, other: Expression, other_types: Types) -> bool:
-    """``same`` for expressions of two manifests, in which a name may stand for two types."""
+    """``same`` for types of two manifests, in which one name may mean different types."""
     return _same(one, other, (types, other_types), set())
 
 
@@ -113,14 +113,14 @@ def _same(
 
 
 def found_at(expression: Expression, path: str, types: Types) -> list[tuple[str, Expression]]:
-    """What a dotted path finds: (where it was found, type), one for each variant arm that has it.
+    """The types at a dotted path: (place, type), one for each variant arm that has it.
 
-    Walks through record fields by name and through a variant by ``$value``; ``$tag`` is text.
-    Empty when nothing is there.
+    A step is the name of a record field, or ``$value`` of a variant; ``$tag`` is text. Empty if
+    the path leads nowhere.
     """
     found = [("$", resolved(expression, types))]
     for step in path.split("."):
-        # One entry for each distinct type: arms that share a schema would multiply at every step.
+        # One entry per distinct type: otherwise arms that share a schema multiply at every step.
         next_found: dict[int, tuple[str, Expression]] = {}
         for at, here in found:
             for label, inside in _step(here, step):

@@ -1,8 +1,7 @@
-"""Authored node -> the node that is hashed: one spelling for each meaning (M-20 to M-22).
+"""Authored node -> canonical node, which is hashed: one spelling per meaning (M-20 to M-22).
 
 ``canonical`` picks every field by name and checks its shape, so it is also the strict reader of
-nodes that come back in an effective document: what it would not have written, it does not return.
-Authored nodes have passed JSON Schema before and never fail here.
+nodes in an effective document. Authored nodes have passed JSON Schema before and never fail here.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ TIMEOUT_MS_DEFAULT: Final = 30_000
 
 
 class Misshapen(ValueError):
-    """A node is not of its kind's form. Only a document that nobody wrote can cause it."""
+    """A node does not have its kind's form. Only a damaged or forged document can cause it."""
 
 
 def canonical(node: Mapping[str, Any]) -> Node:
     """The node without comments, paths, defaults and absent options; aliases under one name.
 
-    References of a manifest lose their hashes: ``effective`` fills in what it computes.
+    References of a manifest lose their hashes: ``effective`` computes them and fills them in.
     """
     kind = node.get("$kind")
     make = _FORMS.get(kind) if isinstance(kind, str) else None
@@ -79,7 +78,7 @@ def _defworkflow(node: Mapping[str, Any]) -> Node:
     )
     made |= _unless(_optional(node, "upgrade", _choice("quiesce", "in_place")), upgrade="quiesce")
     made |= _optional(node, "migrate", _migration)
-    # Kept even where they equal the built-in defaults: the manifest may set others for all.
+    # Kept even if they equal the built-in defaults: the manifest may set others for all workflows.
     made |= _unless(_optional(node, "limits", _step_limits), limits={})
     return made
 
@@ -204,7 +203,7 @@ def _optional(
 
 
 def _unless(made: Node, **defaults: Any) -> Node:
-    """``made`` without the fields that say what would hold anyway."""
+    """``made`` without the fields that have their default."""
     return {
         field: value
         for field, value in made.items()

@@ -1,8 +1,8 @@
-"""``HOST`` and ``HOST:PORT`` in one spelling: of a secret, of the node's allow-list, of a URL.
+"""One spelling of ``HOST`` and ``HOST:PORT``, for secrets, the node's allow list and URLs.
 
-A host is a name in lower case, or an address in its usual form; an IPv6 address stands in brackets
-where a port may follow it. What a resolver might read as an address in disguise (``127.1``,
-``0x7f000001``, ``2130706433``, ``fe80::1%eth0``) is no host.
+A host is a name in lower case, or an address in its usual form; an IPv6 address has brackets where
+a port may follow it. Text that a resolver might read as an address (``127.1``, ``0x7f000001``,
+``2130706433``, ``fe80::1%eth0``) is not a host.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLACE: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]/]+)(:(?P<port>[1-9][0-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPort:
-    """``port`` None stands for 80 and 443."""
+    """A host and a port. ``port`` None means 80 and 443."""
 
     host: str
     port: int | None
@@ -36,14 +36,14 @@ class HostPort:
         return host if self.port is None else f"{host}:{self.port}"
 
     def covers(self, host: str, port: int) -> bool:
-        """Whether ``host``, spelt as ``read_host`` returns it, at ``port`` is this place."""
+        """Whether this includes ``host`` (spelled as ``read_host`` returns it) at ``port``."""
         return host == self.host and (
             port in DEFAULT_PORTS if self.port is None else port == self.port
         )
 
 
 def read_place(text: str) -> HostPort:
-    """``HOST`` or ``HOST:PORT``, in any case of letters. ValueProblem for anything else."""
+    """Read ``HOST`` or ``HOST:PORT``, in upper or lower case. Raises ValueProblem."""
     match = _PLACE.fullmatch(text.lower())
     if match is None:
         raise _unfit(text)
@@ -57,7 +57,7 @@ def read_place(text: str) -> HostPort:
 
 
 def read_host(text: str) -> str:
-    """A name or an address (no brackets) in its one spelling. ValueProblem for anything else."""
+    """The canonical spelling of a name or an address (no brackets). Raises ValueProblem."""
     lower = text.lower()
     address = as_address(lower)
     if address is not None:
@@ -68,7 +68,7 @@ def read_host(text: str) -> str:
 
 
 def as_address(text: str) -> Address | None:
-    """The address that ``text`` is; None for a name, another spelling, and one with a zone."""
+    """Read an address; None for a name, another spelling, or an address with a zone."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

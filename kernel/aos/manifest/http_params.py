@@ -1,8 +1,8 @@
 """``sys/HttpRequestParams@1`` at the gate: a header may be written as plain text (M-52).
 
-The type language has no "text or variant", so this one schema has a door of its own: in ingress
-CBOR and in JSON a header that is text is read as ``literal``. The normal form is always the
-variant; the record gate accepts nothing else.
+The type language has no "text or variant", so this schema has its own reader: in ingress CBOR and
+in JSON a header that is text is read as ``literal``. The normal form is always the variant, and the
+record gate accepts only that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aos.values.schema import Schema
 
 
 class HttpParams(Schema):
-    """The compiled schema, with that door. A manifest without secrets refuses them here."""
+    """The compiled schema with that reader. It refuses secrets if the manifest has none."""
 
     __slots__ = ("_has_secrets",)
 
@@ -31,7 +31,7 @@ class HttpParams(Schema):
         self, data: bytes, *, max_bytes: int = INGRESS_BYTES_MAX
     ) -> tuple[bytes, Value]:
         canonical, value = super().from_ingress_value(data, max_bytes=max_bytes)
-        # Bytes that were canonical already have not been through normalise.
+        # Bytes that were already canonical have not passed ``normalise``.
         return canonical, self._taken(value)
 
     def from_json_object(self, obj: object) -> Value:
@@ -67,7 +67,7 @@ def _without_secrets(normal: Value) -> Value:
     headers = cast("dict[str, dict[str, dict[str, Value]]]", normal)["headers"]
     for name, header in headers.items():
         if header["$tag"] != "literal":
-            # Part of a hashed fault: in these words it stands in journals (M-52).
+            # Part of a hashed fault: journals have these words (M-52).
             problem = ValueProblem("secrets are not supported by this version: expected text")
             raise problem.under(name).under("headers")
     return normal

@@ -13,10 +13,11 @@ _TEXT: Final = re.compile(r"ed25519:([0-9a-f]{64})")
 
 
 def parse_key(text: str) -> bytes:
-    """The 32 bytes of a key. ValueProblem for another form, and for a point that proves nothing.
+    """The 32 bytes of a key.
 
-    Points of small order verify forged signatures, points with a second spelling have two
-    identities: both are refused.
+    Raises:
+        ValueProblem: The text has another form, or the point is unsafe: points of small order
+            verify forged signatures, and points with a second spelling have two identities.
     """
     match = _TEXT.fullmatch(text)
     if match is None:

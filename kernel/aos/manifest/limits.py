@@ -1,7 +1,7 @@
-"""The bounds that can change what the core does: their defaults, and what may be asked for.
+"""The limits that affect the core's decisions: their defaults and permitted ranges.
 
-They are part of the effective manifest and its hash (spec/manifest.md, M-40 to M-43), so that two
-nodes with different settings of their own still compute the same. Sizes are bytes.
+They are part of the effective manifest and its hash (spec/manifest.md, M-40 to M-43), so that nodes
+with different local settings compute the same. Sizes are bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAY_NS: Final = 24 * 3600 * 10**9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """What an author may ask for, both ends included."""
+    """The range that an author may set, both ends included."""
 
     low: int
     high: int
@@ -30,10 +30,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """What both kinds of limits share: complete documents out and in.
+    """Base of both kinds of limits: conversion to and from complete documents.
 
-    A limit of ``LATER`` came after the first documents were written: it stands in a document only
-    where it differs from its default, so that those keep their bytes and their hash.
+    The limits in ``LATER`` were added after the first documents were written. A document has them
+    only if they differ from their default, so that old documents keep their bytes and hash.
     """
 
     LATER: ClassVar[frozenset[str]] = frozenset()
@@ -47,7 +47,7 @@ class _Limits:
 
     @classmethod
     def from_document(cls, document: Mapping[str, int]) -> Self:
-        """Inverse of ``to_document``. ``ValueError`` unless exactly the known fields are there."""
+        """Inverse of ``to_document``. Raises ValueError unless it has exactly the known fields."""
         known = {field.name for field in fields(cls)}
         odd = (known - cls.LATER - set(document)) | (set(document) - known)
         if odd:
@@ -61,7 +61,7 @@ class _Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLimits(_Limits):
-    """What one step of one workflow may use."""
+    """Limits of one step of a workflow."""
 
     fuel: int = 10**9
     memory_bytes: int = 64 * MIB
@@ -73,7 +73,7 @@ class StepLimits(_Limits):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldLimits(_Limits):
-    """What a whole world may hold or do for one root cause."""
+    """Limits of a whole world, and of the work that one root cause may start."""
 
     event_bytes: int = MIB
     cascade_depth: int = 256
@@ -85,12 +85,12 @@ class WorldLimits(_Limits):
     open_intents: int = 1_000_000
     """Open intents of the world."""
     dedup_ns: int = 7 * DAY_NS
-    """How long a submission id is remembered, in journal time."""
+    """How long a submission id is remembered, in ns of journal time."""
     dedup_rows: int = 10_000_000
     instance_keys: int = 10_000
     """Requested idempotency keys that are remembered for one instance."""
     abandoned_intents: int = 100_000
-    """Intents of faulted instances that are remembered, so that late receipts are answered so."""
+    """Number of intents of faulted instances that are remembered, to answer late receipts."""
     stream_bytes: int = 64 * KIB
     """Payload of one stream frame."""
     stream_rate: int = 100
@@ -138,4 +138,4 @@ EFFECT_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
         "timeout_ms": Range(low=1, high=86_400_000),
     }
 )
-"""Of a defeffect: its ``retry`` and ``timeout_ms``, in milliseconds."""
+"""Ranges of a defeffect's ``retry`` and ``timeout_ms``, in milliseconds."""

@@ -1,7 +1,7 @@
-"""files -> Loaded, or every problem in them at once (spec/manifest.md).
+"""Load a manifest from the bytes of its files, or report all its problems (spec/manifest.md).
 
-The street: read (JSON, exactly one manifest, one definition for each name), structure (JSON
-Schema), meaning, artifacts, hashes, effective. Bytes come in as an argument; nothing is read here.
+Stages: read (JSON, exactly one manifest, one definition per name), structure (JSON Schema),
+meaning, artifacts, hashes, effective. The bytes are an argument; this module reads no files.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ AIR_ITEMS_MAX: Final = 1 << 20
 _PART_CHARACTERS_MAX: Final = 1024
 
 Check = Callable[[bytes, Iterable[str]], list[str]]
-"""(wasm, entrypoints) -> what is wrong with the module: ``aos.sandbox.inspect.check_module``."""
+"""(wasm, entrypoints) -> problems of the module: ``aos.sandbox.inspect.check_module``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One problem to solve. ``pointer`` is a JSON pointer into ``file``; both may be empty.
+    """One problem to fix. ``pointer`` is a JSON pointer into ``file``; both may be empty.
 
-    ``str()`` is one sentence, in which names from the file are cut off where they are long (M-3).
+    ``str()`` is one sentence, in which long names from the file are cut off (M-3).
     """
 
     file: str
@@ -71,7 +71,7 @@ def _where(file: str, pointer: str) -> str:
 
 
 class ManifestProblems(Refused):
-    """A manifest is refused. ``problems`` has all of them, in order of file and place."""
+    """A manifest is refused. ``problems`` has all its problems, ordered by file and place."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -94,12 +94,13 @@ def load(
 ) -> Loaded:
     """Read a manifest from files given as relative path -> bytes.
 
-    Paths have ``/`` between their parts and are normal (``air/x.air.json``, ``../build/x.wasm``).
-    Those that end in ``.json`` are AIR; the others are artifacts, of which more than needed may be
-    given: ``needed_files`` tells which. ``check`` is asked about every module's bytes. ``abi`` is
-    that of the modules that do not say.
+    Paths are normal and separated by ``/`` (``air/x.air.json``, ``../build/x.wasm``). Files that
+    end in ``.json`` are AIR; all others are artifacts, listed by ``needed_files``; further ones are
+    ignored. ``check`` is called with every module's bytes. ``abi`` is the ABI assumed for modules
+    that declare none.
 
-    Raises ManifestProblems with every problem in every file.
+    Raises:
+        ManifestProblems: All problems of all files.
     """
     source = _Source(files, abi)
     source.find_problems(check)
@@ -110,11 +111,11 @@ def load(
 
 
 def needed_files(files: Mapping[str, bytes]) -> set[str]:
-    """Artifact paths that the AIR files among ``files`` refer to and ``files`` does not have.
+    """Artifact paths that the AIR files among ``files`` refer to and ``files`` lacks.
 
-    For a module without ``path`` these are all the places where it may lie (M-14), of which one
-    has to exist. Files with problems are looked at as far as they can be read. The paths may
-    begin with ``../``: whether to read such a file is for the caller to say.
+    For a module without ``path`` these are all its possible places (M-14), of which one must exist.
+    Files with problems are read as far as possible. Paths may begin with ``../``: the caller
+    decides whether to read such a file.
     """
     source = _Source(files)
     needed: set[str] = set()
@@ -127,14 +128,14 @@ def needed_files(files: Mapping[str, bytes]) -> set[str]:
 
 
 def unreadable(files: Mapping[str, bytes]) -> list[Problem]:
-    """The AIR files among ``files`` that are no JSON: nothing is known of what they define, so that
-    ``load`` may find much else that is only a consequence."""
+    """Problems of the AIR files that are not JSON. Their definitions are unknown, so ``load`` may
+    find further problems that are only consequences."""
     parsed = (_parsed(file, files[file]) for file in sorted(files) if file.endswith(AIR_SUFFIX))
     return [each for each in parsed if isinstance(each, Problem)]
 
 
 def _parsed(file: str, data: bytes) -> object:
-    """The JSON of an AIR file; a Problem where it is none."""
+    """The JSON of an AIR file, or a Problem if it is not JSON."""
     try:
         return parse_json(data.decode(), max_bytes=AIR_BYTES_MAX, max_items=AIR_ITEMS_MAX)
     except UnicodeDecodeError as error:
@@ -146,7 +147,7 @@ def _parsed(file: str, data: bytes) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Located:
-    """A node and where it stands."""
+    """A node with its file and position."""
 
     file: str
     pointer: str
@@ -161,7 +162,7 @@ class _Located:
 
 
 class _Source:
-    """The nodes of some files. Making one collects the problems of reading and of structure."""
+    """The nodes of some files. The constructor collects problems of reading and of structure."""
 
     def __init__(self, files: Mapping[str, bytes], abi: str | None = None) -> None:
         self.files = files
@@ -200,7 +201,7 @@ class _Source:
             self.problems.extend(self._wrong_hashes(manifest))
 
     def canonical(self) -> tuple[Node, dict[Subject, Node]]:
-        """The nodes as they are hashed, every module with the hash of its bytes."""
+        """The canonical nodes, every module with the hash of its bytes."""
         assert self.manifest is not None
         definitions = {
             subject: canonical(located.node) for subject, located in self.definitions.items()
@@ -220,8 +221,8 @@ class _Source:
         return MappingProxyType({content_hash(wasm): wasm for wasm in artifacts})
 
     def _nodes(self, file: str) -> Iterator[_Located]:
-        # jsonschema is large. Whoever opens a world imports this file; only an author's files are
-        # checked by schemas, a manifest in the journal is not.
+        # jsonschema is slow to import, and only an author's files are checked with it. Code that
+        # opens a world imports this module too, but the manifest in a journal is not checked so.
         from aos.manifest import structure  # noqa: PLC0415
 
         value = _parsed(file, self.files[file])
@@ -250,7 +251,7 @@ class _Source:
         self.problems.append(Problem(file=file, pointer=pointer, message=message, hint=hint))
 
     def _note_broken(self, located: _Located) -> None:
-        """Remember that something of this name exists, so that only its own problem is told."""
+        """Note that a definition of this name exists, so that only its own problem is reported."""
         kind, name = located.node.get("$kind"), located.node.get("name")
         if kind == "manifest":
             self.manifest = self.manifest or located
@@ -304,7 +305,7 @@ class _Source:
             self._add("", "", "there is no AIR file", "put *.air.json files into a folder air/")
         elif not self.problems:
             hint = 'one node must have "$kind": "manifest"'
-            self._add(min(air), "", "there is no manifest in this file or beside it", hint)
+            self._add(min(air), "", "there is no manifest in this file or next to it", hint)
 
     def _artifact_problems(self, check: Check | None) -> Iterator[Problem]:
         taken: dict[str, str] = {}
@@ -369,7 +370,7 @@ class _Source:
                     )
 
     def _hash(self, kind: str, name: str) -> str | None:
-        """None when it cannot be known: the definition is missing or has problems of its own."""
+        """A definition's hash; None if the definition is missing or has problems."""
         builtin = {"defschema": builtins.SCHEMAS, "defeffect": builtins.EFFECTS}.get(kind, {})
         located = self.definitions.get((kind, name))
         if (kind, name) in self.broken or (located is None and name not in builtin):
@@ -401,7 +402,7 @@ def _bare(node: Node) -> Node:
 
 
 def _artifact_places(located: _Located) -> list[str]:
-    """Where a module's bytes may lie, first come first taken (M-14)."""
+    """The possible paths of a module's bytes; the first that exists is used (M-14)."""
     path = located.node["runtime"]["artifact"].get("path")
     if path is not None:
         return [posixpath.normpath(posixpath.join(posixpath.dirname(located.file), path))]
@@ -422,7 +423,7 @@ def _missing_artifact(located: _Located) -> Problem:
 
 
 def _place(problem: Problem) -> tuple[str, list[tuple[int, str]], str]:
-    """File, then place in it with array positions as numbers, then words."""
+    """Sort key: file, then place in it with array positions as numbers, then message."""
     parts = [
         (int(part), "") if part.isdecimal() else (-1, part) for part in problem.pointer.split("/")
     ]

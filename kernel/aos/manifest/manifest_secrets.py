@@ -1,7 +1,7 @@
-"""What a manifest says of a secret: where its value is found and where it may go, never the value.
+"""The declaration of a secret in a manifest: its source and its permitted uses, never its value.
 
-A params value names one by ``sys/SecretRef@1 {alias, version}``: the secret ``<alias>@<version>``
-(spec/manifest.md, M-53 to M-57).
+A params value names a secret by ``sys/SecretRef@1 {alias, version}``: the secret
+``<alias>@<version>`` (spec/manifest.md, M-53 to M-57).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEY: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@-]{0,255}")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where the node looks: the environment variable, or the key of its file of secrets."""
+    """Where the node finds the value: an environment variable, or a key of its secrets file."""
 
     source: Literal["env", "file"]
     key: str
@@ -34,7 +34,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """One secret. ``hosts`` and ``workflows`` are None where it is not limited.
+    """One secret. ``hosts`` and ``workflows`` are None if it is not limited.
 
     ``expected_digest`` is the content hash of the value's bytes.
     """
@@ -51,17 +51,17 @@ class Secret:
 
 
 def secret_name(alias: str, version: int) -> str:
-    """The name of the definition that a reference means."""
+    """The name of the definition that a reference refers to."""
     return f"{alias}@{version}"
 
 
 def is_key(text: str) -> bool:
-    """Whether a file of secrets may have this key."""
+    """Whether this is a valid key of a secrets file."""
     return _KEY.fullmatch(text) is not None
 
 
 def read_binding(text: str) -> Binding:
-    """``env:NAME`` or ``file:KEY``. ValueProblem for anything else."""
+    """Read ``env:NAME`` or ``file:KEY``. Raises ValueProblem."""
     source, _, key = text.partition(":")
     if source == "env" and _ENV.fullmatch(key):
         return Binding("env", key)
@@ -74,7 +74,7 @@ def read_binding(text: str) -> Binding:
 
 
 def secret_of(node: Mapping[str, Any], hash: Hash) -> Secret:
-    """The typed view of a canonical node without findings, which has this hash."""
+    """The typed view of a canonical node, which has no findings and this hash."""
     digest, hosts, workflows = (
         node.get(field) for field in ("expected_digest", "hosts", "workflows")
     )

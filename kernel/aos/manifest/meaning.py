@@ -1,7 +1,7 @@
-"""(manifest, definitions) -> findings: every rule that JSON Schema cannot say (M-10 to M-39).
+"""(manifest, definitions) -> findings: the rules that JSON Schema cannot express (M-10 to M-39).
 
-Works on authored nodes and on those of an effective document alike: both have passed a check of
-their shape. Nothing stops early, so one run finds everything.
+The nodes are authored ones or those of an effective document; their shape has been checked before.
+No rule stops the others, so one run finds everything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SECTIONS: Final[Mapping[str, str]] = {
     "effects": "defeffect",
     "secrets": "defsecret",
 }
-"""Lists of a manifest. All but the last are always there."""
+"""Lists of a manifest. All but the last are mandatory."""
 
 
 def check(
@@ -46,21 +46,21 @@ def check(
     *,
     incomplete: bool = False,
 ) -> Iterator[RuleFinding]:
-    """Every broken rule.
+    """Return every broken rule.
 
     Args:
-        manifest: None when there is none that has its shape; rules about it are then left out.
-        definitions: The users' definitions, none of them ``sys/``.
-        broken: Definitions that exist and whose shape is wrong. Naming one is no finding.
-        incomplete: There may be more definitions, which could not be read. An unknown name is
-            then a finding only when it looks like another one.
+        manifest: None if there is no manifest with a valid shape; then its rules are skipped.
+        definitions: The user's definitions, none of them ``sys/``.
+        broken: Definitions that exist but have an invalid shape. A reference to one is valid.
+        incomplete: Some definitions could not be read. An unknown name is then a finding only if
+            it is similar to a known one.
     """
     catalog = Catalog(manifest, definitions, broken, incomplete=incomplete)
     told = False
     for finding in _findings(catalog):
         told = True
         yield finding
-    # After another mistake a schema may seem to be unused that is not.
+    # Other findings can make a schema appear unused, so this rule is checked only without them.
     if not (told or broken or incomplete):
         yield from _schemas_are_used(catalog)
 
@@ -90,7 +90,7 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
         names = [entry["name"] for entry in manifest.get(section, ())]
         for index, name in each_once(names):
             if index is None:
-                yield f"/{section}", f"{name} stands there twice", None
+                yield f"/{section}", f"{name} is listed twice", None
             else:
                 yield from catalog.use(kind, name, f"/{section}/{index}/name")
     yield from routing(manifest.get("routing", {}).get("subscriptions", []), catalog)
@@ -105,7 +105,7 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
 
 
 def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:
-    """A definition that the manifest leaves out is a mistake more often than a plan (M-12)."""
+    """Every definition must be listed: leaving one out is usually a mistake (M-12)."""
     if catalog.manifest is None:
         return
     for section, kind in SECTIONS.items():
@@ -116,7 +116,7 @@ def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:
 
 
 def _schemas_are_used(catalog: Catalog) -> Iterator[RuleFinding]:
-    """A schema takes part when the manifest reaches it, listed or not."""
+    """Every schema must be listed or reached by the manifest."""
     if catalog.manifest is None:
         return
     roots = schema_roots(catalog.manifest, catalog.definitions.values())
@@ -136,7 +136,7 @@ def _unlisted(subject: Subject, section: str, more: str) -> RuleFinding:
 
 
 def schema_roots(manifest: Node, definitions: Iterable[Node]) -> set[str]:
-    """The schemas that a manifest names itself and through these workflows and effects."""
+    """The schemas that a manifest names directly, and those of these workflows and effects."""
     roots = {entry["name"] for entry in manifest["schemas"]}
     roots |= {entry["event"] for entry in manifest.get("routing", {}).get("subscriptions", [])}
     for node in definitions:

@@ -1,9 +1,9 @@
-"""Which blobs values of a world name, by whichever manifest they came (spec/state.md, RT-12).
+"""Find the blobs that values of a world name, under all its manifests (spec/state.md, RT-12).
 
-Rule 1: a value is read by every version of its schema that a manifest of this world ever had. Which
-one it came under need not be known, and to take a blob for named that is not does no harm.
+Rule 1: a value is read with every version of its schema that any manifest of this world had. So it
+does not matter under which one it was written; keeping a blob that is not named does no harm.
 
-Rule 2: a version that names nothing costs nothing, and two that are the same count once.
+Rule 2: versions that cannot name a blob cost nothing, and equal versions count once.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from aos.values.hash_fields import Named as ByName
 from aos.values.schema import Schema
 
 _Versions: TypeAlias = dict[Hash, tuple[HashFields, Schema]]
-"""By shape: the versions of one schema whose values can name something."""
+"""The versions of one schema whose values can name blobs, by shape."""
 
 
 _MAP: Final = 0xA0
 
 
 class Named:
-    """Add every manifest, then ask. ``named`` finds the blob with a SHA-256 name."""
+    """Add every manifest, then query. ``named`` finds the blob with a SHA-256 name."""
 
     def __init__(self, named: ByName = lambda _: None) -> None:
         self._by_name = named
@@ -48,7 +48,7 @@ class Named:
         self._params: dict[str, _Versions] = {}
 
     def add(self, manifest: Effective) -> None:
-        """Take one more manifest of the world."""
+        """Add a manifest of the world."""
         fields = HashFields(manifest.schemas, self._by_name)
         shapes = _Shapes(manifest.schemas)
 
@@ -68,11 +68,11 @@ class Named:
             take(self._params, name, effect.params)
 
     def value(self, schema: str, data: bytes) -> Iterator[Hash]:
-        """What a value of this schema names: an event, a receipt's payload."""
+        """The blobs that a value of this schema names: an event, a receipt's payload."""
         return _in(self._events, schema, data)
 
     def state(self, workflow: str, data: bytes) -> Iterator[Hash]:
-        """What a state of this workflow names. An opaque one names every hash that it spells."""
+        """The blobs that a state of this workflow names. An opaque one names every hash in it."""
         if workflow in self._opaque:
             return blobs_of(spelled_in(data), self._by_name)
         return _in(self._states, workflow, data)
@@ -87,7 +87,7 @@ class Named:
         return _in(self._params, effect, data)
 
     def has_states(self, workflow: str) -> bool:
-        """Whether a state of this workflow can name anything: else it need not be read."""
+        """Whether a state of this workflow can name a blob; otherwise it need not be read."""
         return workflow in self._states or workflow in self._opaque
 
     def has_values(self, schema: str) -> bool:
@@ -104,8 +104,7 @@ class Named:
 
 
 def is_document(data: bytes) -> bool:
-    """Whether bytes that a world keeps for its manifests are a document, which is a map in CBOR,
-    and no module."""
+    """Whether a blob of a world's manifests is a document (a map in CBOR) rather than a module."""
     return bool(data) and data[0] & 0xE0 == _MAP
 
 
@@ -115,7 +114,7 @@ def _in(versions: Mapping[str, _Versions], name: str, data: bytes) -> Iterator[H
 
 
 class _Shapes:
-    """What a schema is, references and all, as one hash."""
+    """Hashes of schemas, with the schemas that they refer to."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas

@@ -11,10 +11,10 @@ NAME_CHARS_MAX: Final = 256
 
 SYSTEM: Final = "sys/"
 NODE: Final = "node"
-"""The executor that is the world's own key."""
+"""The executor name of the world's own key."""
 
 KERNEL: Final = "kernel"
-"""Stands where an executor's name does for what the core answers itself. No executor has it."""
+"""Used as the executor's name of effects that the core answers itself. No executor may have it."""
 
 
 def is_name(text: str) -> bool:
@@ -22,5 +22,5 @@ def is_name(text: str) -> bool:
 
 
 def is_system(name: str) -> bool:
-    """Whether the name is ours: ambient, and never defined by a user (M-11)."""
+    """Whether the name is built in: available everywhere, never defined by a user (M-11)."""
     return name.startswith(SYSTEM)

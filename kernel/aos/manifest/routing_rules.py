@@ -1,4 +1,4 @@
-"""(subscriptions, catalog) -> what is wrong with them (M-30 to M-35)."""
+"""The rules of subscriptions: (subscriptions, catalog) -> findings (M-30 to M-35)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _key_type(event: str, path: str, key_schema: str, pointer: str, catalog: Cat
 
 
 def _without_continuations(expression: Expression, types: Mapping[str, Expression]) -> Expression:
-    """The event as a subscription can deliver it: only the kernel fills the other arms."""
+    """The event without the arms that only the kernel fills: as a subscription delivers it."""
     form, inside = form_of(resolved(expression, types))
     if form != "variant":
         return expression
@@ -99,7 +99,7 @@ def _without_continuations(expression: Expression, types: Mapping[str, Expressio
 
 
 def _paths(expression: Expression, types: Mapping[str, Expression]) -> set[str]:
-    """Paths one or two steps long, to suggest from."""
+    """Paths of one or two steps, as candidates for suggestions."""
     form, inside = form_of(resolved(expression, types))
     if form == "record":
         deeper = {
@@ -125,6 +125,6 @@ def _subscriptions_differ(subscriptions: list[Node]) -> Found:
         if place != index:
             yield (
                 f"/routing/subscriptions/{index}",
-                f"the same subscription stands at {place}",
+                f"{place} has the same subscription",
                 "an event would be delivered twice; remove one",
             )

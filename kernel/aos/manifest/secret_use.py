@@ -1,7 +1,7 @@
-"""(manifest, workflow, effect, params) -> what is wrong with the secrets that the params name.
+"""Check the secrets that an effect's params name (spec/manifest.md, M-56).
 
-Pure, so that the step that names a wrong one fails, on replay as well (spec/manifest.md, M-56).
-Whether a secret's value can be found is another question, which the node answers at dispatch.
+It is pure: a step that names a wrong one faults in the same way when it is replayed. Whether the
+value of a secret can be found is decided by the node at dispatch.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from aos.values.schema import Schema
 
 
 def problem(effective: Effective, workflow: str, effect: str, params_value: Value) -> str | None:
-    """One sentence about the first reference that may not stand there; None when all may.
+    """A sentence about the first reference that is not allowed; None if all are. It is hashed.
 
-    ``params_value`` is in normal form. A manifest without secrets has no such problem: there, HTTP
-    refuses references at its gate (M-52), and other effects take them as plain data.
+    ``params_value`` must be in normal form. Without secrets in the manifest the answer is None:
+    then HTTP refuses references at its gate (M-52), and for other effects they are plain data.
     """
     asked = effective.effects[effect]
     if not asked.takes_secrets or not effective.secrets:
@@ -61,7 +61,7 @@ def _named(
         case TypeRef(name):
             yield from _named(schemas[name].type, value, path, schemas)
         case Record(fields):
-            # By name: the order in which an author wrote them is no part of the document.
+            # By name, because the document does not keep the order in which the author wrote them.
             for name, inside in sorted(fields, key=lambda field: field[0]):
                 yield from _named(inside, value[name], path + segment(name), schemas)
         case Variant(arms):

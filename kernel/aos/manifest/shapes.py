@@ -1,4 +1,4 @@
-"""(two manifests, a name in each) -> whether the two schemas hold the same values (M-61)."""
+"""Compare schemas of two manifests: whether they have the same values (M-61)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from aos.values.schema import Schema
 
 
 class Shapes:
-    """The schemas of two manifests, side by side."""
+    """The schemas of two manifests."""
 
     def __init__(self, old: Effective, new: Effective) -> None:
         self._old = _types(old)
         self._new = self._old if old == new else _types(new)
 
     def same(self, old: Schema | None, new: Schema | None) -> bool:
-        """Whether exactly the same values are of both, whatever their names. Two that are absent
-        are the same."""
+        """Whether both schemas have exactly the same values; their names may differ. Two absent
+        ones are the same."""
         if old is None or new is None:
             return old is new
         return alike({"ref": old.name}, self._old, {"ref": new.name}, self._new)
 
     def same_effect(self, old: Effect, new: Effect) -> bool:
-        """Whether who runs the new one can be asked by a workflow that knows the old one."""
+        """Whether a workflow that knows the old effect can use the new one."""
         return (
             old.executor == new.executor
             and (old.params.name, old.receipt.name) == (new.params.name, new.receipt.name)

@@ -1,7 +1,7 @@
-"""node -> what is wrong with its shape, by the JSON Schemas in ``spec/schemas`` (M-1 to M-4).
+"""Check the shape of nodes with the JSON Schemas in ``spec/schemas`` (M-1 to M-4).
 
-Reading those files, once, is the only file access of this package. They lie beside this file in an
-installed wheel and in ``spec/schemas`` in a checkout.
+Reading those files, once, is the only file access of this package. An installed wheel has them in
+this folder, a checkout in ``spec/schemas``.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _ARTICLE: Final[Mapping[str, str]] = {
 
 
 def schema_folder() -> Path:
-    """Where the JSON Schemas are: in the installed package, or in the checkout around it."""
+    """The folder of the JSON Schemas, in the installed package or in the checkout."""
     here = Path(__file__).resolve()
     installed = here.parent / "schemas"
     return installed if installed.is_dir() else here.parents[3] / "spec" / "schemas"
 
 
 def problems(node: object) -> list[tuple[str, str, str | None]]:
-    """Everything that is wrong with the shape of one node: (JSON pointer, message, hint).
+    """Every problem with the shape of one node: (JSON pointer, message, hint).
 
-    The type of a defschema is left to ``aos.values``, whose words are better. Empty when the node
-    has the shape of its ``$kind``.
+    The type of a defschema is not checked here: ``aos.values`` has better messages. Empty if the
+    node has the shape of its ``$kind``.
     """
     if not isinstance(node, dict):
         return [("", f"expected a node, found {_found(node)}", "a node is an object with $kind")]
@@ -111,7 +111,7 @@ _Strict: Final[type[Draft202012Validator]] = extend(  # type: ignore[no-untyped-
 
 
 def _worded(error: ValidationError) -> Iterator[tuple[str, str, str | None]]:
-    """One error of jsonschema in our words; an unknown field each gets its own."""
+    """One error of jsonschema in our words, with one message for each unknown field."""
     at = "".join(f"/{escape(str(part))}" for part in error.absolute_path)
     instance: Any = error.instance
     schema: Any = error.schema
@@ -158,7 +158,7 @@ def _unknown_fields(
 
 
 def _missing_field(error: ValidationError) -> str:
-    """jsonschema has an error for each missing field, and the field's name in the words only."""
+    """The field of a ``required`` error: jsonschema names it only in the message."""
     instance: Any = error.instance
     wanted: Any = error.validator_value
     if error.validator == "dependentRequired":
@@ -175,7 +175,7 @@ def _bad_hash(text: str) -> tuple[str, str | None]:
 
 
 def _found(value: object) -> str:
-    """``describe`` in the words of JSON, which is what the author wrote."""
+    """``describe`` in the terms of JSON, which the author wrote."""
     if isinstance(value, dict):
         fields = ", ".join(map(excerpt, list(value)[:8]))
         return f"an object with {fields}" if value else "an empty object"

@@ -1,14 +1,14 @@
-"""Compiled code between starts, in a folder of this user that belongs to no world (S-50 to S-57).
+"""Cache compiled code between starts, in a folder of this user outside of any world (S-50 to S-57).
 
-    FOLDER/<module>-<engine>.code     checksum (32 bytes), what the engine serialised
+    FOLDER/<module>-<engine>.code     checksum (32 bytes), the engine's serialized code
 
 Rule 1: the engine runs this code unchecked. So it is read only from a folder that this user owns
-and no one else may write to, and never from a world's folder, which a stranger may have made. The
-checksum finds damage; it is no protection from the user's own account, and needs to be none.
+and no one else may write to, and never from a world's folder, which another user may have made.
+The checksum detects damage; it does not have to protect against the user's own account.
 
-Rule 2: a cache can only save time. A problem with it is reported once and the module compiled.
+Rule 2: the cache only saves time. A problem with it is reported once, and the module is compiled.
 
-Rule 3: replay and verify use none (``aos.audit``): they compile from the hashed bytes.
+Rule 3: replay and verify (``aos.audit``) do not use it: they compile the hashed bytes.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from aos.values.digests import Hash, digest
 
 CACHE_BYTES_MAX: Final = GIB
 CODE_BYTES_MAX: Final = 256 * MIB
-"""One module's compiled code. A larger one is compiled at each start."""
+"""Maximum size of one module's compiled code. A larger module is compiled at each start."""
 
 CHECKSUM_BYTES: Final = 32
 ABANDONED_S: Final = 3600.0
-"""After so long a file that was never finished is taken away."""
+"""Age at which an unfinished file is removed."""
 
 _SUFFIX: Final = ".code"
 _UNFINISHED: Final = ".unfinished"
@@ -42,15 +42,16 @@ Engine = Mapping[str, str]
 
 
 class Unusable(Exception):  # internal: becomes a note, never escapes this file
-    """The cache cannot be used, and why."""
+    """The reason why the cache cannot be used."""
 
 
 def standard_cache(
     note: Callable[[str], None], *, outside: Path, environment: Mapping[str, str] = os.environ
 ) -> ModuleCache | None:
-    """The cache of this user: ``AOS_CACHE_DIR``, else ``XDG_CACHE_HOME`` or ``~/.cache``, and there
-    ``aos/modules``. None when ``AOS_CACHE_DIR`` is empty, or when the folder would lie in
-    ``outside``, the world's own folder, which is copied and exported.
+    """The user's cache: ``aos/modules`` in ``AOS_CACHE_DIR``, ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    None if ``AOS_CACHE_DIR`` is empty, or if the folder would be inside of ``outside``, the world's
+    folder, which is copied and exported.
     """
     folder = standard_folder(environment)
     if folder is None:
@@ -62,12 +63,12 @@ def standard_cache(
 
 
 def standard_folder(environment: Mapping[str, str]) -> Path | None:
-    """Where the variables say; None for nowhere."""
+    """The folder that the environment variables name; None without one."""
     own = environment.get("AOS_CACHE_DIR")
     if own is not None:
         return Path(own) if own else None
     shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
-    if not shared.is_absolute():  # such a one is to be ignored
+    if not shared.is_absolute():  # the XDG specification: ignore it
         shared = home / ".cache"
     return shared / "aos" / "modules" if shared.is_absolute() else None
 
@@ -75,8 +76,8 @@ def standard_folder(environment: Mapping[str, str]) -> Path | None:
 class ModuleCache:
     """Compiled code by module and engine. Any number of processes may share one folder.
 
-    The folder is opened and checked anew for each call, and everything is done relative to what was
-    opened: a folder that is changed or swapped meanwhile is not followed.
+    Each call opens and checks the folder again, and accesses its files relative to the open folder,
+    so that a replaced folder has no effect.
     """
 
     def __init__(
@@ -86,16 +87,16 @@ class ModuleCache:
         note: Callable[[str], None] = lambda _: None,
         bytes_max: int = CACHE_BYTES_MAX,
     ) -> None:
-        """Nothing is made or read yet. ``note`` is told each problem once, in one line."""
+        """Touches no files yet. ``note`` is called once for each problem, with one line."""
         self._folder = folder
         self._note = note
         self._told: set[str] = set()
         self._bytes_max = bytes_max
 
     def get(self, module: Hash, engine: Engine) -> bytes | None:
-        """Return the code that ``put`` kept for this module and engine; None where there is none.
+        """Return the code that ``put`` stored for this module and engine, or None.
 
-        Never raises for what is in the folder.
+        Never raises, whatever is in the folder.
         """
         name = _name(module, engine)
         try:
@@ -107,7 +108,7 @@ class ModuleCache:
                 if stored[:CHECKSUM_BYTES] != _checksum(module, engine, code):
                     self._tell(f"{name} is damaged: the module is compiled again")
                     return None
-                with contextlib.suppress(OSError):  # only its turn to be removed comes earlier
+                with contextlib.suppress(OSError):  # it is only removed earlier
                     os.utime(name, dir_fd=folder)
                 return code
         except (OSError, Unusable) as problem:
@@ -115,9 +116,9 @@ class ModuleCache:
             return None
 
     def put(self, module: Hash, engine: Engine, code: bytes) -> None:
-        """Keep ``code``, whole or not at all; what was used longest ago makes room for it.
+        """Store ``code`` atomically, and remove the least recently used code to make room.
 
-        Never raises: a cache that cannot be written is none.
+        Never raises: if the cache cannot be written, nothing is stored.
         """
         if len(code) > CODE_BYTES_MAX or CHECKSUM_BYTES + len(code) > self._bytes_max:
             return
@@ -131,7 +132,7 @@ class ModuleCache:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder, made if it is not there, with nobody else able to write to it."""
+        """Open the folder, created if missing. Raises Unusable if other users may write to it."""
         self._folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             self._folder.mkdir(mode=0o700)
@@ -163,19 +164,20 @@ def _not_kept(problem: OSError | Unusable) -> str:
 
 
 def _name(module: Hash, engine: Engine) -> str:
-    """A file for each engine, so that two releases on one node do not take turns."""
+    """File name by module and engine, so that two releases on one node do not replace each
+    other's code."""
     parts = (engine["wasmtime"], engine["target"], engine["engine"])
     return f"{module.hex()}-{digest('aos/code-name/2', *parts).hex()[:16]}{_SUFFIX}"
 
 
 def _checksum(module: Hash, engine: Engine, code: bytes) -> bytes:
-    """Of the code with what it is for: a file that was renamed has a wrong one, too."""
+    """Checksum over module, engine and code, so that it also detects a renamed file."""
     named = (engine["wasmtime"], engine["target"], engine["engine"])
     return digest("aos/code/2", module, *named, code)
 
 
 def _read(folder: int, name: str, most: int) -> bytes | None:
-    """A file's bytes; None when it is not there or longer than ``most``."""
+    """A file's bytes; None if it is missing or longer than ``most``."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
@@ -186,7 +188,7 @@ def _read(folder: int, name: str, most: int) -> bytes | None:
 
 
 def _write_unfinished(folder: int, data: bytes) -> str:
-    """Write a file of a name that nobody reads. Nothing is left when it cannot be written."""
+    """Write a file under a temporary name, which no one reads. If that fails, no file is left."""
     name = f"{secrets.token_hex(8)}{_UNFINISHED}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(name, flags, 0o600, dir_fd=folder)
@@ -200,10 +202,10 @@ def _write_unfinished(folder: int, data: bytes) -> str:
 
 
 def _make_room(folder: int, bytes_max: int) -> None:
-    """Remove what was used longest ago until the rest fits, and what was never finished."""
+    """Remove unfinished files, and the least recently used ones until the rest fits."""
     kept: list[tuple[float, str, int]] = []
     for name in os.listdir(folder):
-        with contextlib.suppress(FileNotFoundError):  # another process makes room, too
+        with contextlib.suppress(FileNotFoundError):  # another process removes files too
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if name.endswith(_SUFFIX):
                 kept.append((found.st_mtime, name, found.st_size))

@@ -1,7 +1,7 @@
-"""What a module may be at most (spec/sandbox.md, S-10 and S-11).
+"""Fixed limits of a module (spec/sandbox.md, S-10 and S-11).
 
-These bound what the engine allocates and how long it compiles, so they are part of the product and
-not of any manifest. Sizes are bytes unless the name says otherwise.
+They bound the engine's memory and compile time, so they are constants and not part of a manifest.
+Sizes are bytes unless the name says otherwise.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ PAGE_BYTES: Final = 64 * KIB
 
 MODULE_BYTES_MAX: Final = 8 * MIB
 BODY_BYTES_MAX: Final = 128 * KIB
-"""The code of one function, its local declarations included."""
+"""Maximum size of one function's code, with its local declarations."""
 LOCALS_MAX: Final = 1024
-"""Declared locals of one function, its parameters not counted."""
+"""Maximum number of declared locals of one function, without its parameters."""
 
 MEMORY_BYTES_MAX: Final = GIB
-"""The most that any step may be given; each step's own limit is in its call."""
+"""The largest memory limit that a step may have; the call has the actual limit."""
 MEMORIES_MAX: Final = 1
 TABLES_MAX: Final = 8
 TABLE_ELEMENTS_MAX: Final = 65_536
-"""Elements of one table."""
+"""Maximum number of elements of one table."""
 
 PANIC_BYTES_MAX: Final = 512
-"""The words of one panic, in UTF-8."""
+"""Maximum length of a panic message, in UTF-8."""
 
 ENTRIES_MAX: Final = 400_000
-"""Declarations of one module in all: types and their parameters, functions, groups of locals,
-globals, exports, segments and the elements in them, sections. A compiler's largest output under
-``MODULE_BYTES_MAX`` has a quarter of it."""
+"""Maximum number of declarations of one module: types and their parameters, functions, groups of
+locals, globals, exports, segments and their elements, sections. The largest compiler output under
+``MODULE_BYTES_MAX`` has a quarter of that."""

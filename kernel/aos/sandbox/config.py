@@ -1,9 +1,9 @@
-"""The one engine configuration, as a table of settings that is also its fingerprint.
+"""The configuration of the engine: one table of settings, whose hash is its fingerprint.
 
-Rule 1: every feature is set, on or off; nothing is left to the library's defaults, which turn
-threads, relaxed SIMD, memory64, multi-memory, GC, exceptions and tail calls on.
+Rule 1: every feature is set explicitly. The library's defaults enable threads, relaxed SIMD,
+memory64, multi-memory, GC, exceptions and tail calls.
 
-Rule 2: a setting that can change what a guest computes is in the table, so it changes the
+Rule 2: every setting that can change the result of a guest is in the table, so it changes the
 fingerprint.
 """
 
@@ -67,8 +67,8 @@ FEATURES: Final[Mapping[str, bool]] = MappingProxyType(
     }
 )
 
-# What the compiler and the runtime do. No signal handlers: beside faulthandler a trap by signal
-# kills the process.
+# Compiler and runtime. No signal handlers: together with faulthandler a trap by signal kills the
+# process.
 BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
     {
         "consume_fuel": True,
@@ -84,11 +84,11 @@ BEHAVIOUR: Final[Mapping[str, bool | int]] = MappingProxyType(
     }
 )
 
-# One step runs at a time, so one slot of each kind is enough.
+# Only one step runs at a time, so one slot of each kind is enough.
 POOL: Final[Mapping[str, int]] = MappingProxyType(
     {
         "total_core_instances": 1,
-        # A module with external references has a heap for them, which is a memory to the pool.
+        # The pool counts a module's heap of external references as a memory.
         "total_memories": 2 * MEMORIES_MAX,
         "total_tables": TABLES_MAX,
         "total_stacks": 1,
@@ -99,8 +99,8 @@ POOL: Final[Mapping[str, int]] = MappingProxyType(
         "max_tables_per_module": TABLES_MAX,
         "max_memory_size": MEMORY_BYTES_MAX,
         "table_elements": TABLE_ELEMENTS_MAX,
-        # So much of what a step has written is wiped in place. To give its pages back, and to take
-        # a fault for each in the next step, was measured to cost 6 to 14 us a step more.
+        # This much written memory is wiped in place. Returning its pages, with a page fault for
+        # each in the next step, was measured to cost 6 to 14 us more per step.
         "linear_memory_keep_resident": 128 * KIB,
         "table_keep_resident": 64 * KIB,
     }
@@ -108,7 +108,7 @@ POOL: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, bool | int | str]]:
-    """Everything that makes one engine what it is, as a plain document."""
+    """All settings of one engine, as a plain document."""
     return {
         "features": dict(FEATURES),
         "behaviour": {**BEHAVIOUR, "max_wasm_stack": stack_bytes},
@@ -118,7 +118,7 @@ def settings(*, stack_bytes: int, target: str | None) -> dict[str, dict[str, boo
 
 
 def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
-    """Make an engine. Raises ``Refused`` for another wasmtime version, stack size or target."""
+    """Make an engine. Raises Refused for an unsupported wasmtime version, stack size or target."""
     installed = version("wasmtime")
     if installed != WASMTIME:
         raise Refused(
@@ -143,7 +143,7 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
     wanted = settings(stack_bytes=stack_bytes, target=target)
     for name, value in (wanted["features"] | wanted["behaviour"]).items():
         getattr(_bindings, f"wasmtime_config_{name}_set")(config.ptr(), value)
-    # The library wants its unused asynchronous stacks to be larger than the guest's stack.
+    # The library requires its asynchronous stacks, which are unused, to exceed the guest's stack.
     _bindings.wasmtime_config_async_stack_size_set(config.ptr(), 2 * stack_bytes)
     if target is not None:
         error = _bindings.wasmtime_config_target_set(config.ptr(), target.encode())
@@ -159,7 +159,7 @@ def build_engine(*, stack_bytes: int, target: str | None) -> wasmtime.Engine:
 
 
 def fingerprint(*, stack_bytes: int, target: str | None) -> dict[str, str]:
-    """What a process start journals about its engine: version, machine, hash of all settings."""
+    """The engine's identity, journaled at each start: version, machine, hash of all settings."""
     document = json.dumps(settings(stack_bytes=stack_bytes, target=target), sort_keys=True)
     return {
         "wasmtime": WASMTIME,

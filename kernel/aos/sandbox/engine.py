@@ -1,11 +1,12 @@
-"""Call -> Ran: one step of a module in a fresh instance, with the closed words for what went wrong.
+"""Call -> Ran: run one step of a module in a fresh instance, and describe a fault in fixed words.
 
-Rule 1: what a guest does depends on its module, its input and its limits; nothing survives a call.
+Rule 1: the result depends only on the module, its input and its limits; nothing survives a call.
 
-Rule 2: a fault is a kind and words of this file. What the engine said goes beside it, unhashed.
+Rule 2: a fault is a kind and a message of this file. The engine's own text is kept separately and
+not hashed.
 
-Rule 3: not for two threads at once, and only on a thread whose stack is large enough
-(``aos.sandbox.stack``). Two sandboxes in one process are fine.
+Rule 3: a sandbox must not be used by two threads at the same time, and only on a thread whose stack
+is large enough (``aos.sandbox.stack``). A process may have several sandboxes.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash, content_hash, hash_text
 
 MODULES_MAX: Final = 64
-"""Compiled modules that one sandbox keeps; the one that was loaded first goes first."""
+"""Number of compiled modules that a sandbox keeps. The one loaded first is dropped first."""
 
 _STACK: Final = 0
 _MEMORY_OUT_OF_BOUNDS: Final = 1
 _UNREACHABLE: Final = 9
 _FUEL: Final = 11
 
-# The library's trap codes that the allowed features can meet, in our words (S-40).
+# Our messages for the trap codes that the allowed features can cause (S-40). They are hashed.
 TRAP_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         _MEMORY_OUT_OF_BOUNDS: "a memory access is out of bounds",
@@ -69,13 +70,13 @@ TRAP_WORDS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 
-# What code does when its allocator has no memory to give: stop, or use the failure as an address.
+# The traps of code whose allocator is out of memory: it stops, or uses the failure as an address.
 _SIGNS_OF_FULL_MEMORY: Final = frozenset({_UNREACHABLE, _MEMORY_OUT_OF_BOUNDS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
-    """A compiled module, what it declares, and the entrypoints that have been asked for."""
+    """A compiled module, its declarations, and the entrypoints used so far."""
 
     compiled: Compiled
     outline: Outline
@@ -84,12 +85,12 @@ class _Loaded:
 
 
 class Sandbox:
-    """Runs modules by hash. ``load`` gives a module's bytes when it is first used.
+    """Runs modules by hash. ``load`` returns a module's bytes when it is first used.
 
-    ``stack_bytes`` bounds a guest's stack: 512 KiB live, 4 MiB in replay, so that what ran live
-    never meets the bound when it is replayed. ``target`` is None for machine code or ``pulley64``.
-    ``cache`` has compiled code of earlier starts; without one each module is compiled from its
-    hashed bytes, as whoever checks a journal must (S-57).
+    ``stack_bytes`` bounds a guest's stack: 512 KiB live, 4 MiB in replay, so that a step that ran
+    live never reaches the bound in replay. ``target`` is None for machine code, or ``pulley64``.
+    ``cache`` has compiled code of earlier starts; without it each module is compiled from its
+    hashed bytes, as replay and verify require (S-57).
     """
 
     def __init__(
@@ -111,8 +112,8 @@ class Sandbox:
         """Run one call in a fresh instance. A fault is an answer, not an exception.
 
         Raises:
-            ModuleRefused: The module may not run, or has no such entrypoint. Nothing ran.
-            Damage: What ``load`` gave has another hash. Nothing ran.
+            ModuleRefused: The module is refused, or has no such entrypoint. Nothing ran.
+            Damage: The bytes from ``load`` have another hash. Nothing ran.
             Refused: The thread's stack is too small (``aos.sandbox.stack``). Nothing ran.
         """
         require_big_stack()
@@ -144,13 +145,13 @@ class Sandbox:
         )
 
     def prepare(self, module: Hash, entrypoint: str) -> None:
-        """Compile ahead of the first call. Raises as ``run`` does."""
+        """Compile a module before its first call. Raises as ``run``."""
         loaded = self._modules.get(module) or self._load_module(module, entrypoint)
         if entrypoint not in loaded.entries:
             self._find_entry(module, loaded, entrypoint)
 
     def close(self) -> None:
-        """Free compiled code and the engine. Nothing may be run afterwards."""
+        """Free compiled code and the engine. The sandbox cannot be used afterwards."""
         for loaded in self._modules.values():
             loaded.compiled.close()
         self._modules.clear()
@@ -184,12 +185,12 @@ class Sandbox:
         return loaded
 
     def _compile(self, module: Hash, wasm: bytes) -> wasmtime.Module:
-        """Raises ``wasmtime.WasmtimeError`` for what the engine will not have."""
+        """Compile, or take the cached code. Raises ``wasmtime.WasmtimeError``."""
         if self._cache is None:
             return wasmtime.Module(self._engine, wasm)
         code = self._cache.get(module, self.fingerprint)
         if code is not None:
-            # A home that two machines share: one may lack instructions that the other has.
+            # Two machines may share a home folder, and one may lack instructions of the other.
             with contextlib.suppress(wasmtime.WasmtimeError):
                 return wasmtime.Module.deserialize(self._engine, code)
         compiled = wasmtime.Module(self._engine, wasm)
@@ -206,7 +207,7 @@ class Sandbox:
 
 
 def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
-    """Our words for how a call stopped. Nothing of the engine's text goes in."""
+    """Describe how a call stopped, in our words; the engine's text is not part of it (K-33)."""
     stop = result.stop
     where = _where(call, stop)
     if isinstance(stop, Trap):
@@ -215,7 +216,7 @@ def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
         if stop.code == _STACK:
             message = sentence("the guest's stack is used up", where=where)
             return Fault(kind=FaultKind.STACK, message=message)
-    # The engine looks at the fuel now and then, so a guest may end before it is seen to be gone.
+    # The engine checks the fuel only at times, so a guest may end before that is noticed.
     if result.fuel >= call.fuel or (isinstance(stop, Trap) and stop.code == _FUEL):
         message = sentence(f"all {call.fuel} units of fuel are used", where=where)
         return Fault(kind=FaultKind.FUEL, message=message)
@@ -230,7 +231,7 @@ def _fault(call: Call, result: CallResult, pages: int) -> Fault | None:
     said = plain(result.said) if stop.code == _UNREACHABLE else ""
     panicked = f"panicked: {said}" if said else ""
     if is_full and stop.code in _SIGNS_OF_FULL_MEMORY:
-        # Perhaps it only stands at its limit and gave up for another reason: the words tell.
+        # The memory may be at its limit and the trap have another reason; the message says so.
         what = ": ".join(filter(None, (words + full, panicked)))
         return Fault(kind=FaultKind.MEMORY, message=sentence(what, where=where))
     return Fault(kind=FaultKind.TRAP, message=sentence(panicked or words, where=where))
@@ -258,7 +259,7 @@ def _bad_range(call: Call, stop: BadRange, where: str, full: str) -> Fault:
 
 
 def _at_the_start(loaded: _Loaded, call: Call) -> Ran:
-    """The limit is below what the module begins with, so there is nothing to run."""
+    """The fault if the module's initial memory exceeds the limit: nothing is run."""
     message = sentence(
         "the module's memory begins larger than the limit",
         where=call.entrypoint,
@@ -275,7 +276,7 @@ def _no_room(where: str) -> Fault:
 
 
 def _where(call: Call, stop: Trap | BadRange | None) -> str:
-    """The export that ran when the call stopped, or ``instantiate`` before any did."""
+    """The export that ran when the call stopped, or ``instantiate`` if none ran yet."""
     if isinstance(stop, Trap):
         return call.entrypoint if stop.stage is Stage.ENTRYPOINT else stop.stage.value
     if stop is None or stop.misfit in {RangeMisfit.OUTPUT_OUTSIDE, RangeMisfit.OUTPUT_TOO_LONG}:

@@ -1,4 +1,4 @@
-"""The three calling forms of an entrypoint, told apart by the export's type (S-21)."""
+"""The three calling forms of an entrypoint, distinguished by the export's type (S-21)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import enum
 
 
 class Form(enum.Enum):
-    """The value is the export's type, as it is shown in messages."""
+    """A calling form. Its value is the export's type, as messages show it."""
 
     PAIR = "(i32, i32) -> (i32, i32)"
     """(pointer, length) -> (pointer, length): multi-value."""
     RETURN_POINTER = "(i32, i32, i32) -> ()"
-    """(result, pointer, length): the answer's pointer and length are written at ``result``."""
+    """(result, pointer, length): the module writes the output's address and size at it."""
     PACKED = "(i32, i32) -> i64"
     """(pointer, length) -> pointer << 32 | length."""

@@ -1,8 +1,8 @@
-"""(module bytes, entrypoints) -> what is wrong with them, in sentences; nothing when they may run.
+"""Check a module's bytes and entrypoints, and return its problems as sentences.
 
-Our own rules come first, read from the declarations alone, so that what the engine is given to
-validate is already bounded. The engine then checks every instruction against the allowed features.
-Compiling is a third gate (``aos.sandbox.trial``): a valid module can still be too costly for it.
+Our own rules come first. They read only the declarations, so that the engine validates only modules
+of bounded size. The engine then checks every instruction against the allowed features. Compiling is
+a third gate (``aos.sandbox.trial``): a valid module can still be too expensive to compile.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUMBERING: Final = re.compile(r"^\d+: ")
 
 
 class ModuleRefused(Refused):
-    """A module may not run. ``problems`` has every reason that was found."""
+    """A module is refused. ``problems`` has every reason that was found."""
 
     def __init__(self, module: str, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -51,7 +51,7 @@ class ModuleRefused(Refused):
 def check_module(
     wasm: bytes, entrypoints: Iterable[str], *, memory_bytes: int = MEMORY_BYTES_MAX
 ) -> list[str]:
-    """Check what can be known without compiling. ``memory_bytes`` is the step's limit."""
+    """Return the problems that are known without compiling. ``memory_bytes``: the step's limit."""
     found, problems = survey(wasm, entrypoints, memory_bytes=memory_bytes)
     if found is not None:
         problems += _engine_problems(wasm)
@@ -64,14 +64,14 @@ def check_module(
 def survey(
     wasm: bytes, entrypoints: Iterable[str], *, memory_bytes: int = MEMORY_BYTES_MAX
 ) -> tuple[Outline | None, list[str]]:
-    """Check our own rules only, and return what was read when it could be read."""
+    """Check only our own rules. Return the outline, if it can be read, and the problems."""
     if len(wasm) > MODULE_BYTES_MAX:
         expected = f"at most {MODULE_BYTES_MAX} bytes"
         return None, [sentence("the module is too large", expected=expected, found=f"{len(wasm)}")]
     try:
         found = outline(wasm)
     except Unreadable as problem:
-        # The engine may know the feature by name.
+        # The engine's message may name the feature.
         return None, [f"the module cannot be read: {problem}", *_engine_problems(wasm)]
     problems = [
         *_import_problems(found),
@@ -97,7 +97,7 @@ def _import_problems(found: Outline) -> Iterable[str]:
 
 
 def export_problems(found: Outline, entrypoints: Iterable[str]) -> Iterable[str]:
-    """What is wrong with the exports that a sandbox calls."""
+    """The problems of the exports that a sandbox calls."""
     memory = found.exports.get("memory")
     if memory is None or memory.kind != "memory":
         yield _misfit("memory", "a memory", memory)
@@ -111,8 +111,8 @@ def export_problems(found: Outline, entrypoints: Iterable[str]) -> Iterable[str]
 
 
 def panic_address(found: Outline) -> int | None:
-    """Where a module puts the words of a panic (S-47). None when it says none: whatever else has
-    the name is none of our business."""
+    """The address at which a module puts its panic message (S-47). None without one: an export of
+    another kind with that name is ignored."""
     export = found.exports.get(PANIC_EXPORT)
     return None if export is None else export.value
 
@@ -182,6 +182,6 @@ def _engine_problems(wasm: bytes) -> list[str]:
 
 
 def engine_problem(error: wasmtime.WasmtimeError) -> str:
-    """The last cause that the engine gives, which is the most exact one."""
+    """The engine's last cause, which is the most precise one."""
     causes = [line.strip() for line in printable(str(error)).split("\n") if line.strip()]
     return f"the engine does not take the module: {_NUMBERING.sub('', causes[-1])[:_CAUSE_MAX]}"

@@ -1,18 +1,18 @@
 """(compiled module, input bytes) -> output bytes, or where and why it stopped.
 
-The one file that talks to wasmtime's C API directly: the library's convenient calls cost five
-times as much a step (spec/sandbox.md, S-31). Three rules keep it safe.
+This is the only file that calls wasmtime's C API directly: the library's Python API takes five
+times as long per step (spec/sandbox.md, S-31). Three rules keep it safe.
 
 Rule 1: raw pointers keep nothing alive. ``Compiled`` holds the Python owners of the engine, the
-module and the pre-instance; ``InstanceRunner`` holds every buffer whose address C is given.
+module and the pre-instance; ``InstanceRunner`` holds every buffer whose address C gets.
 
-Rule 2: a store is deleted, and a trap or error freed, on every way out.
+Rule 2: on every way out the store is deleted, and a trap or error freed.
 
-Rule 3: nothing that the guest returns is used before it is masked to u32 and compared with the
-memory's size as it is after the call.
+Rule 3: a number that the guest returns is used only after it is masked to u32 and compared with the
+memory's size after the call.
 
-Calls go through ``PyDLL``, which keeps the interpreter lock: giving it away and taking it back
-costs milliseconds when another Python thread is busy.
+Calls go through ``PyDLL``, which keeps the interpreter lock: releasing and reacquiring it takes
+milliseconds when another Python thread is busy.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _I64: Final = ctypes.c_int64
 _SIZE: Final = ctypes.c_size_t
 _BOOL: Final = ctypes.c_bool
 
-# Every function that is called here: what it returns and takes. Any pointer is an address. A test
-# compares each line with the library's own bindings.
+# Result and argument types of every function that is called here. Pointers are plain addresses. A
+# test compares each line with the library's own bindings.
 SIGNATURES: Final[Mapping[str, tuple[type | None, tuple[type, ...]]]] = MappingProxyType(
     {
         "wasmtime_store_new": (_POINTER, (_POINTER, _POINTER, _POINTER)),
@@ -81,7 +81,7 @@ LAYOUT: Final[Mapping[str, int]] = MappingProxyType(
 )
 
 ENGINE_TEXT_BYTES_MAX: Final = 4096
-"""Where the engine's text is cut: names in it are the module's own."""
+"""Maximum length of the engine's text, which may contain the module's own names."""
 
 _U32_MASK: Final = 0xFFFF_FFFF
 _SLOT: Final = LAYOUT["wasmtime_val_raw"] // 4
@@ -101,7 +101,7 @@ class Stage(enum.Enum):
 
 
 class RangeMisfit(enum.Enum):
-    """A range that the guest named and that cannot be used."""
+    """Why a range of memory that the guest named cannot be used."""
 
     INPUT_OUTSIDE = "input"
     RESULT_OUTSIDE = "result"
@@ -111,7 +111,7 @@ class RangeMisfit(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trap:
-    """The guest, or the engine for it, stopped. ``code`` is None when the engine failed."""
+    """The guest trapped, or the engine failed: then ``code`` is None."""
 
     stage: Stage
     code: int | None
@@ -120,7 +120,7 @@ class Trap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRange:
-    """What the guest returned: ``size`` bytes at ``pointer``, both as unsigned numbers."""
+    """An invalid range from the guest: ``size`` bytes at ``pointer``, as unsigned numbers."""
 
     misfit: RangeMisfit
     pointer: int
@@ -128,7 +128,7 @@ class BadRange:
 
 
 class CallResult(NamedTuple):
-    """One call. Exactly one of ``output`` and ``stop`` is set."""
+    """The result of one call. Exactly one of ``output`` and ``stop`` is set."""
 
     output: bytes | None
     stop: Trap | BadRange | None
@@ -136,15 +136,15 @@ class CallResult(NamedTuple):
     memory_bytes: int
     """Size of the guest's memory when it ended, which is also its peak: memory never shrinks."""
     said: bytes = b""
-    """What lay at the module's panic address when it trapped: anything, at most
+    """The bytes at the module's panic address when it trapped: unchecked, at most
     ``PANIC_BYTES_MAX`` bytes."""
 
 
 class Compiled:
     """One module, ready to be instantiated.
 
-    Holds the owners of what the addresses point at. ``close`` is for a cache that drops it; a
-    ``InstanceRunner`` must not be given it afterwards.
+    Holds the owners of all objects that the addresses point to. A cache that drops it calls
+    ``close``; an ``InstanceRunner`` must not get it afterwards.
     """
 
     __slots__ = (
@@ -161,10 +161,10 @@ class Compiled:
     def __init__(
         self, engine: wasmtime.Engine, module: wasmtime.Module, *, panic_at: int | None = None
     ) -> None:
-        """Take a module that this engine compiled, and link it.
+        """Link a module that this engine compiled.
 
-        The caller has checked ``memory`` and ``alloc``: they are used unchecked from here on.
-        ``panic_at`` is the address that the module says, which nobody has checked.
+        The caller has checked the exports ``memory`` and ``alloc``: they are not checked again.
+        ``panic_at`` is the panic address that the module names; it is not checked.
         """
         self.panic_at = panic_at
         self._owner = engine
@@ -176,7 +176,7 @@ class Compiled:
         self.alloc_at = self._names.index("alloc")
 
     def entry(self, entrypoint: str, form: Form) -> Entrypoint:
-        """The place of an export. The caller has checked that its type is the form's."""
+        """Look up an export. The caller has checked that its type matches the form."""
         return Entrypoint(at=self._names.index(entrypoint), form=form)
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Entrypoint:
 
 
 class InstanceRunner:
-    """Runs calls one after another in fresh instances. For one thread at a time."""
+    """Runs calls one after another, each in a fresh instance. Only for one thread at a time."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._owner = engine
@@ -230,7 +230,7 @@ class InstanceRunner:
         self._fuel_address = ctypes.addressof(self._fuel)
         self._trap = ctypes.c_void_p()
         self._trap_address = ctypes.addressof(self._trap)
-        # What the lookups fill in. An export is a kind and, at an offset, the item itself.
+        # Filled in by lookups. An export is a kind and, at an offset, the item itself.
         scratch = [ctypes.create_string_buffer(LAYOUT["wasmtime_extern"]) for _ in range(6)]
         self._scratch = scratch
         instance, memory, alloc, entry, name_out, size_out = map(ctypes.addressof, scratch)
@@ -249,7 +249,7 @@ class InstanceRunner:
         memory_bytes: int,
         output_bytes: int,
     ) -> CallResult:
-        """Instantiate, hand ``data`` over, call, copy the output out, and delete everything."""
+        """Instantiate, pass ``data``, call, copy the output, and delete the instance."""
         store = self._new_store(self._engine, None, None)
         try:
             self._limit(store, memory_bytes, TABLE_ELEMENTS_MAX, 1, TABLES_MAX, MEMORIES_MAX)
@@ -275,7 +275,7 @@ class InstanceRunner:
     def _converse(
         self, context: int, compiled: Compiled, entry: Entrypoint, data: bytes, output_bytes: int
     ) -> bytes | Trap | BadRange:
-        """Write the input where ``alloc`` says, call the entrypoint, read what it returns."""
+        """Write the input at the address from ``alloc``, call the entrypoint, read its output."""
         export, instance, name, size = self._export, self._instance, self._name, self._name_size
         export(context, instance, compiled.memory_at, name, size, self._memory_item)
         export(context, instance, compiled.alloc_at, name, size, self._alloc_item)
@@ -317,7 +317,7 @@ class InstanceRunner:
         return ctypes.string_at(self._memory_data(context, self._memory) + pointer, length)
 
     def _reserve(self, context: int, size: int, misfit: RangeMisfit) -> int | Trap | BadRange:
-        """Ask the guest for ``size`` bytes. Its answer is inside the memory as it is now."""
+        """Let the guest allocate ``size`` bytes. A returned address is inside its memory."""
         self._u32[0] = size
         stop = self._invoke(context, self._alloc, 1, Stage.ALLOC)
         if stop is not None:
@@ -328,14 +328,14 @@ class InstanceRunner:
         return pointer
 
     def _invoke(self, context: int, function: int, slots: int, stage: Stage) -> Trap | None:
-        """Call with what is in the slots; results replace it."""
+        """Call a function with the arguments in the slots; the results replace them."""
         error = self._call(context, function, self._slots, slots, self._trap_address)
         if error or self._trap.value:
             return self._stopped(stage, error)
         return None
 
     def _said(self, context: int, at: int | None, size: int) -> bytes:
-        """The words at ``at`` in a memory of ``size`` bytes; none when they would lie elsewhere."""
+        """The message at ``at`` in a memory of ``size`` bytes; empty if ``at`` is outside of it."""
         if at is None or at + _LENGTH_BYTES > size:
             return b""
         start = self._memory_data(context, self._memory) + at
@@ -345,7 +345,7 @@ class InstanceRunner:
         return ctypes.string_at(start + _LENGTH_BYTES, length)
 
     def _stopped(self, stage: Stage, error: int | None) -> Trap:
-        """Read and free the trap or the error that a call left behind."""
+        """Read and free the trap or error of a call."""
         if error:
             try:
                 text = self._text(self._error_message, error)

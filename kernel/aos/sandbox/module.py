@@ -1,7 +1,7 @@
-"""WASM bytes -> Outline: the few facts about a module that its rules need.
+"""WASM bytes -> Outline: the facts about a module that our rules need.
 
-Reads lengths, types and declarations, never instructions, so it takes time in proportion to the
-number of declarations. Hostile bytes are expected: every read is bounded by its section, all lists
+It reads lengths, types and declarations, never instructions, so its time is proportional to the
+number of declarations. The bytes may be hostile: every read is bounded by its section, all lists
 together by ``ENTRIES_MAX``, every number by its bits.
 
     module  = 00 61 73 6d  01 00 00 00  section*
@@ -67,10 +67,10 @@ _CONSTANTS: Final = {_I32_CONST: 0, 0x42: 0, 0x43: 4, 0x44: 8, 0x23: 0, 0xD0: 1,
 
 
 class Unreadable(Exception):
-    """The bytes are not a module of the features that are read here.
+    """The bytes are not a module, or use a feature that is not supported here.
 
     Attributes:
-        offset: Index of the first byte that is wrong.
+        offset: Index of the first invalid byte.
     """
 
     def __init__(self, message: str, *, offset: int) -> None:
@@ -87,8 +87,8 @@ class Import:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleExport:
-    """``type`` is a function's, as in ``(i32) -> i32``; None for every other kind. ``value`` is an
-    i32 global's that never changes, as an unsigned number."""
+    """One export. ``type`` is that of a function, as in ``(i32) -> i32``; None for other kinds.
+    ``value`` is that of an immutable i32 global, as an unsigned number."""
 
     kind: str
     type: str | None
@@ -97,7 +97,7 @@ class ModuleExport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionBody:
-    """One function's code that is over a cap."""
+    """The code of a function that exceeds a cap."""
 
     function: int
     size: int
@@ -106,7 +106,7 @@ class FunctionBody:
 
 @dataclass(slots=True, kw_only=True)
 class Outline:
-    """What a module declares, in its own order. Memories count pages, tables elements."""
+    """The declarations of a module, in its own order. Memories count pages, tables elements."""
 
     imports: list[Import] = field(default_factory=list)
     memories: list[int] = field(default_factory=list)
@@ -117,15 +117,15 @@ class Outline:
 
 
 def outline(wasm: bytes) -> Outline:
-    """Read a module. Raises ``Unreadable`` at the first byte that cannot be followed.
+    """Read a module. Raises ``Unreadable`` at the first invalid byte.
 
-    What it accepts need not be a valid module: that is for the engine to say.
+    A module that it accepts may still be invalid: the engine validates it.
     """
     return _Reader(wasm).module()
 
 
 class _Reader:
-    """A position in the bytes, and what has been found before it."""
+    """A position in the bytes, and the declarations found before it."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -134,7 +134,7 @@ class _Reader:
         self._entries = 0
         self._types: list[str] = []
         self._functions: list[int] = []
-        # Where the initial value of each global stands; 0 where it is no i32 that never changes.
+        # Position of each global's initial value; 0 unless it is an immutable i32.
         self._globals: list[int] = []
         self._outline = Outline()
 
@@ -300,7 +300,7 @@ class _Reader:
             self._constant()
         self._skip(self._u32())
 
-    # What entries are made of.
+    # Parts of entries.
 
     def _limits(self, what: str) -> int:
         """Read limits and return the minimum."""
@@ -321,7 +321,7 @@ class _Reader:
         return minimum
 
     def _constant(self) -> None:
-        """Step over an initial value: one instruction and the end."""
+        """Skip an initial value: one instruction and the end."""
         start = self._at
         code = self._byte()
         if code == _SIMD_PREFIX and self._u32() == _V128_CONST:
@@ -339,7 +339,7 @@ class _Reader:
             )
 
     def _value_at(self, at: int) -> int | None:
-        """The value of an ``i32.const`` that was stepped over, modulo 2^32; None for all else."""
+        """The value of a skipped ``i32.const``, modulo 2^32; None for another instruction."""
         if not at or self._data[at] != _I32_CONST:
             return None
         value = shift = 0
@@ -406,7 +406,7 @@ class _Reader:
         return value
 
     def _number(self) -> None:
-        """Step over a signed or unsigned LEB128 number of at most 10 bytes."""
+        """Skip a signed or unsigned LEB128 number of at most 10 bytes."""
         start = self._at
         for _ in range(10):
             if self._byte() < 0x80:

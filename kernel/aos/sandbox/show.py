@@ -1,4 +1,4 @@
-"""Words that are not ours -> words for a terminal, a log and a journal."""
+"""Make text of modules and the engine safe for a terminal, a log and a journal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 _UNPRINTABLE: Final = "\N{REPLACEMENT CHARACTER}"
 
-# A list of our own (S-48): what Unicode calls printable changes with the version of Python, and
-# these words are hashed. Controls, line and paragraph separators, directions and what hides in
-# between; what only moves the pen is a space.
+# Our own list (S-48), because the printable characters depend on Python's version of Unicode, and
+# this text is hashed. Controls, line and paragraph separators, direction marks and invisible
+# characters are removed; characters that only move the cursor become spaces.
 _HARMLESS: Final[Mapping[int, str]] = MappingProxyType(
     dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), _UNPRINTABLE)
     | dict.fromkeys((0x061C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)), _UNPRINTABLE)
@@ -20,14 +20,14 @@ _HARMLESS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 def printable(text: str) -> str:
-    """``text`` of the engine, with names that are the module's, without what a terminal would obey.
-    Its lines stay lines."""
+    """The engine's text, which may contain the module's names, without control characters. Line
+    breaks are kept."""
     return "".join(each if each.isprintable() or each == "\n" else _UNPRINTABLE for each in text)
 
 
 def plain(words: bytes) -> str:
-    """UTF-8 of a module in one line, without what a terminal would obey: the same in every
-    process. Nothing for bytes that are not UTF-8."""
+    """A module's UTF-8 as one line without control characters, the same in every process. Empty for
+    bytes that are not UTF-8."""
     try:
         return words.decode().translate(_HARMLESS)
     except UnicodeDecodeError:

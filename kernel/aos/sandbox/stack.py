@@ -1,8 +1,8 @@
 """A guest runs only on a thread with at least 16 MiB of stack.
 
-A guest's own stack is bounded by the engine, but it lies on the thread that calls, above what the
-interpreter already uses: on a thread whose stack is smaller than the guest's bound, deep recursion
-in a guest kills the process instead of failing one instance.
+The engine bounds a guest's stack, but the guest uses the stack of the calling thread, on top of the
+interpreter's part. On a thread whose stack is smaller than that bound, deep recursion in a guest
+kills the process instead of failing one instance.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from aos.errors import Refused, sentence
 from aos.sandbox.caps import KIB, MIB
 
 THREAD_STACK_BYTES: Final = 16 * MIB
-"""What to give to ``threading.stack_size`` before a thread that runs guests is started."""
+"""The ``threading.stack_size`` for a thread that runs guests."""
 
-# A thread's guard page and its local storage are taken out of what was asked for.
+# A thread's guard page and local storage are part of the requested size.
 _OVERHEAD_BYTES: Final = 64 * KIB
 
 _T = TypeVar("_T")
@@ -29,7 +29,7 @@ _thread = threading.local()
 
 @contextlib.contextmanager
 def big_stacks() -> Iterator[None]:
-    """Threads that are started inside this block have a stack that guests may run on."""
+    """Give threads that are started inside this block a stack on which guests may run."""
     with _size_lock:
         before = threading.stack_size(THREAD_STACK_BYTES)
         try:
@@ -39,14 +39,14 @@ def big_stacks() -> Iterator[None]:
 
 
 def run_on_big_stack(function: Callable[[], _T]) -> _T:
-    """Call ``function`` on a thread of its own and wait. What it raises is raised here."""
+    """Call ``function`` on its own thread and wait. Raises what it raises."""
     returned: list[_T] = []
     raised: list[BaseException] = []
 
     def body() -> None:
         try:
             returned.append(function())
-        except BaseException as problem:  # noqa: BLE001  # carried over to the caller, whatever it is
+        except BaseException as problem:  # noqa: BLE001  # raised in the caller, of any type
             raised.append(problem)
 
     thread = threading.Thread(target=body, name="aos-big-stack")
@@ -77,7 +77,7 @@ def require_big_stack() -> None:
 
 
 def stack_bytes() -> int | None:
-    """Size of this thread's stack, or None where the platform does not tell."""
+    """Size of this thread's stack; None if the platform does not report it."""
     library = ctypes.CDLL(None)
     try:
         read = library.pthread_getattr_np

@@ -1,8 +1,8 @@
-"""A checked module -> whether it compiles at a bearable cost, tried in a child process.
+"""Compile a checked module in a child process, to see whether the cost is acceptable.
 
 A module within every cap can still take the compiler minutes and gigabytes, and a compiler that
-runs out of memory ends its process. So a manifest is applied only after each new module compiled
-in a child that the system stops; the world's own process compiles only what passed.
+runs out of memory ends its process. So a manifest is applied only after each new module has
+compiled in a child with limits; the world's own process compiles only modules that passed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TRIAL_MEMORY_BYTES: Final = GIB
 
 _REFUSED: Final = 1
 
-# A want of memory aborts, or meets the machine's own killer.
+# Without memory the compiler aborts, or the system kills it.
 _CRASHES: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
 
 
 def trial_problem(
     wasm: bytes, *, seconds: int = TRIAL_SECONDS, memory_bytes: int = TRIAL_MEMORY_BYTES
 ) -> str | None:
-    """Compile in a child. None when it passed, else why not. ``check_module`` goes first."""
+    """Compile in a child. Return None, or the problem. Call ``check_module`` before."""
     arguments = [sys.executable, "-m", __name__, str(seconds), str(memory_bytes)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
@@ -70,13 +70,13 @@ def _too_costly(what: str, limit: str) -> str:
 
 
 def _child(seconds: int, memory_bytes: int) -> int:
-    """The other side: limits first, then the compiler."""
+    """The child: set the limits, then compile."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # The soft limit's signal tells it from a kill for want of memory.
+    # The soft limit's signal distinguishes it from a kill for lack of memory.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     wasm = sys.stdin.buffer.read()
     engine = build_engine(stack_bytes=LIVE_STACK_BYTES, target=None)
-    # Counts what can be written, so not the address space that the engine keeps free for guests.
+    # Counts only writable memory, not the address space that the engine reserves for guests.
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     try:
         wasmtime.Module(engine, wasm)

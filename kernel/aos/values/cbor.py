@@ -1,10 +1,10 @@
-"""Canonical CBOR: Value -> the one spelling of it, and bytes -> Value at two gates.
+"""Canonical CBOR: encode a Value in its only spelling, and decode bytes at two gates.
 
 Canonical is RFC 8949 section 4.2.1: shortest heads, definite lengths, map keys in the order of
 their encoded bytes, no duplicates, no tags (spec/values.md, V-10 to V-19). The ingress gate reads
-what other programs write: any key order and integer width. The record gate reads what we wrote: one
-byte that is not canonical is damage. Both bound time and memory before they allocate: a declared
-length is compared with the bytes that are left.
+bytes of other programs: any key order and integer width. The record gate reads our own bytes: one
+byte that is not canonical is damage. Both bound time and memory before they allocate: they compare
+a declared length with the remaining bytes.
 
     head      initial byte = major type << 5 | info
               info 0..23   the argument itself
@@ -28,7 +28,7 @@ INGRESS_DEPTH_MAX: Final = 64
 RECORD_BYTES_MAX: Final = 1 << 26
 RECORD_ITEMS_MAX: Final = 1 << 22
 RECORD_DEPTH_MAX: Final = 128
-"""What we write ourselves wraps values that came in, so it may be deeper than they are."""
+"""Our own records contain incoming values, so they may be deeper than these."""
 
 INTEGER_MIN: Final = -(1 << 64)
 INTEGER_MAX: Final = (1 << 64) - 1
@@ -45,9 +45,9 @@ _SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
 def encode(value: Value) -> bytes:
     """The canonical bytes of any Value.
 
-    Raises TypeError for what is not a Value (a float, a tuple, a subclass, text with a lone
-    surrogate) and OverflowError for an integer outside -2^64 to 2^64-1 or for more levels than the
-    record gate reads. Both are bugs of the caller.
+    Raises TypeError if it is not a Value (a float, a tuple, a subclass, text with a lone surrogate)
+    and OverflowError for an integer outside -2^64 to 2^64-1 or for more levels than the record gate
+    reads. Both are bugs of the caller.
     """
     return _encode(value, RECORD_DEPTH_MAX)
 
@@ -65,11 +65,11 @@ def head(major: int, n: int) -> bytes:
     raise OverflowError("an integer of a Value is between -2^64 and 2^64-1")
 
 
-# A call costs more than what is done in it, so the scalars look their short heads up themselves.
+# A call costs more than the work inside, so the functions for scalars look short heads up inline.
 
 
 def encode_key(key: str | int) -> bytes:
-    """A map key: what canonical order compares."""
+    """Encode a map key; canonical order compares these bytes."""
     if type(key) is str:
         return _short_text(key) if len(key) <= 32 else encode_text(key)
     if type(key) is int:
@@ -107,7 +107,7 @@ _HEADS: Final = tuple(
 _HEAD_OF_4: Final = Struct(">BI").pack
 _HEAD_OF_8: Final = Struct(">BQ").pack
 
-# Field names come again and again. Long texts stay out, so that the cache cannot hold much.
+# Field names repeat. Long texts are not cached, which bounds the cache's memory.
 _short_text = lru_cache(maxsize=4096)(encode_text)
 
 
@@ -161,7 +161,7 @@ def _inside(levels: int) -> int:
 def decode_record(
     data: bytes, *, max_bytes: int = RECORD_BYTES_MAX, max_items: int = RECORD_ITEMS_MAX
 ) -> Value:
-    """Read what ``encode`` wrote. One byte that is not canonical raises MalformedCbor."""
+    """Decode the bytes of ``encode``. One byte that is not canonical raises MalformedCbor."""
     gate = _Gate(data, canonical=True, max_bytes=max_bytes, max_items=max_items)
     return gate.read(0, RECORD_DEPTH_MAX)
 
@@ -173,11 +173,12 @@ def decode_ingress(
     max_items: int = INGRESS_ITEMS_MAX,
     max_depth: int = INGRESS_DEPTH_MAX,
 ) -> Value:
-    """Read what another program wrote: any key order and integer width, one leading tag 55799.
+    """Decode another program's bytes: any key order and integer width, one leading tag 55799.
 
-    Refused with MalformedCbor: duplicate keys, indefinite lengths, other tags, floats, simple
-    values but false, true and null, map keys that are neither text nor integer, text that is not
-    UTF-8, trailing bytes, and anything over the limits. An item is anything with a head, a key too.
+    Raises MalformedCbor for duplicate keys, indefinite lengths, other tags, floats, simple values
+    except false, true and null, map keys that are neither text nor integer, text that is not UTF-8,
+    trailing bytes, and anything over the limits. Everything with a head counts as an item, also a
+    key.
     """
     gate = _Gate(data, canonical=False, max_bytes=max_bytes, max_items=max_items)
     return gate.read(len(_SELF_DESCRIBED) if data.startswith(_SELF_DESCRIBED) else 0, max_depth)
@@ -206,7 +207,7 @@ def is_within(value: object, *, levels: int, items: int) -> bool:
 
 
 class _Gate:
-    """What holds for one whole decoding. ``items`` counts down."""
+    """The settings and limits of one decoding. ``items`` counts down."""
 
     __slots__ = ("canonical", "data", "items", "max_items", "size")
 
@@ -230,8 +231,8 @@ class _Gate:
 
 
 # Each reader takes the position of an item and returns (value, position after it). ``levels`` is
-# how many containers may still be opened, so the recursion is bounded; ``data`` is passed beside
-# the gate because a local is quicker to reach than an attribute.
+# how many containers may still be opened, so the recursion is bounded; ``data`` is an argument of
+# its own because a local is faster than an attribute of the gate.
 
 
 def _item(data: bytes, at: int, levels: int, gate: _Gate) -> tuple[Value, int]:

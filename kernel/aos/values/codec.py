@@ -1,14 +1,14 @@
-"""One Type -> the codec that checks and converts its values (spec/values.md, V-30 and after).
+"""The base of codecs, which check and convert the values of one type (spec/values.md, V-30 ff.).
 
-Each codec handles the values of one type and holds those of its parts; nothing is looked up while a
-value is walked. A refusal starts with the path ``$`` and each container puts its own step in front
-while the exception passes through, so that a path costs nothing when all is well.
+Each codec handles the values of one type and holds the codecs of its parts, so nothing is looked up
+while a value is walked. A refusal starts with the path ``$``, and each container prepends its own
+step while the exception passes through, so that a path costs nothing in the normal case.
 
-``read`` is the quick way in: it takes the canonical bytes of a normal value straight to that value
-and raises ``Miss`` (or IndexError, or ValueError) for anything else. It never explains: the careful
-way, ``decode_ingress`` or ``decode_record`` and then ``normal``, finds out what is wrong. It needs
-no bounds checks of its own: a slice over the end leaves a position over the end, which the next
-read, or the caller's look at the last position, turns into a miss.
+``read`` is the fast path: it decodes the canonical bytes of a normal value directly, and raises
+``Miss`` (or IndexError, or ValueError) for anything else. It never explains: the slow path,
+``decode_ingress`` or ``decode_record`` and then ``normal``, finds the problem. It needs no bounds
+checks of its own: a slice over the end results in a position over the end, which the next read, or
+the caller's check of the last position, turns into a miss.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from aos.values.errors import ValueProblem
 from aos.values.show import describe
 
 FILLED_FIELDS_MAX: Final = 65_536
-"""Absent option fields that one value may leave to us: bounds what a short input can grow to."""
+"""Maximum number of absent option fields in one value: it bounds how large a short input can
+become."""
 
 
 class Room:
-    """How many absent fields may still be filled in, in one value."""
+    """Counts how many absent fields may still be filled in, in one value."""
 
     __slots__ = ("fields",)
 
@@ -38,15 +39,15 @@ class Room:
 
 
 class Miss(ValueError):
-    """Not the canonical bytes of a normal value. Never leaves this package."""
+    """The bytes are not those of a normal value in canonical form. Never leaves this package."""
 
 
 class Codec:
-    """What can be done with values of one type. Each kind of type has a class of its own.
+    """The operations on values of one type. Each kind of type has its own subclass.
 
     Attributes:
-        says: The type in an error message.
-        may_be_absent: Whether a record may leave a field of this type out.
+        says: The type's name in error messages.
+        may_be_absent: Whether a record may omit a field of this type.
     """
 
     __slots__ = ("may_be_absent", "says")
@@ -56,11 +57,11 @@ class Codec:
         self.may_be_absent = may_be_absent
 
     def normal(self, value: Any, room: Room) -> Value:
-        """What the ingress gate decoded -> normal form, or ValueProblem."""
+        """Value from the ingress gate -> normal form. Raises ValueProblem."""
         raise NotImplementedError
 
     def from_json(self, value: Any, room: Room) -> Value:
-        """What parse_json returned -> normal form, or ValueProblem."""
+        """Result of ``parse_json`` -> normal form. Raises ValueProblem."""
         return self.normal(value, room)
 
     def to_json(self, value: Any) -> object:
@@ -72,7 +73,7 @@ class Codec:
         raise NotImplementedError
 
     def read(self, data: bytes, at: int) -> tuple[Value, int]:
-        """(data, position) -> (normal value, position after it), or a miss."""
+        """(data, position) -> (normal value, position after it). Raises Miss."""
         raise NotImplementedError
 
 
@@ -80,7 +81,7 @@ def wrong(expected: str, value: object) -> ValueProblem:
     return ValueProblem(f"expected {expected}, found {describe(value)}")
 
 
-# Heads, as ``read`` sees them: only the shortest is a hit.
+# Heads for ``read``: only the shortest form is accepted.
 
 
 def read_argument(data: bytes, at: int) -> tuple[int, int]:

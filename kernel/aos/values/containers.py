@@ -1,5 +1,5 @@
-"""The codecs of options, lists, sets, maps, records and variants, and how one is built of a Type
-(spec/values.md, V-39 to V-46)."""
+"""The codecs of options, lists, sets, maps, records and variants, and ``build``, which makes the
+codec of a Type (spec/values.md, V-39 to V-46)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pairs: TypeAlias = dict[str | int, Value]
 
 
 def build(type_: Type, codecs: Mapping[str, Codec]) -> Codec:
-    """Compile. ``codecs`` has every schema that ``type_`` refers to."""
+    """The codec of a type. ``codecs`` must have every schema that ``type_`` refers to."""
     match type_:
         case Scalar(name):
             return SCALAR_CODECS[name]
@@ -83,13 +83,13 @@ class _Option(Codec):
 def _walk_list(
     says: str, value: Any, read: Callable[[Any, Room], Value], room: Room
 ) -> list[Value]:
-    """``read`` on each element; the same for both forms that a list comes in."""
+    """Apply ``read`` to each element of a list, decoded from CBOR or from JSON."""
     if type(value) is not list:
         raise wrong(says, value)
     out: list[Value] = []
     try:
         for element in value:
-            out.append(read(element, room))  # noqa: PERF401  # its length names the bad one
+            out.append(read(element, room))  # noqa: PERF401  # its length is the bad index
     except ValueProblem as problem:
         raise problem.under(len(out)) from None
     return out
@@ -222,7 +222,7 @@ def _in_order(pairs: Pairs) -> Value:
 
 
 class _TextMap(_Map):
-    """Its keys are text in JSON, too, so that it is an object there."""
+    """Text keys: in JSON it is an object."""
 
     __slots__ = ()
 
@@ -234,7 +234,7 @@ class _TextMap(_Map):
 
 
 class _IntegerMap(_Map):
-    """JSON has no integer keys: an array of pairs."""
+    """Integer keys: in JSON, which has none, it is an array of pairs."""
 
     __slots__ = ()
 
@@ -266,7 +266,7 @@ class _IntegerMap(_Map):
 
 
 class _Field:
-    """A field of a record: its name, what opens its entry in the map, and what may stand there."""
+    """A field of a record: its name, the encoded key of its entry, and the codec of its value."""
 
     __slots__ = ("codec", "key", "name", "size")
 
@@ -305,7 +305,7 @@ class _Record(Codec):
         if type(value) is not dict:
             raise wrong(says, value)
         given: Mapping[Any, object] = value
-        # As many keys as fields, and each field among them: then there is no other key.
+        # If there are as many keys as fields, and each field is among them, no other key is left.
         if len(given) != len(parts):
             given = self._complete(given, room)
         out: Pairs = {}
@@ -314,14 +314,14 @@ class _Record(Codec):
             for name, read in parts:
                 out[name] = read(given[name], room)
         except KeyError:
-            self._complete(given, room)  # finds the unknown field that stands in for the missing
+            self._complete(given, room)  # reports the unknown or the missing field
             raise
         except ValueProblem as problem:
             raise problem.under(name) from None
         return out
 
     def _complete(self, value: Mapping[Any, object], room: Room) -> Mapping[Any, object]:
-        """``value`` with null for absent options, or the reason why it is not this record."""
+        """``value`` with null for absent options. Raises ValueProblem for a wrong field."""
         names = [field.name for field in self.in_order]
         for name in value:
             if name not in self.fields:
@@ -365,7 +365,7 @@ _VARIANT_KEYS: Final = frozenset({"$tag", "$value"})
 
 
 class _Arm:
-    """An arm of a variant: its tag, what stands before its value, and the value; None for unit."""
+    """An arm of a variant: its tag, the bytes before its value, and the codec; None for unit."""
 
     __slots__ = ("codec", "prefix", "tag")
 
@@ -397,7 +397,7 @@ class _Variant(Codec):
         return self.arms[tag]
 
     def _tagged(self, value: Mapping[Any, object]) -> tuple[_Arm, object]:
-        """(arm, what stands at "$value") of the canonical form."""
+        """(arm, the value at "$value") of the canonical form."""
         try:
             arm = self._arm(value["$tag"])
         except ValueProblem as problem:

@@ -1,7 +1,7 @@
-"""Every hash is BLAKE3; every structured preimage is a canonical array behind a domain string.
+"""Hashes: all are BLAKE3, and every structured preimage is an array that begins with a domain.
 
 ``digest("aos/intent/1", world, …)`` hashes the canonical CBOR of ``["aos/intent/1", world, …]``, so
-that no two kinds of thing can share a preimage (spec/values.md, V-60).
+two different kinds of objects never have the same preimage (spec/values.md, V-60).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TEXT: Final = re.compile(r"blake3:([0-9a-f]{64})")
 
 
 def digest(domain: str, *parts: Value) -> Hash:
-    """Hash of a structured thing: BLAKE3 over the canonical array ``[domain, *parts]``."""
-    # The parts one by one, most of them hashes: this is called several times for every record.
+    """Hash of a structured object: BLAKE3 over the canonical array ``[domain, *parts]``."""
+    # Encode the parts one by one, for speed: this is called several times for every record.
     preimage = [_opening(domain, len(parts))]
     for part in parts:
         if type(part) is bytes:
@@ -43,7 +43,7 @@ def _opening(domain: str, parts: int) -> bytes:
 
 
 def content_hash(data: bytes) -> Hash:
-    """Hash of bytes as they are: blobs, modules, params, payloads, outputs."""
+    """Hash of plain bytes: blobs, modules, params, payloads, outputs."""
     return Hash(blake3(data).digest())
 
 
@@ -53,7 +53,7 @@ def hash_text(hash_: Hash) -> str:
 
 
 def parse_hash(text: str) -> Hash:
-    """Read what ``hash_text`` wrote. Anything else is a ValueProblem that says how to mend it."""
+    """Inverse of ``hash_text``. Raises ValueProblem, with advice, for any other text."""
     match = _TEXT.fullmatch(text)
     if match:
         return Hash(bytes.fromhex(match[1]))
@@ -67,5 +67,5 @@ def parse_hash(text: str) -> Hash:
 
 
 def derive(context: str, key_material: bytes, size: int) -> bytes:
-    """``size`` bytes from BLAKE3's key derivation mode, extended as far as is asked for."""
+    """Derive ``size`` bytes with BLAKE3's key derivation mode."""
     return blake3(key_material, derive_key_context=context).digest(length=size)

@@ -1,9 +1,9 @@
-"""What a value can be refused for, and how the place in it is written (spec/values.md, V-3).
+"""Errors of values and schemas, and the notation of places in a value (spec/values.md, V-3).
 
 Refused
-├── ValueProblem        a value is not what it must be; ``path`` says where
-│   └── MalformedCbor   the bytes are not acceptable CBOR at this gate; ``offset`` says which byte
-└── SchemaProblems      type expressions are refused, all of them at once
+├── ValueProblem        a value is invalid at ``path``
+│   └── MalformedCbor   the bytes are not acceptable CBOR at this gate, at byte ``offset``
+└── SchemaProblems      type expressions are invalid; it has all their problems
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _SEGMENT_CHARACTERS_MAX: Final = 64
 
 
 class ValueProblem(Refused):
-    """A value is not what it must be. Nothing has changed.
+    """A value is invalid. Nothing has changed.
 
     Attributes:
-        path: Where, from the root ``$`` ("$.items[2].qty").
-        message: What is wrong there. ``str()`` joins the two.
+        path: The invalid part, from the root ``$`` ("$.items[2].qty").
+        message: The problem there. ``str()`` joins the two.
     """
 
     def __init__(self, message: str, *, path: str = "$") -> None:
@@ -37,14 +37,14 @@ class ValueProblem(Refused):
         return f"{self.path}: {self.message}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By default an exception is made again from positional arguments, which would lose these.
+        # By default pickle rebuilds an exception from its positional arguments and loses the rest.
         return _revived, (type(self), self._fields())
 
     def _fields(self) -> dict[str, object]:
         return {"message": self.message, "path": self.path}
 
     def under(self, key: str | int) -> Self:
-        """The same problem, seen from one level further out: ``key`` is the field, key or index."""
+        """Prepend a step to the path: ``key`` is the field, map key or index of the outer value."""
         self.path = "$" + segment(key) + self.path[1:]
         return self
 
@@ -60,7 +60,7 @@ class MalformedCbor(ValueProblem):
     """The bytes are not acceptable CBOR at this gate.
 
     Attributes:
-        offset: Index of the first byte that is wrong.
+        offset: Index of the first invalid byte.
     """
 
     def __init__(self, message: str, *, offset: int, path: str = "$") -> None:
@@ -73,7 +73,7 @@ class MalformedCbor(ValueProblem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaProblem:
-    """One refused place: ``pointer`` is a JSON pointer into the type expression of ``schema``."""
+    """One problem: ``pointer`` is a JSON pointer into the type expression of ``schema``."""
 
     schema: str
     pointer: str
@@ -85,7 +85,7 @@ class SchemaProblem:
 
 
 class SchemaProblems(Refused):
-    """Type expressions are refused. ``problems`` has every one of them, in order of schema name."""
+    """Type expressions are invalid. ``problems`` has all problems, ordered by schema name."""
 
     def __init__(self, problems: Iterable[SchemaProblem]) -> None:
         self.problems = tuple(problems)
@@ -105,7 +105,7 @@ def segment(key: str | int) -> str:
 
 
 def quoted(text: str) -> str:
-    """``text`` in JSON quotes, cut after 64 characters so that a hostile key cannot fill a log."""
+    """``text`` in JSON quotes, cut after 64 characters so that a hostile key cannot flood a log."""
     if len(text) <= _SEGMENT_CHARACTERS_MAX:
         return json.dumps(text)
     return json.dumps(text[:_SEGMENT_CHARACTERS_MAX])[:-1] + '…"'

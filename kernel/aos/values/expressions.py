@@ -1,8 +1,8 @@
-"""Type expression (parsed JSON) -> Type, or every reason why not (spec/values.md, V-20 to V-27).
+"""Type expression (parsed JSON) -> Type, or all its problems (spec/values.md, V-20 to V-27).
 
-A Type is a small frozen tree; a reference in it is still a name. ``read_types`` reads all schemas
-of a manifest together, checks the references between them and puts them in an order in which each
-follows those that it names.
+A Type is a small frozen tree in which a reference is still a name. ``read_types`` reads all schemas
+of a manifest together, checks the references between them and orders them so that each schema
+follows those that it refers to.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAP_KEYS: Final = ("int", "nat", "text", "uuid", "hash")
 FORMS: Final = (*SCALARS, "record", "variant", "list", "set", "map", "option", "ref")
 NAME_BYTES_MAX: Final = 256
 TYPE_DEPTH_MAX: Final = 2 * INGRESS_DEPTH_MAX + 2
-"""An option around each container and around the scalar: no deeper type has values to read."""
+"""An option around each container and around the scalar: no gate reads values of deeper types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ UNIT: Final = Scalar("unit")
 
 
 def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
-    """Read and check them together. The result is ordered: a schema follows all that it refers to.
+    """Read and check all types together. In the result a schema follows all that it refers to.
 
-    Raises SchemaProblems with every problem in every expression.
+    Raises SchemaProblems with all problems of all expressions.
     """
     reader = _Reader(expressions.keys())
     types: dict[str, Type] = {}
@@ -115,14 +115,14 @@ def read_types(expressions: Mapping[str, object]) -> dict[str, Type]:
 
 
 def resolve(type_: Type, types: Mapping[str, Type]) -> Type:
-    """Follow references to the type that they end in. Call it when there are no cycles."""
+    """Follow references to the type at their end. There must be no cycles."""
     while isinstance(type_, TypeRef):
         type_ = types[type_.name]
     return type_
 
 
 class _Reader:
-    """Collects problems instead of stopping; an unreadable part is None."""
+    """Reads expressions and collects all problems; an unreadable part becomes None."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self.known = frozenset(known)
@@ -219,7 +219,7 @@ class _Reader:
         return MapOf(key, item)
 
     def _refuse(self, pointer: str, message: str, hint: str | None = None) -> Type | None:
-        """Note it; None, the unreadable type, so that the caller can return what this returns."""
+        """Note a problem. Returns None, the unreadable type, which the caller can return."""
         self.problems.append(
             SchemaProblem(schema=self.schema, pointer=pointer, message=message, hint=hint)
         )
@@ -231,7 +231,7 @@ _WRAPPERS: Final[Mapping[str, Callable[[Type], Type]]] = {
     "set": SetOf,
     "option": Option,
 }
-_FORMS_HINT: Final = f"a type is one of {', '.join(FORMS)}, and may have a $comment beside it"
+_FORMS_HINT: Final = f"a type is one of {', '.join(FORMS)}, and may also have a $comment"
 
 
 def _is_part_name(name: object) -> bool:
@@ -267,7 +267,7 @@ def _children(type_: Type) -> Iterator[tuple[str, Type]]:
 
 
 def _check_resolved(types: Mapping[str, Type]) -> Iterator[SchemaProblem]:
-    """What can be seen only with references followed: options of options, and depth of values."""
+    """Problems that need the references followed: options of options, and depth of values."""
     depths: dict[str, int] = {}
     for name, root in types.items():
         depths[name] = _depth(root, depths)
@@ -305,7 +305,7 @@ def _depth(type_: Type, depths: Mapping[str, int]) -> int:
 def _dependency_order(
     needs: Mapping[str, list[str]],
 ) -> tuple[list[str], list[frozenset[str]]]:
-    """(names, each after all that it needs; the cycles among them). Tarjan, without recursion."""
+    """(names, each after all that it refers to; the cycles). Tarjan, without recursion."""
     order: list[str] = []
     cycles: list[frozenset[str]] = []
     index: dict[str, int] = {}

@@ -1,9 +1,9 @@
-"""Bytes of a program with another CBOR library -> a Value, and in the normal form of a schema
+"""Read CBOR of other libraries, and bring it into the normal form of a schema
 (spec/agentos.md, AG-20 to AG-23).
 
-Two steps. ``decode_foreign`` reads any well-formed CBOR into a Value: tags mean nothing, lengths
-may be indefinite, of two equal keys the last counts, ``undefined`` is null. ``relaxed`` spells a
-value as the schema's ingress gate wants it. What then does not fit is refused there.
+Two steps: ``decode_foreign`` reads any well-formed CBOR. It ignores tags, accepts indefinite
+lengths, uses the last of two equal keys, and reads ``undefined`` as null. ``relaxed`` then rewrites
+the value as the schema's ingress gate expects it, and that gate refuses a value that does not fit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decode_foreign(
 ) -> Value:
     """Read one item of CBOR, within the limits of the ingress gate.
 
-    A float is refused, or, for people, becomes ``{"$float": text}``. Raises MalformedCbor.
+    A float is refused, or becomes ``{"$float": text}`` for display. Raises MalformedCbor.
     """
     if len(data) > max_bytes:
         raise MalformedCbor(
@@ -77,7 +77,7 @@ class _Reader:
             return self._simple(info)
         if major == 6:
             self._argument(info)
-            # A tag is a level, so that a chain of tags ends.
+            # A tag counts as a level, which bounds a chain of tags.
             return self.item(self._inside(levels))
         if info == _INDEFINITE and major > 1:
             return self._indefinite(major, levels)
@@ -172,11 +172,11 @@ class _Reader:
 
 
 def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
-    """A value as other programs spell it -> as the ingress gate of ``type_`` reads it, as far as
-    there is one meaning. Nothing is checked, and what is not understood stays.
+    """Rewrite a value of another program as the ingress gate of ``type_`` reads it, where its
+    meaning is unambiguous. It checks nothing and keeps unknown parts unchanged.
 
-    ``{Arm: v}`` and ``"Arm"`` become variants, ``$value`` of a unit arm goes, text where bytes are
-    wanted is its UTF-8, ``"true"`` is a bool, anything is unit.
+    ``{Arm: v}`` and ``"Arm"`` become variants, ``$value`` of a unit arm is removed, text becomes
+    its UTF-8 where bytes are expected, ``"true"`` becomes a bool, and anything becomes unit.
     """
     match type_:
         case TypeRef(name):
@@ -217,7 +217,7 @@ def _variant(arms: Mapping[str, Type], value: Value, schemas: Mapping[str, Schem
 
 
 def _arm(value: Value) -> tuple[str | None, Value, bool]:
-    """(arm, what is in it, whether anything is)."""
+    """(arm, its value, whether it has a value)."""
     if isinstance(value, str):
         return value, None, False
     if not isinstance(value, dict):

@@ -1,9 +1,8 @@
-"""(schema, bytes) -> the hashes that fields of type ``hash`` name (spec/values.md, V-70 to V-73).
+"""Find the hashes in the fields of type ``hash`` of a value (spec/values.md, V-70 to V-73).
 
-Rule 1: the type alone says what is a hash. Text that looks like one, and bytes that are one, name
-nothing.
+Rule 1: only the type decides. Text that looks like a hash, and bytes that are one, do not count.
 
-Rule 2: a schema that has no such field answers without decoding anything.
+Rule 2: values of a schema without such a field are not decoded.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from aos.values.schema import Schema
 from aos.values.sha256 import parse_sha256
 
 _Walk: TypeAlias = Callable[[Any], Iterator[str]]
-"""Takes a value in normal form, and yields the hashes in it as they are spelt."""
+"""Takes a value in normal form, and yields the hashes in it as text."""
 
 Named: TypeAlias = Callable[[bytes], Hash | None]
-"""The blob with a SHA-256 name, if there is one (V-71)."""
+"""Returns the blob with a SHA-256 name, if there is one (V-71)."""
 
 _HASH: Final = Scalar("hash")
 _BLAKE3: Final = "blake3:"
@@ -41,7 +40,7 @@ _SPELLED: Final = re.compile(rb"(?:blake3|sha256):[0-9a-f]{64}")
 
 
 class HashFields:
-    """Where the values of some schemas name blobs. ``schemas`` has all that they refer to."""
+    """Finds hashes in values. ``schemas`` has all schemas that their schemas refer to."""
 
     def __init__(self, schemas: Mapping[str, Schema], named: Named = lambda _: None) -> None:
         self._named_so = named
@@ -49,14 +48,14 @@ class HashFields:
         self._walks: dict[str, _Walk | None] = {}
 
     def are_in(self, name: str) -> bool:
-        """Whether a value of this schema can name a blob. KeyError: the schema is not known."""
+        """Whether a value of this schema can name a blob. KeyError for an unknown schema."""
         return self._named(name) is not None
 
     def of(self, schema: Schema, data: bytes) -> Iterator[Hash]:
-        """The hashes that a value of ``schema`` names, in its order, as often as it names them.
+        """The hashes that a value of ``schema`` names, in its order and with repetitions.
 
-        ``data`` are canonical bytes, or bytes as they came in. What does not fit the schema names
-        nothing: nobody can have read a hash out of it by this type.
+        ``data`` is canonical CBOR, or bytes of another program. If they do not fit the schema there
+        are no hashes: no one can have read one by this type.
         """
         walk = self._named(schema.name)
         if walk is not None:
@@ -68,12 +67,12 @@ class HashFields:
 
     def _named(self, name: str) -> _Walk | None:
         if name not in self._walks:
-            # References make no circle (V-25).
+            # References have no cycles (V-25).
             self._walks[name] = self._walk(self._types[name])
         return self._walks[name]
 
     def _walk(self, type_: Type) -> _Walk | None:
-        """What finds the hashes in a value of this type; None where there can be none."""
+        """A function that finds the hashes in a value of this type; None if it cannot have any."""
         match type_:
             case Scalar():
                 return _spelled if type_ == _HASH else None
@@ -99,12 +98,12 @@ def _value(schema: Schema, data: bytes) -> Value:
     try:
         return schema.from_record(data)
     except ValueProblem:
-        # What came from outside may be kept as it was signed (a payload), in any spelling.
+        # A payload from outside may be stored as it was signed, in any spelling.
         return schema.from_ingress_value(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))[1]
 
 
 def blobs_of(spelled: Iterable[str], named: Named) -> Iterator[Hash]:
-    """The blobs that hashes stand for; nothing is kept under another algorithm's."""
+    """The blobs that hashes name; hashes of other algorithms name none."""
     for text in spelled:
         name = parse_sha256(text)
         if text.startswith(_BLAKE3):
@@ -114,7 +113,7 @@ def blobs_of(spelled: Iterable[str], named: Named) -> Iterator[Hash]:
 
 
 def spelled_in(data: bytes) -> Iterator[str]:
-    """Every hash that stands in ``data`` as text, whatever else the bytes are (V-74)."""
+    """Every hash that occurs in ``data`` as text, whatever the bytes are otherwise (V-74)."""
     for found in _SPELLED.finditer(data):
         yield found[0].decode()
 

@@ -1,7 +1,7 @@
-"""(schema, value) -> the value with another text in its fields of type ``hash``.
+"""Replace the hashes in the fields of type ``hash`` of a value.
 
-The type alone says what is a hash, as in ``hash_fields``. A schema without such a field gives the
-value back as it is.
+Only the type decides what is a hash, as in ``hash_fields``. A value of a schema without such a
+field is returned unchanged.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from aos.values.schema import Schema
 
 Change: TypeAlias = Callable[[str], str]
 _Write: TypeAlias = Callable[[Any, Change], Any]
-"""Takes a value in normal form. What is of another shape stays: it may be of another version of its
-schema than the one that is known here."""
+"""Takes a value in normal form. Parts of another shape are kept: they may belong to another version
+of the schema."""
 
 _HASH: Final = Scalar("hash")
 
 
 class HashRewrite:
-    """For the values of some schemas. ``schemas`` has all that they refer to; what it does not
-    have holds no hash."""
+    """Rewrites values. ``schemas`` has the schemas that the values' schemas refer to; those that it
+    lacks are assumed to have no hashes."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._types = {name: schema.type for name, schema in schemas.items()}
@@ -53,7 +53,7 @@ class HashRewrite:
 
     def _named(self, name: str) -> _Write | None:
         if name not in self._writes:
-            # References make no circle (V-25).
+            # References have no cycles (V-25).
             type_ = self._types.get(name)
             self._writes[name] = None if type_ is None else self._write(type_)
         return self._writes[name]

@@ -1,11 +1,11 @@
-"""Strict JSON text -> objects that a schema or a manifest can be read from (spec/values.md, V-50).
+"""Parse strict JSON into objects for schemas and manifests (spec/values.md, V-50).
 
 Refused: duplicate keys, numbers that are not integers of a Value, NaN and Infinity, lone
-surrogates, anything after the value, and what is over the limits.
+surrogates, anything after the value, and text over the limits.
 
-There are two ways. The quick one is Python's own scanner, with hooks that give up at the first
-doubt; it never explains. The careful one reads the same text again, without recursion, and says
-what is wrong and where, or accepts it after all.
+There are two paths. The fast one is Python's own scanner, with hooks that give up at the first
+doubt; it never explains. The slow one then reads the same text again, without recursion, and
+reports the problem and its place, or accepts the text.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def parse_json(
     max_depth: int = JSON_DEPTH_MAX,
     max_items: int = JSON_ITEMS_MAX,
 ) -> object:
-    """Read one JSON value: None, bool, int, str, list and dict (text keys), nothing else.
+    """Parse one JSON value into None, bool, int, str, list and dict (with text keys).
 
-    ``max_bytes`` is of the text as UTF-8; an item is a value or a key, at any depth. Raises
+    ``max_bytes`` limits the text as UTF-8; each value and each key counts as an item. Raises
     ValueProblem with path, line and column.
     """
-    # A character is at least a byte, so this bounds the copy that the exact check makes.
+    # A character has at least one byte, so this bounds the copy that the exact check makes.
     if len(text) > max_bytes:
         raise ValueProblem(
             f"too large: expected at most {max_bytes} bytes of JSON, found at least {len(text)}"
@@ -56,7 +56,7 @@ def parse_json(
         ) from None
     if size > max_bytes:
         raise ValueProblem(f"too large: expected at most {max_bytes} bytes of JSON, found {size}")
-    # The scanner reads the two halves of a surrogate pair together, but a lone half as well.
+    # The scanner joins the two halves of a surrogate pair, but also accepts a lone half.
     if not _SURROGATE.search(text):
         try:
             value: object = _SCANNER.decode(text)
@@ -68,7 +68,7 @@ def parse_json(
     return _Parser(text, max_depth, max_items).parse()
 
 
-# The quick way
+# The fast path
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -98,7 +98,7 @@ _SCANNER: Final = json.JSONDecoder(
 )
 
 
-# The careful way
+# The slow path
 
 
 def _place(text: str, offset: int) -> str:
@@ -108,7 +108,8 @@ def _place(text: str, offset: int) -> str:
 
 
 class _Parser:
-    """Open containers stand on ``stack``; ``keys[i]`` is the key being read in ``stack[i]``."""
+    """The slow path. ``stack`` has the open containers; ``keys[i]`` is the key being read in
+    ``stack[i]``."""
 
     __slots__ = ("depth_max", "items_left", "items_max", "keys", "pos", "stack", "text")
 
@@ -144,7 +145,7 @@ class _Parser:
                 return value
 
     def _value(self) -> tuple[object, bool]:
-        """(value, False), or (None, True) after a container was opened that is not empty."""
+        """(value, False), or (None, True) after opening a container that is not empty."""
         mark = self._peek()
         self._count()
         if mark == '"':

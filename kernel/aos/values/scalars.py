@@ -67,7 +67,7 @@ class _Text(Codec):
         return encode_text(value)
 
     def read(self, data: bytes, at: int) -> tuple[Value, int]:
-        # A short text is what most values are made of, and a call costs more than reading it.
+        # Short texts are the most frequent values, and a call costs more than reading one.
         initial = data[at]
         if 0x60 <= initial < 0x78:
             end = at + initial - 0x5F
@@ -76,7 +76,7 @@ class _Text(Codec):
 
 
 class _Integer(Codec):
-    """``spelling`` reads the text that JSON may have instead, such as ``form``."""
+    """An integer. ``spelling`` reads the text that JSON may have instead, such as ``form``."""
 
     __slots__ = ("form", "high", "limits", "low", "spelling")
 

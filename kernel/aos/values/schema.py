@@ -1,7 +1,7 @@
-"""Type expressions, compiled once, and what may be done with values of those types.
+"""Schemas: compiled type expressions, which check and convert values.
 
 ``bytes --from_ingress--> canonical bytes``; ``bytes --from_record--> value``; ``text --from_json-->
-value``. What passed one of these is in normal form and is never checked again.
+value``. A result of one of these is in normal form and is never checked again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 
 class Schema:
-    """One compiled schema. Stateless: the same value gives the same answer, from any thread."""
+    """One compiled schema. It has no state and may be used from any thread."""
 
     __slots__ = ("_codec", "name", "type")
 
@@ -66,12 +66,12 @@ class Schema:
     def from_ingress_value(
         self, data: bytes, *, max_bytes: int = INGRESS_BYTES_MAX
     ) -> tuple[bytes, Value]:
-        """As ``from_ingress``, with the value that those bytes are of, read once for both."""
+        """As ``from_ingress``, but return the decoded value too."""
         if len(data) <= max_bytes:
             try:
                 return data, self._exactly(data, INGRESS_ITEMS_MAX)
             except (IndexError, ValueError):
-                pass  # not canonical, or not this type: the careful way knows
+                pass  # not canonical or not this type: the slow path explains it
         value = self.normalise(decode_ingress(data, max_bytes=max_bytes))
         canonical = self.encode(value)
         if len(canonical) > max_bytes:
@@ -82,12 +82,12 @@ class Schema:
         return canonical, value
 
     def from_record(self, data: bytes) -> Value:
-        """Bytes that ``encode`` wrote -> the value. Not canonical or not normal: ValueProblem."""
+        """Bytes of ``encode`` -> the value. Raises ValueProblem unless canonical and normal."""
         if len(data) <= RECORD_BYTES_MAX:
             try:
                 return self._exactly(data, RECORD_ITEMS_MAX)
             except (IndexError, ValueError):
-                pass  # damaged: the careful way knows where
+                pass  # damaged: the slow path finds the place
         value = decode_record(data)
         normal = self.normalise(value)
         if normal != value:
@@ -95,10 +95,10 @@ class Schema:
         return value
 
     def _exactly(self, data: bytes, items: int) -> Value:
-        """The value whose canonical bytes ``data`` are, to the last. IndexError or ValueError, and
-        no word why, for anything else."""
+        """The value with exactly the canonical bytes ``data``. Raises IndexError or ValueError,
+        without a reason, for anything else."""
         value, end = self._codec.read(data, 0)
-        # An item is at least a byte, so few bytes need no counting. Depth is bounded by the type.
+        # An item has at least one byte, so few bytes need no counting. The type bounds the depth.
         if end == len(data) and (
             len(data) <= items or is_within(value, levels=INGRESS_DEPTH_MAX, items=items)
         ):
@@ -106,12 +106,12 @@ class Schema:
         raise Miss
 
     def encode(self, value: Value) -> bytes:
-        """Canonical bytes of a value in normal form. Of another the result means nothing."""
+        """Canonical bytes of a value, which must be in normal form: it is not checked."""
         return self._codec.encode(value)
 
     def from_json(self, text: str, *, max_bytes: int = INGRESS_BYTES_MAX) -> Value:
         """Authoring JSON -> the value in normal form. Raises ValueProblem."""
-        # A map with integer keys is two levels of arrays in JSON, and one level in CBOR.
+        # A map with integer keys has two levels of arrays in JSON, but one level in CBOR.
         return self.from_json_object(
             parse_json(
                 text,
@@ -122,7 +122,7 @@ class Schema:
         )
 
     def from_json_object(self, obj: object) -> Value:
-        """What ``parse_json`` returned -> the value in normal form. Raises ValueProblem."""
+        """Result of ``parse_json`` -> the value in normal form. Raises ValueProblem."""
         return self._codec.from_json(obj, Room())
 
     def to_json(self, value: Value) -> object:
@@ -133,7 +133,7 @@ class Schema:
 def compile_schemas(types: Mapping[str, object]) -> dict[str, Schema]:
     """Compile all schemas of a manifest together: name -> type expression.
 
-    Raises SchemaProblems with every problem of every expression.
+    Raises SchemaProblems with all problems of all expressions.
     """
     codecs: dict[str, Codec] = {}
     schemas: dict[str, Schema] = {}
@@ -161,7 +161,7 @@ def value_at(value: Value, dotted: str) -> Value:
 
 
 def _difference(normal: Value, found: Value) -> ValueProblem:
-    """Where a canonical value first differs from its normal form."""
+    """Describe the first place where a canonical value differs from its normal form."""
     if isinstance(normal, dict) and isinstance(found, dict):
         for name, part in normal.items():
             if name not in found:

@@ -1,16 +1,16 @@
 """The SHA-256 name of a blob, for programs that know no other (spec/agentos.md, AG-30 to AG-36).
 
-A world keeps every blob under its content hash, which is BLAKE3. That one has a SHA-256 name too
-is said by a *name document*, a blob itself:
+A world stores every blob under its content hash, which is BLAKE3. A *name document*, itself a blob,
+gives it a SHA-256 name too:
 
     ["aos/sha256/1", name: 32 bytes, content hash: 32 bytes]      canonical, 82 bytes
 
-It proves itself: the name is the SHA-256 of the blob's bytes (its *true* name), or that of
+It proves itself: the name is the SHA-256 of the blob's bytes (its *true* name), or of
 
     ["aos/given/1", content hash: 32 bytes]                       canonical, 47 bytes
 
-(its *given* name, for who has not read the bytes). A blob with such bytes has no true name, so that
-nobody takes a given name away by storing what it is the SHA-256 of.
+(its *given* name, used without reading the bytes). A blob with the latter bytes has no true name,
+so storing it cannot take the given name from another blob.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOMAIN: Final = "aos/sha256/1"
 GIVEN: Final = "aos/given/1"
 PREFIX: Final = "sha256:"
 NAME_BYTES: Final = 82
-"""How long every name document is."""
+"""Size of every name document."""
 
 _GIVEN_HEAD: Final = encode([GIVEN, bytes(HASH_BYTES)])[:-HASH_BYTES]
 
@@ -45,7 +45,7 @@ def sha256_text(data: bytes) -> str:
 
 
 def given_text(text: str) -> str:
-    """A hash of ours, as text -> its given name. Text that is none stays as it is."""
+    """The given name of a content hash in text form. Other text is returned unchanged."""
     try:
         return sha256_text(_given(parse_hash(text)))
     except ValueProblem:
@@ -70,7 +70,7 @@ class Name:
 
     @property
     def hash(self) -> Hash:
-        """Of the document."""
+        """The content hash of the document."""
         return content_hash(self.to_bytes())
 
     @property
@@ -78,12 +78,12 @@ class Name:
         return self.sha256 == sha256(_given(self.blob))
 
     def is_of(self, data: bytes) -> bool:
-        """Whether it names the blob with these bytes, whose content hash is known to be right."""
+        """Whether it names the blob with these bytes, whose content hash has been checked."""
         return self.is_given or self.sha256 == true_sha256(data)
 
 
 def true_sha256(data: bytes) -> bytes:
-    """The true name of a blob with these bytes; empty where it has none."""
+    """The true name of a blob with these bytes; empty if it has none."""
     return b"" if _is_given(data) else sha256(data)
 
 
@@ -96,7 +96,7 @@ def given_name(blob: Hash) -> Name:
 
 
 def _given(blob: Hash) -> bytes:
-    """What a given name is the SHA-256 of."""
+    """The preimage of a given name."""
     return _GIVEN_HEAD + blob
 
 
@@ -105,8 +105,8 @@ def _is_given(data: bytes) -> bool:
 
 
 def read_name(data: bytes) -> Name | None:
-    """The name that a blob with these bytes says; None where it is no name document. Whether it is
-    right is for ``Name.is_of``: anybody may store such bytes."""
+    """The name that these bytes state; None if they are not a name document. Check it with
+    ``Name.is_of``, because anyone may store such bytes."""
     if len(data) != NAME_BYTES:
         return None
     try:

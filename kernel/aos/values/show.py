@@ -29,7 +29,7 @@ def describe(value: object) -> str:
 
 
 def untyped_to_json(value: Value) -> object:
-    """JSON-able rendering where no schema is known. For showing only: it cannot be read back.
+    """A value of unknown schema as JSON, only for display: it cannot be read back.
 
     Bytes become ``{"$bytes": base64}``; a map with an integer among its keys becomes
     ``{"$map": [[key, value], …]}``.

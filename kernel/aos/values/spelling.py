@@ -77,7 +77,7 @@ def normal_uuid(text: str) -> str | None:
 
 
 def normal_hash(text: str) -> str | None:
-    """``algorithm:hex`` of a known algorithm, lower case, of the length that it has."""
+    """``algorithm:hex`` of a known algorithm, in lower case and with its length."""
     match = _HASH.fullmatch(text)
     if match and HASH_HEX_DIGITS.get(match[1]) == len(match[2]):
         return text
@@ -106,7 +106,7 @@ def time_ns(text: str) -> int | None:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 1970-01-01, Gregorian. A year is counted from March, so that a leap day is last."""
+    """Days since 1970-01-01, Gregorian. Years begin in March, so that the leap day is the last."""
     year -= month <= 2
     month = (month + 9) % 12
     return (
@@ -115,7 +115,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def duration_ns(text: str) -> int | None:
-    """``1d2h30m10s500ms20us3ns``, any of it left out, or with a leading minus -> ns, any range."""
+    """``1d2h30m10s500ms20us3ns`` (each part optional, a leading minus allowed) -> ns, unbounded."""
     match = _DURATION.fullmatch(text)
     if match is None:
         return None

@@ -1,15 +1,15 @@
-"""Every exception that AOS raises on purpose, and the exit code that each kind means.
+"""The exceptions that AOS raises on purpose, and the exit code of each kind.
 
 AosError
-├── Refused        understood and declined by a rule; nothing has changed      exit 1
-│   └── Pruned     the record that is asked for is in an archive, not here     exit 1
-├── BadUsage       the caller's words cannot be understood                     exit 2
-├── Damage         stored bytes disagree with themselves, or a replay differs  exit 3
+├── Refused        a rule declines a valid request; nothing has changed        exit 1
+│   └── Pruned     the requested record is in an archive, not here             exit 1
+├── BadUsage       the input is not understood: unknown name, malformed value  exit 2
+├── Damage         stored bytes are inconsistent, or a replay differs          exit 3
 │   └── Erased     the bytes of a value were erased, as a record says          exit 3
 └── Unavailable    the world is busy, locked or unreachable; try again         exit 4
 
-An error is one sentence of what, where, expected, found and what to do, made by ``sentence``.
-Anything else that escapes is our own bug (exit 70).
+The text of an error says what is wrong, where, what was expected and found, and what to do; use
+``sentence`` to make it. Any other exception that escapes is our own bug (exit 70).
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ EXCERPT_CHARACTERS_MAX: Final = 200
 
 
 class AosError(Exception):
-    """Base of the tree. ``exit_code`` is what the command line ends with."""
+    """Base of the tree. ``exit_code`` is the exit code of the command line."""
 
     exit_code: ClassVar[int] = 70
 
 
 class Refused(AosError):
-    """A rule said no. Nothing has changed."""
+    """A rule declines the request. Nothing has changed."""
 
     exit_code = 1
 
 
 class Pruned(Refused):
-    """The record that is asked for was pruned: the world goes on from a later snapshot."""
+    """The requested record was pruned: the journal now begins at a later snapshot."""
 
 
 class BadUsage(AosError):
-    """The caller's words cannot be understood: an unknown name, a malformed value. No change."""
+    """The input is not understood: an unknown name, a malformed value. Nothing has changed."""
 
     exit_code = 2
 
 
 class Damage(AosError):
-    """Stored bytes disagree with themselves, or replay computed other than what was recorded."""
+    """Stored bytes are inconsistent, or replay computed a result that differs from the record."""
 
     exit_code = 3
 
 
 class Erased(Damage):
-    """The bytes that are asked for were erased by a record of the journal, which stays whole.
+    """The requested bytes were erased by a record of the journal, which itself stays complete.
 
-    Damage to whoever cannot go on without them; who only shows them says so instead.
+    Code that needs the bytes treats this as damage; views print "erased" instead.
     """
 
 
 class Unavailable(AosError):
-    """The world is busy, held by another process, or out of room; the same may pass later."""
+    """The world is busy, held by another process, or out of disk space. A retry may succeed."""
 
     exit_code = 4
 

@@ -95,7 +95,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
     ("text", "problem"),
     [
         ("BANK", "line 1: expected KEY=VALUE"),
-        ("A=1234\nA=5678", "line 2: A stands there already"),
+        ("A=1234\nA=5678", "line 2: A is defined twice"),
         ("A='quoted'", "line 1: A has quotes around it"),
         ('{"A": 1}', "A: expected text"),
         ('{"A": "x", "A": "y"}', "not one JSON object"),

@@ -214,7 +214,7 @@ def test_a_row_that_is_none_is_damage(world: Path) -> None:  # B-62
     for row in (b"\xff", b"\x80", b"\x84\x01\x65other\x00\x00", b"\x84\x02\x67adopted\x00\x00"):
         with LmdbStore.open(world / "store") as store:
             store.meta_put(ROW, row)
-        with pytest.raises(Damage, match="the row of its place"):
+        with pytest.raises(Damage, match="the row of its adoption"):
             open_writer(world)
 
 
@@ -324,7 +324,7 @@ def test_a_key_of_the_manifest_in_force_is_taken(world: Path, tmp_path: Path) ->
 def test_a_key_that_lies_there_is_not_replaced(world: Path, imported: Path, tmp_path: Path) -> None:
     """B-65"""
     write_key(imported / "keys" / "operator.key")
-    with pytest.raises(Refused, match="another key lies here already; nothing was changed"):
+    with pytest.raises(Refused, match="there is already another key here; nothing was changed"):
         adopt_world(imported, keys=world / "keys")
     assert [each.name for each in (imported / "keys").iterdir()] == ["operator.key"]
     assert origin_at(imported) is Origin.IMPORTED

@@ -1,1 +1,1 @@
-"""Manifests and commands before they are sent: read, checked, forecast and signed."""
+"""Read, check, forecast and sign manifests and commands before they are sent."""

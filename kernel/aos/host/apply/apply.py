@@ -1,4 +1,4 @@
-"""A loaded manifest -> the signed command that puts it in force (spec/host.md, H-70 to H-73)."""
+"""Check a manifest and sign the command that applies it (spec/host.md, H-70 to H-73)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from aos.values.digests import Hash, content_hash, hash_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What came of applying a manifest. A dry run has ``blockers``, the ``fates`` of the instances
-    and no ``answer``."""
+    """The result of applying a manifest. A dry run has ``blockers`` and the ``fates`` of the
+    instances, but no ``answer``."""
 
     difference: Difference
     manifest: Hash
@@ -36,7 +36,7 @@ class Applied:
 
 
 def left_by(in_force: Effective | None, new: Effective) -> tuple[str, ...]:
-    """The workflows that a new manifest does not have any more."""
+    """The workflows that the new manifest removes."""
     return tuple(sorted(set(in_force.workflows if in_force else ()) - set(new.workflows)))
 
 
@@ -50,10 +50,10 @@ def sign_manifest(
     mode: str = STRICT,
     leaves: tuple[str, ...] = (),
 ) -> ManifestInput:
-    """The command, in the name of the operator whose key this is.
+    """Sign the command in the name of the operator who owns this key.
 
     Raises:
-        Refused: It is no operator's key.
+        Refused: It is not the key of an operator.
     """
     principal = principal_of(key, operators, what="apply a manifest to")
     message = ManifestInput.message(world, serial, effective.hash, mode=mode, leaves=leaves)
@@ -68,16 +68,16 @@ def sign_manifest(
 
 
 def check_keys(effective: Effective, state: State) -> None:
-    """What the core would refuse of a manifest's executors; for a dry run.
+    """Check the executors' keys as the core does, for a dry run (K-14, K-106).
 
     Raises:
-        Refused: The world's own key stands under another name, or a key comes back that an earlier
-            manifest revoked (K-14, K-106).
+        Refused: The world's own key has another executor's name, or an earlier manifest revoked a
+            key.
     """
     for each in (effective.executors or {}).values():
         if is_misnamed(each, state.world_key):
             raise Refused(
-                f"executors: {NODE} must have this world's own key and nobody else may, expected "
+                f"executors: {NODE} must have this world's own key and no other may: expected "
                 f"{key_text(state.world_key)}, found {each.name} with {key_text(each.public_key)}"
             )
     back = back_from_revocation(effective.executors, state.revoked)
@@ -106,11 +106,11 @@ def check_command(
     An unsigned command costs nothing here: the core refuses it.
 
     Returns:
-        Whether stored states must be looked at first (``stored_states``).
+        Whether stored states must be compared first (``stored_states``).
 
     Raises:
-        ModuleRefused: A module may not run. Its text has every reason.
-        Refused: The document is no manifest, or a module is given that it does not name.
+        ModuleRefused: A module is refused. The text has every reason.
+        Refused: The document is not a valid manifest, or does not name one of the modules.
     """
     message = ManifestInput.message(
         world,
@@ -133,13 +133,13 @@ def check_command(
 def check_modules(
     effective: Effective, modules: Mapping[Hash, bytes], *, in_force: Effective | None
 ) -> None:
-    """Check each module against the workflows that run it; try to compile it unless it runs now.
+    """Check each module for the workflows that run it, and compile it unless it is in use now.
 
-    Compiling takes seconds for large ones, in a process of its own.
+    Compiling a large module takes seconds, in a child process.
 
     Raises:
-        ModuleRefused: One may not run. Its text has every reason.
-        Refused: One is given that no definition names.
+        ModuleRefused: A module is refused. The text has every reason.
+        Refused: No definition names one of the modules.
     """
     named = {module.hash: module for module in effective.modules.values()}
     running = set() if in_force is None else {each.hash for each in in_force.modules.values()}
@@ -151,7 +151,8 @@ def check_modules(
 
 
 def _check(effective: Effective, module: Module, wasm: bytes, *, is_new: bool) -> None:
-    # The engine is large. Every command that writes imports this file; only an apply has modules.
+    # The engine is slow to import. All commands that write import this file, but only apply needs
+    # the engine.
     from aos.sandbox.inspect import ModuleRefused, check_module  # noqa: PLC0415
     from aos.sandbox.trial import trial_problem  # noqa: PLC0415
 

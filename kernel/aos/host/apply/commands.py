@@ -1,4 +1,4 @@
-"""What an operator wants done -> the signed command (spec/host.md, H-59a, H-59b)."""
+"""Sign an operator's commands (spec/host.md, H-59a, H-59b)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def sign_control(
     operators: Iterable[Principal],
     key: SigningKey,
 ) -> ControlInput:
-    """The command, in the name of the operator whose key this is. ``serial`` is the number of
+    """Sign a command in the name of the operator who owns this key. ``serial`` is the number of
     control records so far.
 
     Raises:
-        Refused: It is no operator's key.
+        Refused: It is not the key of an operator.
     """
     principal = principal_of(key, operators, what="command")
     message = control_message(
@@ -46,10 +46,10 @@ def sign_control(
 
 
 def principal_of(key: SigningKey, operators: Iterable[Principal], *, what: str) -> str:
-    """The name of the operator whose key this is.
+    """The name of the operator who owns this key.
 
     Raises:
-        Refused: It is no operator's: who has it may not ``what``.
+        Refused: No operator owns it. ``what`` completes the text: "this key may not …".
     """
     public = bytes(key.verify_key)
     known = tuple(operators)

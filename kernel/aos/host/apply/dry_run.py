@@ -31,12 +31,12 @@ def dry_run_of(
     leave_cells: bool = False,
     progress: Progress | None = None,
 ) -> Applied:
-    """What applying ``loaded`` to the world at ``path`` would change, and what stands in its way.
+    """Forecast the changes and blockers of applying ``loaded`` to the world at ``path``.
 
     Needs neither the lock nor the process that runs the world.
 
     Raises:
-        Refused: A module may not run, or an executor may not have its key.
+        Refused: A module is refused, or an executor may not have its key.
     """
     with open_reader(path, progress=progress) as reader:
         check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)

@@ -1,4 +1,4 @@
-"""(State, a new manifest) -> what would become of how many instances (spec/host.md, H-71)."""
+"""Forecast how many instances a new manifest would affect, and how (spec/host.md, H-71)."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from aos.core.state.state import State
 from aos.core.state.version import is_in_flight, stays
 
 GOES_ON = "goes_on"
-"""Nothing is in flight of it: what comes next runs under the new manifest."""
+"""Idle: its next event runs under the new manifest."""
 PINNED = "pinned"
-"""It stays under the manifest that it runs under, until it is done."""
+"""In flight: it stays pinned to its present manifest until it is done."""
 IN_PLACE = "in_place"
-"""It is in flight, and its next step runs under the new manifest."""
+"""In flight: its next step runs under the new manifest."""
 MIGRATED = "migrated"
-"""The new module takes its state over, in flight or not."""
+"""The new module migrates its state, in flight or not."""
 WAITED_FOR = "waited_for"
-"""It is in flight, and the manifest waits for it."""
+"""In flight: it blocks the manifest."""
 FAILED = "failed"
-"""A fault has failed it: a retry goes on under the new manifest where the cell fits that."""
+"""Failed by a fault: a retry continues under the new manifest if the cell fits it."""
 LEFT = "left"
-"""Its workflow is gone: it stays where it is, and nothing reaches it."""
+"""Its workflow is removed: the cell is kept but receives nothing."""
 FATES = (GOES_ON, PINNED, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fates:
-    """Instances of each workflow by what would become of them."""
+    """Number of instances by workflow and fate."""
 
     by_workflow: Mapping[str, Mapping[str, int]]
 
@@ -40,7 +40,7 @@ class Fates:
 
 
 def fates(state: State, change: Change) -> Fates:
-    """Looks at every cell; reads no state."""
+    """Forecast the fate of every cell, without reading its state."""
     counts: dict[str, Counter[str]] = {}
     if state.manifest is not None:
         for cell in state.cells.values():

@@ -1,4 +1,4 @@
-"""A path -> the files of one manifest, read within bounds (spec/host.md, H-60 to H-66)."""
+"""Read the files of a manifest from disk, within limits (spec/host.md, H-60 to H-66)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MODULES_MAX: Final = 64
 
 
 def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
-    """Read and check the manifest at ``path``: one file, or a folder (H-60). ``abi`` is that of the
-    modules that do not say.
+    """Read and check the manifest at ``path``: one file, or a folder (H-60). ``abi`` is the ABI
+    assumed for modules that declare none.
 
     Raises:
-        BadUsage: There is nothing at ``path``.
-        ManifestProblems: Every problem of every file, also of those that cannot be read.
+        BadUsage: ``path`` does not exist.
+        ManifestProblems: All problems of all files, including files that cannot be read.
     """
     files, problems = read_manifest_files(path)
     try:
@@ -43,10 +43,10 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
 
 
 def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of a manifest by their path below its folder, and what cannot be read.
+    """Return the files of a manifest by their path below its folder, and problems of reading.
 
     Raises:
-        BadUsage: There is nothing at ``path``.
+        BadUsage: ``path`` does not exist.
     """
     problems: list[Problem] = []
     if path.is_dir():
@@ -67,14 +67,14 @@ def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
         )
         return files, problems
     for name in wanted:
-        # One that is not there at all is for ``load`` to report, with the module that needs it.
+        # ``load`` reports a missing file, with the module that needs it.
         if not name.startswith("/") and (root / name).exists():
             _read_into(files, root, name, MODULE_BYTES_MAX, problems)
     return files, problems
 
 
 def _air_names(root: Path, problems: list[Problem]) -> Iterator[str]:
-    """Relative paths of AIR files, sorted in each folder. Hidden folders are passed over."""
+    """Relative paths of AIR files, sorted in each folder. Hidden folders are skipped."""
     top = root / AIR_FOLDER if (root / AIR_FOLDER).is_dir() else root
     folders = 0
     for folder, below, names in os.walk(top):
@@ -111,7 +111,7 @@ def _bounded(names: Iterable[str], problems: list[Problem]) -> list[str]:
 
 
 def _leaves(file: Path, root: Path) -> bool:
-    """Whether a link leads out of ``root``. One to nowhere is left to be reported as unreadable."""
+    """Whether a link leads out of ``root``. A broken link is reported later, as unreadable."""
     return file.is_symlink() and not file.resolve().is_relative_to(root.resolve())
 
 
@@ -140,8 +140,8 @@ def _read_into(
 
 
 def _read(file: Path, bytes_max: int) -> bytes | None:
-    """Up to one byte more than ``bytes_max``; None for what is no regular file."""
-    # Without O_NONBLOCK, a pipe by that name would be waited for.
+    """Up to one byte more than ``bytes_max``; None if it is not a regular file."""
+    # Without O_NONBLOCK, opening a pipe would block.
     fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as opened:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

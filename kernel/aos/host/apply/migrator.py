@@ -1,4 +1,4 @@
-"""Runs the migrations of a manifest where nobody runs the world (spec/host.md, H-75)."""
+"""Run the migrations of a manifest if no process runs the world (spec/host.md, H-75)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aos.values.digests import Hash
 
 
 class _Sandbox(Runner, Protocol):
-    """``aos.sandbox.engine.Sandbox``, as far as a migration uses it."""
+    """The part of ``aos.sandbox.engine.Sandbox`` that a migration uses."""
 
     @property
     def fingerprint(self) -> Mapping[str, str]: ...
@@ -25,7 +25,7 @@ class _Sandbox(Runner, Protocol):
 
 
 class Migrator:
-    """A sandbox that is made when it is first needed. ``read`` gives the bytes of modules."""
+    """A sandbox that is created when it is first needed. ``read`` returns the bytes of modules."""
 
     def __init__(self, read: BlobReader) -> None:
         self._read = read
@@ -34,14 +34,14 @@ class Migrator:
     @property
     def _sandbox(self) -> _Sandbox:
         if self._made is None:
-            # The engine is large, and few commands that write migrate: not imported before.
+            # The engine is slow to import, and few commands migrate.
             from aos.sandbox.engine import Sandbox  # noqa: PLC0415
 
             self._made = Sandbox(self._read)
         return self._made
 
     def host(self) -> tuple[tuple[str, str], ...]:
-        """What a start record says of it."""
+        """Its fields of a start record."""
         host = {"kernel": __version__, **self._sandbox.fingerprint}
         return tuple(sorted(host.items()))
 
@@ -58,7 +58,7 @@ class Migrator:
 def dry_migration(
     state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes]
 ) -> tuple[Blocker, ...]:
-    """The first cells that could not be taken over. Nothing is kept of what comes out.
+    """The first cells whose migration fails. The results of the others are discarded.
 
     Raises:
         Damage: A stored state cannot be read.

@@ -1,8 +1,8 @@
-"""A manifest -> whether what a world has stored fits it, found out in a process of its own (H-74).
+"""Check in a child process whether a world's stored states fit a new manifest (H-74).
 
-A million states take seconds to look at, and the core's thread must not stand still for that. A
-child reads the durable world and says up to which record it has looked; the core looks at what
-changed since (spec/kernel.md, K-71a). It takes no lock and writes nothing.
+A million states take seconds to check, and the core's thread must not block for that long. The
+child reads the durable world and reports up to which record it has checked; the core then checks
+only later changes (spec/kernel.md, K-71a). The child takes no lock and writes nothing.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from aos.manifest.shapes import Shapes
 from aos.values.cbor import Value, decode_record, encode
 
 LOOKS_MAX: Final = 3
-"""How often a look is taken because a snapshot came in between; then the core looks itself."""
+"""Number of attempts if snapshots interfere; after that the core checks the states itself."""
 
 _NICE: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """Stored states up to record ``seq`` fit, but for these."""
+    """The result: stored states up to record ``seq`` fit, except for these."""
 
     seq: int
     blockers: tuple[Blocker, ...]
 
 
 def need_a_look(in_force: Effective | None, new: Effective) -> bool:
-    """Whether stored keys or states may not be what the new manifest takes. What a manifest before
-    the one in force has left, the core knows."""
+    """Whether stored keys or states might not fit the new manifest. The core itself knows the
+    states left by manifests before the one in force."""
     if in_force is None:
         return False
     shapes = Shapes(in_force, new)
@@ -59,11 +59,11 @@ def need_a_look(in_force: Effective | None, new: Effective) -> bool:
 
 
 def look(path: Path, given: ManifestInput) -> Looked:
-    """Compare all that the world at ``path`` has stored with a manifest.
+    """Compare all stored keys and states of the world at ``path`` with a manifest.
 
     Raises:
-        Damage: Something stored cannot be read.
-        Unavailable: The process that looked ended before it was done.
+        Damage: A stored value cannot be read.
+        Unavailable: The child process ended too early.
     """
     paths = os.pathsep.join(each for each in sys.path if each)
     done = subprocess.run(  # noqa: S603  # this interpreter, a module of ours, a folder
@@ -93,7 +93,7 @@ def look(path: Path, given: ManifestInput) -> Looked:
 def apply_looked(
     path: Path, given: ManifestInput, submit: Callable[[ManifestInput], Answer]
 ) -> Answer:
-    """Submit a command whose manifest needs a look, once that was taken. Raises as ``look``."""
+    """Compare the stored states, then submit the command. Raises as ``look``."""
     for _ in range(LOOKS_MAX):
         looked = look(path, given)
         if looked.blockers:

@@ -1,8 +1,8 @@
 """Whether a world's folder is where it was adopted (spec/bundle.md, B-60 to B-66).
 
-Beside the journal, hashed by nothing, the store keeps a row that says how the world came here, and
-of the adopted one which file ``world.json`` was then: its inode, and when that was last changed,
-which no tool can set. The store itself knows its data file (ST-70). A copy has other files.
+The store has a row that is not part of the journal and not hashed. It says how the world came here
+and, for an adopted world, identifies its ``world.json`` by inode and change time, which no tool can
+set. The store itself identifies its data file (ST-70). A copy of the folder has other files.
 
     place = canonical array [1, how, inode of world.json, its change time in ns]
 """
@@ -28,7 +28,7 @@ FORMAT: Final = 1
 
 
 class Origin(enum.Enum):
-    """How a world that is not adopted came to be where it is."""
+    """How a world came to its folder, if it is not adopted there."""
 
     IMPORTED = "imported"
     FORKED = "forked"
@@ -54,25 +54,25 @@ class _Place:
 
 
 def settle(world_file: Path, store: LmdbStore) -> None:
-    """Adopt the world where it lies: in two transactions, and it is adopted after both.
+    """Adopt the world in its present folder. It takes two transactions, and is adopted after both.
 
     Raises:
-        NoRoom, CommitFailed: As ``append``. It is not adopted then.
+        NoRoom, CommitFailed: As ``append``. The world is not adopted.
     """
     store.meta_put(ROW, _now(world_file).to_bytes())
     store.settle()
 
 
 def set_origin(origin: Origin, store: LmdbStore) -> None:
-    """Say of a world that is being made that it is to be adopted. Raises as ``append``."""
+    """Mark a new world as not adopted, with its origin. Raises as ``append``."""
     store.meta_put(ROW, _Place(origin.value).to_bytes())
 
 
 def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
-    """How the world came here; None where it is adopted, or an earlier release left it.
+    """How the world came here; None if it is adopted, or an earlier release wrote it.
 
     Raises:
-        Damage: The row is none that is written.
+        Damage: The row is invalid.
     """
     place = _read(store)
     if place is None:
@@ -83,7 +83,8 @@ def origin_of(world_file: Path, store: LmdbStore) -> Origin | None:
 
 
 def check_place(world_file: Path, store: LmdbStore) -> None:
-    """Whoever is about to write asks here first. A world of an earlier release is adopted by that.
+    """Check that a world is adopted here; every writer calls it first. It adopts a world of an
+    earlier release.
 
     Raises:
         Refused: The world is not adopted here. Nothing has changed.
@@ -99,7 +100,7 @@ def check_place(world_file: Path, store: LmdbStore) -> None:
             )
         )
     if _read(store) is None:
-        # Without room it stays as it is until the next time.
+        # Without disk space the row is written next time.
         with contextlib.suppress(NoRoom):
             settle(world_file, store)
 
@@ -109,9 +110,9 @@ def _now(world_file: Path) -> _Place:
         with PlainFolder.named(world_file.parent) as folder:
             found = folder.check_file(world_file.name)
     except OSError as error:
-        raise Unavailable(f"{world_file}: cannot be looked at: {error.strerror}") from error
+        raise Unavailable(f"{world_file}: cannot be read: {error.strerror}") from error
     if found is None:
-        raise Unavailable(f"{world_file}: cannot be looked at: it is gone")
+        raise Unavailable(f"{world_file}: cannot be read: it no longer exists")
     return _Place(_ADOPTED, found.st_ino, found.st_ctime_ns)
 
 
@@ -122,9 +123,9 @@ def _read(store: LmdbStore) -> _Place | None:
     try:
         value = decode_record(data)
     except ValueProblem as problem:
-        raise Damage(f"{store.where}: the row of its place: {problem}") from problem
+        raise Damage(f"{store.where}: the row of its adoption: {problem}") from problem
     hows = (_ADOPTED, Origin.IMPORTED.value, Origin.FORKED.value)
     match value:
         case [1, str(how), int(inode), int(changed_ns)] if how in hows:
             return _Place(how, inode, changed_ns)
-    raise Damage(f"{store.where}: the row of its place is none that is written")
+    raise Damage(f"{store.where}: the row of its adoption is invalid")

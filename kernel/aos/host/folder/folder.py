@@ -1,12 +1,12 @@
-"""A world's folder: what lies in it, how it is made and opened (spec/host.md, H-1 to H-5).
+"""Create and open a world's folder (spec/host.md, H-1 to H-5).
 
-    DIR/world.json    format, world id, when it was made
+    DIR/world.json    format, world id, time of creation
     DIR/keys/         0700; world.key, operator.key and executors/NAME.key: 0600, 64 hex digits
     DIR/store/        the journal and the blobs
-    DIR/lock          who writes it
-    DIR/aos.sock      the socket of who runs it
+    DIR/lock          the lock of the process that writes
+    DIR/aos.sock      the socket of the process that runs the world
 
-``world.json`` comes last when a world is made: a folder without it is no world.
+``world.json`` is written last: a folder without it is not a world.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class WorldFolder:
     def key(self, name: str) -> SigningKey:
         """Read the secret key in this file of ``keys``, or of a folder in it.
 
-        Raises: As ``read_key``; Damage also for what is no plain file (ST-80).
+        Raises: As ``read_key``; Damage also if it is not a regular file (ST-80).
         """
         file = self.path / KEYS / name
         try:
@@ -96,15 +96,16 @@ class WorldFolder:
         return _key_in(file, fd)
 
     def opened(self) -> PlainFolder:
-        """The folder itself, which the user names: a link may lead to it. Raises: OSError."""
+        """Open the folder itself. Its path may be a link, because the user names it. Raises
+        OSError."""
         return PlainFolder.named(self.path)
 
     def open_store(self, *, readonly: bool = False, in_any_place: bool = False) -> LmdbStore:
         """Open the store; a writer must hold the world's lock.
 
         Raises:
-            Refused: A writer opens a world that is not adopted here, and not ``in_any_place``.
-            Damage: It is not there or cannot be read, or it holds another world.
+            Refused: It is to be written, not adopted here, and ``in_any_place`` is not set.
+            Damage: It is missing or cannot be read, or belongs to another world.
             Unavailable: It cannot be opened now.
         """
         store = LmdbStore.open(self.path / STORE, readonly=readonly)
@@ -127,34 +128,34 @@ def init_world(
     executors: Sequence[str] = (),
     sources: Sources | None = None,
 ) -> WorldFolder:
-    """Make a world in an empty or new folder: keys, and a store with the genesis record.
+    """Create a world in an empty or new folder: keys, and a store with the genesis record.
 
-    ``operator`` is the name of the one who may apply manifests; each of ``executors`` gets a key of
-    its own, to be named in ``manifest.executors``.
+    ``operator`` is the name of the operator, who may apply manifests. Each of ``executors`` gets
+    its own key, for ``manifest.executors``.
 
     Raises:
         Refused: The folder is not empty. Nothing has changed.
-        BadUsage: A name cannot be one. Nothing has changed.
-        Unavailable: The folder cannot be made or written. What was made is taken away again.
+        BadUsage: A name is invalid. Nothing has changed.
+        Unavailable: The folder cannot be created or written. Its partial files have been removed.
     """
     check_names(operator, executors)
     with making(path):
         folder = _fill(path, operator, executors, sources or Sources())
         with folder.open_store():
-            pass  # adopted by that
+            pass  # opening for writing adopts it
         return folder
 
 
 @contextlib.contextmanager
 def making(path: Path) -> Iterator[None]:
-    """Take an empty or new folder to make a world in it; the block ends with ``finish``.
+    """Reserve an empty or new folder for a new world. The block must end with ``finish``.
+
+    If the block fails, its files are removed. If the process is killed in the block, the folder is
+    marked as unfinished.
 
     Raises:
         Refused: The folder is not empty. Nothing has changed.
-        Unavailable: The folder cannot be made or written.
-
-    Where the block fails, what it made is taken away again. Where the process is killed in it, the
-    folder says that it was not finished.
+        Unavailable: The folder cannot be created or written.
     """
     try:
         _take_folder(path)
@@ -170,12 +171,12 @@ def making(path: Path) -> Iterator[None]:
 
 
 def open_folder(path: Path) -> WorldFolder:
-    """Look at a world's folder. Nothing is opened or locked.
+    """Read a world's ``world.json``. Opens and locks nothing else.
 
     Raises:
         BadUsage: There is no world here.
-        Refused: A newer release made it.
-        Damage: Its ``world.json`` is no plain file, is too large, or holds something else.
+        Refused: A newer release created it.
+        Damage: Its ``world.json`` is not a regular file, is too large, or is invalid.
     """
     file = path / WORLD_FILE
     try:
@@ -236,7 +237,7 @@ def _no_key(file: Path, error: OSError) -> Unavailable:
 
 
 def _key_in(file: Path, fd: int) -> SigningKey:
-    """The key in the file that is open as ``fd``, which is closed here."""
+    """Read the key from the open file ``fd``, and close it."""
     try:
         with os.fdopen(fd, "rb") as opened:
             mode = stat.S_IMODE(os.fstat(fd).st_mode)
@@ -277,14 +278,14 @@ def _no_world(path: Path) -> str:
         )
     if os.path.lexists(path / UNFINISHED_FILE):
         return (
-            f"{path}: this world was not finished: making it was interrupted, or still goes on "
-            "(remove the folder and make the world again)"
+            f"{path}: this world is not finished: its creation was interrupted, or is in progress "
+            "(remove the folder and create the world again)"
         )
     return f"{path}: this is no world's folder: there is no {WORLD_FILE} (make one: aos init DIR)"
 
 
 def _take_folder(path: Path) -> None:
-    """Make the folder ours: the marker is made exclusively, so that two makers cannot meet."""
+    """Reserve the folder with a marker, which only one of two processes can create."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = sorted(entry.name for entry in path.iterdir())
     if WORLD_FILE in found:
@@ -300,7 +301,7 @@ def _take_folder(path: Path) -> None:
             os.close(folder.create(UNFINISHED_FILE, 0o644))
         except FileExistsError:
             raise Refused(_no_world(path)) from None
-        # Another maker may have finished since we looked.
+        # Another process may have finished a world since the check.
         found = sorted(name for name in folder.names() if name != UNFINISHED_FILE)
         if not found:
             return
@@ -359,7 +360,7 @@ def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources)
 
 
 def finish(folder: WorldFolder, operators: Sequence[Principal]) -> None:
-    """Write ``world.json``, make everything durable, and only then give it its name."""
+    """Make everything durable, and only then rename ``world.json`` to its final name."""
     about = {
         "format": FORMAT,
         "world": hash_text(folder.world),
@@ -394,7 +395,7 @@ def _make_key(folder: PlainFolder, name: str, sources: Sources) -> SigningKey:
 
 
 def write_key(folder: PlainFolder, name: str, key: SigningKey) -> None:
-    """Make a new file that holds a key, durable but for its name. Raises: OSError."""
+    """Write a key to a new file; its content is durable, its name not yet. Raises OSError."""
     with os.fdopen(folder.create(name), "w") as opened:
         opened.write(bytes(key).hex() + "\n")
         opened.flush()
@@ -402,7 +403,7 @@ def write_key(folder: PlainFolder, name: str, key: SigningKey) -> None:
 
 
 def _take_away(path: Path) -> None:
-    """Remove what ``_fill`` made in a folder that was empty before. The folder itself stays."""
+    """Remove the files that ``_fill`` wrote into an empty folder. The folder itself is kept."""
     for name in (KEYS, STORE):
         shutil.rmtree(path / name, ignore_errors=True)
     for name in (WORLD_FILE, UNFINISHED_FILE):

@@ -1,4 +1,4 @@
-"""A world, read from beside the process that runs it (spec/host.md, H-45 and H-46)."""
+"""Read a world while another process may run it (spec/host.md, H-45 and H-46)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from aos.store.store import Store
 class WorldReader:
     """The durable state of a world at one record. Takes no lock and writes nothing.
 
-    ``state`` belongs to the reader and is only looked at; ``refresh`` moves it on.
+    ``state`` belongs to the reader and must not be changed; ``refresh`` advances it.
     """
 
     def __init__(self, folder: WorldFolder, store: Store, state: State) -> None:
@@ -36,10 +36,11 @@ class WorldReader:
         return self.state.next_seq - 1
 
     def refresh(self, *, progress: Progress | None = None) -> int:
-        """Take what has become durable since; return how many records.
+        """Fold the records that have become durable since; return their number.
 
         Raises:
-            Damage: The journal does not go on from where it was. The reader is then of no use.
+            Damage: The journal does not continue from the last record read. The reader cannot be
+                used again.
         """
         before = self.seq
         head = self.store.head()
@@ -70,8 +71,8 @@ def open_reader(
 
     Raises:
         BadUsage: There is no world here, or no such record.
-        Refused: A newer release made it.
-        Damage: Its journal is not whole.
+        Refused: A newer release created it.
+        Damage: Its journal is not complete and valid.
         Unavailable: Its files cannot be read now.
     """
     folder = open_folder(path)

@@ -1,4 +1,4 @@
-"""Durable frames -> State, without running a module (spec/host.md, H-40 and H-41)."""
+"""Restore the state from the journal, without running a module (spec/host.md, H-40 and H-41)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def restore(
     progress: Progress | None = None,
     limits: Limits = LIMITS,
 ) -> State:
-    """Fold what came after the newest snapshot, or everything where there is none.
+    """Load the newest snapshot, if there is one, and fold the frames after it.
 
-    With ``at`` the state is that after this record, which may stand inside of a frame: nothing can
+    With ``at`` return the state after this record, which may be inside of a frame: then nothing can
     be sealed on it.
 
     Raises:
-        Damage: The store holds no genesis or another world's, or a frame is not one that follows,
-            or the snapshot is not the journal's.
+        Damage: The genesis is missing or another world's, a frame does not follow the one before,
+            or the snapshot does not belong to the journal.
         BadUsage: There is no record ``at``.
     """
     head = store.head()
@@ -58,7 +58,7 @@ def restore(
 
 
 def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> None:
-    """Fold up to a record, which may not be the last of its frame."""
+    """Fold up to a record, which need not be the last of its frame."""
     for frame in store.frames(state.tip.seq + 1, at) if state.tip.seq < at else ():
         if frame.header.last <= at:
             fold_frame(state, frame, store.blob)
@@ -71,7 +71,7 @@ def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> 
 
 
 def check_world(head: Head, world: Hash) -> None:
-    """Raises: Damage: The store whose ``head`` this is does not belong to this world's folder."""
+    """Raise Damage if the store with this ``head`` does not belong to the folder's world."""
     if head.world != world:
         raise Damage(
             sentence(
@@ -84,10 +84,10 @@ def check_world(head: Head, world: Hash) -> None:
 
 
 def check_key(state: State, key: SigningKey) -> None:
-    """What is signed with another key than the genesis names could never be opened again.
+    """Check the world's key: a head signed with another key could never be opened again.
 
     Raises:
-        Refused: ``key`` is not this world's.
+        Refused: ``key`` is not the one that the genesis names.
     """
     public = bytes(key.verify_key)
     if public != state.world_key:
@@ -96,7 +96,7 @@ def check_key(state: State, key: SigningKey) -> None:
                 "keys/world.key is not this world's key; nothing was changed",
                 expected=key_text(state.world_key),
                 found=key_text(public),
-                hint="put the right one back",
+                hint="restore the world's own key",
             )
         )
 
@@ -105,8 +105,8 @@ def catch_up(state: State, store: Store, head: Head, *, progress: Progress | Non
     """Fold the frames after the state's tip up to ``head``, and check that they end there.
 
     Raises:
-        Damage: A frame does not follow, or the head is not this journal's or not signed by its
-            world's key. The state is then of no use.
+        Damage: A frame does not follow, or the head does not match the journal or is not signed by
+            the world's key. The state cannot be used again.
     """
     if state.tip.seq < head.seq:
         for frame in store.frames(state.tip.seq + 1, head.seq):
@@ -119,7 +119,7 @@ def catch_up(state: State, store: Store, head: Head, *, progress: Progress | Non
                 "the journal does not end as its head says",
                 expected=f"record {head.seq} in frame {head.frame.hex()[:16]}",
                 found=f"record {state.tip.seq} in frame {state.tip.frame.hex()[:16]}",
-                hint="aos verify tells more",
+                hint="run aos verify for details",
             )
         )
     if not head.is_signed_by(state.world_key):

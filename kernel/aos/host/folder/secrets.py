@@ -1,7 +1,7 @@
 """The values of a world's secrets: the environment, and the file of ``--secrets`` (X-67).
 
-A value is looked up when a request is sent, and kept nowhere else. No error, report or ``repr``
-shows one, or any other part of the file but its keys.
+A value is looked up when a request is sent and stored nowhere else. Errors, reports and ``repr``
+show neither values nor any other part of the file except its keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUOTES: Final = ("'", '"')
 
 
 class SecretProblem(Refused):
-    """A secret cannot be used. ``code`` is what the workflow gets to see."""
+    """A secret cannot be used. ``code`` is the error code that the workflow receives."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class SecretProblem(Refused):
 
 
 class Secrets:
-    """``file`` is read at once, and again at the first use after it has changed.
+    """Secrets of a node. ``file`` is read immediately, and again on the first use after a change.
 
     Raises:
         BadUsage, Refused: As ``read_secrets`` does.
@@ -44,11 +44,11 @@ class Secrets:
         self._held = None if file is None else read_secrets(file)
 
     def value(self, secret: Secret) -> bytes:
-        """The value of a secret at this moment.
+        """The present value of a secret.
 
         Raises:
-            SecretProblem: There is none, it is too short or too long, or it is another one than the
-                manifest expects.
+            SecretProblem: It is missing, too short or too long, or does not have the digest that
+                the manifest expects.
         """
         value = self._found(secret)
         if not VALUE_BYTES_MIN <= len(value) <= VALUE_BYTES_MAX:
@@ -89,7 +89,7 @@ class Secrets:
         except OSError as error:
             raise BadUsage(f"{file}: it cannot be read: {error.strerror}") from error
         if self._held is None or not is_fresh:
-            # Not kept when it fails: what has been taken away is gone.
+            # Forget old values if this fails: a value that was removed must not be used.
             self._held = None
             self._held = read_secrets(file)
         return self._held.values
@@ -101,24 +101,24 @@ def _unavailable(secret: Secret, why: str) -> SecretProblem:
 
 @dataclass(frozen=True, slots=True)
 class SecretFile:
-    """What a file held. ``mark`` changes when the file does."""
+    """The content of a file. ``mark`` changes when the file does."""
 
     values: Mapping[str, bytes] = field(repr=False)
     mark: tuple[int, ...]
 
 
 def read_secrets(file: Path) -> SecretFile:
-    """Read ``KEY=VALUE`` lines, or one JSON object of texts, from a file that is its owner's only.
+    """Read ``KEY=VALUE`` lines, or one JSON object of texts, from a file only its owner can read.
 
-    In lines, what stands after the first ``=`` is the value, without blanks around it and without
-    quotes; empty lines and those that begin with ``#`` are passed over.
+    In a line, the text after the first ``=`` is the value, without surrounding blanks; quotes are
+    not allowed. Empty lines and lines that begin with ``#`` are skipped.
 
     Raises:
-        BadUsage: It cannot be read, or holds something else.
+        BadUsage: It cannot be read, or has another form.
         Refused: Others than its owner may read it.
     """
     try:
-        # Not blocking: a pipe or terminal is refused instead of waited for.
+        # Non-blocking, so that a pipe or terminal is refused without waiting.
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with open(descriptor, "rb") as opened:  # noqa: PTH123  # a descriptor, not a path
             found = os.fstat(descriptor)
@@ -137,7 +137,7 @@ def read_secrets(file: Path) -> SecretFile:
 
 
 def _mark(found: os.stat_result) -> tuple[int, ...]:
-    # The mode too: a file that others may read now is refused, whatever it holds.
+    # Includes the mode: a file that others may read now is refused, even if unchanged.
     return (
         found.st_dev,
         found.st_ino,
@@ -168,7 +168,7 @@ def _from_json(file: Path, text: str) -> dict[str, str]:
     try:
         values = parse_json(text, max_bytes=FILE_BYTES_MAX)
     except ValueProblem:
-        # Its words would quote what it found.
+        # The error's message would quote the content.
         raise BadUsage(f"{file}: it begins with {{ and is not one JSON object") from None
     assert isinstance(values, dict)
     for number, (key, value) in enumerate(values.items(), start=1):
@@ -189,7 +189,7 @@ def _from_lines(file: Path, text: str) -> dict[str, str]:
         if not equals or not is_key(key):
             raise BadUsage(f"{file}: line {number}: expected KEY=VALUE")
         if key in values:
-            raise BadUsage(f"{file}: line {number}: {key} stands there already")
+            raise BadUsage(f"{file}: line {number}: {key} is defined twice")
         if value[:1] in _QUOTES and len(value) > 1 and value[-1] == value[0]:
             raise BadUsage(
                 f"{file}: line {number}: {key} has quotes around it, which would be part of the "

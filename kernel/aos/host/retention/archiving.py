@@ -1,7 +1,7 @@
-"""Records that are about to be pruned -> a file that holds them whole (spec/state.md, RT-5).
+"""Write records to an archive before they are pruned, and check one (spec/state.md, RT-5).
 
-An archive is a bundle. The first of a world begins at the genesis, like any; a later one says what
-its frames follow, and has the snapshot of the world as it was then.
+An archive is a bundle. A world's first archive begins at the genesis, as every bundle does; a later
+one names the frame that its frames follow, and contains the snapshot of that moment.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def write_archive(
     *,
     progress: Progress | None = None,
 ) -> Head:
-    """Write what the store has of the records up to ``snapshot`` into ``target``, durably; return
-    the head that the file ends with, signed with ``key``.
+    """Write the stored records up to ``snapshot`` into ``target``, durably, and return the head at
+    the end of the file, signed with ``key``.
+
+    If it raises, no file is left behind.
 
     Raises:
-        Refused: The file is there already.
-        Damage: A frame does not follow, or a value of one is damaged.
+        Refused: The file already exists.
+        Damage: A frame does not follow the one before, or one of its values is damaged.
         Unavailable: The file cannot be written.
-
-    Nothing is left behind then.
     """
     with BundleWriter(target) as writer:
         archive = _Archive(folder, store, writer, progress)
@@ -59,12 +59,12 @@ def write_archive(
 
 
 def is_archive(path: Path, world: Hash, first: int, head: Head) -> bool:
-    """Whether the file at ``path`` is the whole archive of the records from ``first`` to where
-    ``head`` says; read once from end to end.
+    """Whether the file at ``path`` is the complete archive of the records from ``first`` to
+    ``head``. The whole file is read once.
 
     Raises:
-        BadUsage: It is no bundle at all.
-        Damage: It is a damaged one.
+        BadUsage: It is not a bundle.
+        Damage: The bundle is damaged.
     """
     with open_bundle(path) as bundle:
         after = bundle.header.after
@@ -78,10 +78,10 @@ def is_archive(path: Path, world: Hash, first: int, head: Head) -> bool:
 
 
 class _Archive(Export):
-    """An export without snapshots: what they hold, these records make."""
+    """An export without snapshots, whose content follows from the records."""
 
     def begin_behind(self, cut: Cut) -> None:
-        """Write the header, and the snapshot that the frames go on from."""
+        """Write the header, and the snapshot from which the frames continue."""
         genesis = as_genesis(cut.genesis)
         self.world_key = genesis.world_key
         self.tip = cut.tip(world_id(genesis.nonce, genesis.world_key))

@@ -1,4 +1,4 @@
-"""A world's manifests -> what its values name (spec/state.md, RT-12)."""
+"""Find the blobs that a world's values name, under all its manifests (spec/state.md, RT-12)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aos.store.store import Store
 
 
 def named_of(state: State, store: Store) -> Named:
-    """What values name by any manifest that the world ever had.
+    """The rules by which values name blobs, from all manifests that the world ever had.
 
     Raises:
         Damage: A manifest cannot be read.
@@ -24,7 +24,7 @@ def named_of(state: State, store: Store) -> Named:
 
 
 def manifests_of(state: State, read: BlobReader) -> Iterator[Effective]:
-    """All manifests that the world ever had, in no order that means anything."""
+    """All manifests that the world ever had, in no particular order."""
     for hash in sorted(state.pinned):
         data = read(hash)
         if is_document(data):

@@ -1,4 +1,4 @@
-"""What nobody needs any more is taken out of a world (spec/state.md, RT-10 to RT-24)."""
+"""``aos gc``: remove the data that a world no longer needs (spec/state.md, RT-10 to RT-24)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from aos.values.digests import Hash
 
 SNAPSHOTS_KEPT: Final = 3
 BLOBS_AT_ONCE: Final = 8192
-"""What one request asks to be taken away."""
+"""Maximum number of items that one request removes."""
 
 BEAT_S: Final = 30.0
-"""How often the world hears that marking goes on."""
+"""How often the world is told that marking is in progress."""
 
 
 @dataclass(slots=True)
@@ -38,11 +38,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What was taken away, or would be where ``is_dry``. ``seq`` is the record up to which was
-    marked, ``kept`` what stays by reason; the snapshots are told by the record that each was taken
-    after. ``gone`` counts what nobody needed when it was looked at; ``spared`` of these came again
-    since and stayed. ``is_compacted`` is None where that was left to the next time: the world
-    runs, or there was nothing to do."""
+    """What was removed, or with ``is_dry`` would be. ``seq`` is the last record that was marked,
+    ``kept`` counts the data that stays, by reason; a snapshot is named by the record after which it
+    was taken. ``gone`` counts the data that was not needed when it was marked; ``spared`` of these
+    came again since and stayed. ``is_compacted`` is None if the store was not compacted, because
+    the world runs or there was nothing to do."""
 
     world: Hash
     seq: int
@@ -63,16 +63,18 @@ def collect_world(
     is_dry: bool = False,
     progress: Progress | None = None,
 ) -> Collected:
-    """Mark what is needed in the world at ``path`` and take the rest away, through the process that
-    runs it or with its lock.
+    """Mark the data that the world at ``path`` needs and remove the rest, through the process that
+    runs the world or with its lock.
 
-    ``keep`` is how many of the newest snapshots stay, at least 1. A dry run only looks. Killed at
-    any point, what went was needed by nobody, and the next run goes on.
+    ``keep`` is how many of the newest snapshots stay, at least 1. A dry run removes nothing. If the
+    process is killed at any point, only data that is not needed is gone, and the next run
+    continues.
 
     Raises:
         BadUsage: There is no such world.
-        Damage: Something that is needed cannot be read. Nothing was taken away.
-        Unavailable: The world is busy or held; or another marking began. What went before is gone.
+        Damage: Data that is needed cannot be read. Nothing was removed.
+        Unavailable: The world is busy or held, or another marking began. The data removed until
+            then stays removed.
     """
     folder = open_folder(path)
     if is_dry:
@@ -96,7 +98,7 @@ def _compacted(writer: Writer) -> bool | None:
     try:
         return writer.compact() or None
     except Unavailable:
-        return False  # no room for a second file: what was taken away is used again all the same
+        return False  # no disk space for a second file; the freed pages are reused in any case
 
 
 def _told(progress: Progress | None) -> Beat:
@@ -118,7 +120,7 @@ def _beating(tell: Callable[[], None], beat: Beat) -> Beat:
 
 @dataclass(slots=True)
 class _Sweep:
-    """Takes away what is not marked; without a ``way``, only counts it."""
+    """Removes the data that is not marked; without a ``way`` it only counts it."""
 
     world: Hash
     store: Store
@@ -130,7 +132,7 @@ class _Sweep:
 
     def collected(self) -> Collected:
         marks = self.marks
-        # A row first, and then what it names: a reader must not find one without the other.
+        # Rows before the blobs that they name: a reader must not find a row without its blob.
         self._forget(Forget(snapshots=[row.at for row in marks.gone]))
         for rows in batches(marks.over, BLOBS_AT_ONCE):
             self._forget(Forget(puts=[row.key for row in rows]))

@@ -1,8 +1,8 @@
-"""A store -> what of it somebody may still need (spec/state.md, RT-10 to RT-16).
+"""Mark the data of a store that may still be needed (spec/state.md, RT-10 to RT-16).
 
-The roots are the newest snapshots, the records that are kept, and what instances that are not over
-were told of by records that were pruned. From there on: references, fields of type ``hash``, the
-nodes of indexes, and edges. Everything else is nobody's.
+The roots are the newest snapshots, the stored records, and the blobs that pruned records delivered
+to instances that are not over. From these, marking follows references, fields of type ``hash``,
+nodes of indexes, and edges. All other data is not needed.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ RECORD: Final = "record"
 NAMED: Final = "named"
 PUT: Final = "put"
 REASONS: Final = (MANIFEST, SNAPSHOT, RECORD, NAMED, PUT)
-"""Why a blob stays, the first that holds: a manifest or module that was ever in force; part of a
-snapshot; a value that a record refers to; named by a field of type ``hash``; told to an instance
-that is not over, by a record that was pruned."""
+"""Why a blob stays; the first reason that holds counts: a manifest or module that was ever in
+force; part of a snapshot; a value that a record refers to; named by a field of type ``hash``;
+delivered by a pruned record to an instance that is not over."""
 
 EDGE_BYTES: Final = 32
-"""So much of a blob shows whether it may be an edge."""
+"""Number of bytes of a blob that show whether it may be an edge."""
 
 Beat = Callable[[int, int], None]
-"""Called now and then with (records looked at, records in all)."""
+"""Called at intervals with (records marked, records in all)."""
 
 
 @dataclass(slots=True)
 class Marks:
-    """What is needed, and why. ``kept`` and ``gone`` are the snapshots that stay and go, ``over``
-    the rows of puts of instances that are over."""
+    """The data that is needed, and why. ``kept`` and ``gone`` are the snapshots that stay and go,
+    ``over`` the rows of puts of instances that are over."""
 
     live: dict[Hash, str] = field(default_factory=dict)
     kept: tuple[SnapshotRow, ...] = ()
@@ -75,13 +75,12 @@ class Marks:
 
 
 def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last: None) -> Marks:
-    """Mark what is needed at the store's head as it is now.
+    """Mark the data that is needed at the store's present head.
 
-    ``keep`` is how many of the newest snapshots stay, ``base`` the record of one that stays beside
-    them.
+    ``keep`` is how many of the newest snapshots stay; the one of record ``base`` stays too.
 
     Raises:
-        Damage: Something that is needed cannot be read: then nothing is to be taken away.
+        Damage: Data that is needed cannot be read: then nothing may be removed.
     """
     head = store.head()
     if head is None:
@@ -114,7 +113,7 @@ def _document(cut: Cut | None) -> dict[Hash, None]:
 def _snapshots(
     rows: Sequence[SnapshotRow], keep: int, base: int, cut: Cut | None
 ) -> tuple[tuple[SnapshotRow, ...], tuple[SnapshotRow, ...]]:
-    """(those that stay, those that go). What a pruned journal begins with stays."""
+    """(snapshots that stay, snapshots that go). The one at which a pruned journal begins stays."""
     needed = {row.at for row in rows[-max(keep, 1) :]}
     needed |= {base} | (set() if cut is None else {cut.seq})
     kept = tuple(row for row in rows if row.at in needed)
@@ -135,14 +134,14 @@ class _Marking:
         self._live = marks.live
         self._nodes: set[Hash] = set()
         self._edges: set[Hash] = set()
-        """What was named, and looked at."""
+        """Named hashes that have been followed."""
 
     # Roots
 
     def snapshot(self, document: Hash) -> None:
-        """All of a snapshot, and what its values name."""
+        """Mark all parts of a snapshot, and the blobs that its values name."""
         read = self._store.blob
-        # Indexes are walked here: only a node says what is below it, and a value may be any bytes.
+        # Indexes are walked from their root, because a value may have the bytes of a node.
         for hash, _ in snapshot_references(document, read, seen=lambda _: True):
             self._needs(hash, SNAPSHOT)
         for workflow, index in layers(document, read).cells.items():
@@ -150,7 +149,7 @@ class _Marking:
         self.open_work(load(document, read))
 
     def open_work(self, state: State) -> None:
-        """What open work refers to and names."""
+        """Mark the values that open work refers to, and the blobs that they name."""
         for intent in (*state.intents.values(), *state.abandoned.values()):
             self._params(intent.effect.name, intent.params)
         for cell in state.cells.active.values():
@@ -162,7 +161,7 @@ class _Marking:
 
     def record(self, record: Record) -> None:
         if isinstance(record, Snapshot):
-            return  # it stays as long as its row does
+            return  # it stays as long as its row
         for _, ref in references(record):
             self._needs(ref.hash, RECORD)
         match record:
@@ -245,7 +244,7 @@ class _Marking:
             self._all(self._named.params(effect, data) for data in self._read(value))
 
     def _read(self, value: Slot) -> Iterator[bytes]:
-        """The bytes of a slot; none where they were erased."""
+        """The bytes of a slot; nothing if they were erased."""
         try:
             yield slot_bytes(value, self._store.blob)
         except Erased:
@@ -262,7 +261,7 @@ class _Marking:
                 self.name(hash, NAMED)
 
     def name(self, hash: Hash, why: str) -> None:
-        """A value names this, which may be an edge to others, or nothing that is here."""
+        """Mark a named hash: a blob, which may be an edge to others, or unknown here."""
         waiting = [hash]
         while waiting:
             each = waiting.pop()
@@ -272,14 +271,14 @@ class _Marking:
                 waiting.extend(self._behind(each))
 
     def names(self) -> None:
-        """What says the name of a blob stays as long as the blob (AG-34)."""
+        """Mark the name documents of marked blobs (AG-34)."""
         for name in self._store.names():
             why = self._live.get(name.blob)
             if why is not None:
                 self._needs(name.hash, why)
 
     def _behind(self, hash: Hash) -> Iterator[Hash]:
-        """What an edge leads to; nothing for other blobs."""
+        """The targets of an edge; nothing for other blobs."""
         if EDGE not in (self._store.first_bytes(hash, EDGE_BYTES) or b""):
             return
         try:

@@ -1,8 +1,8 @@
-"""What a world still needs, found out by the process that runs it (spec/state.md, RT-20a).
+"""Check in a child process which data a running world still needs (spec/state.md, RT-20a).
 
-A client says which blobs and rows may go. The process believes none of it: before the first of them
-goes, it has its own store marked by a child process of its own, and keeps what that child found.
-The child takes no lock, writes nothing, and runs with a lower priority.
+A client names the blobs and rows to remove. The process that runs the world does not trust it:
+before the first removal its own child process marks the store, and all data that the child finds
+stays. The child takes no lock, writes nothing, and runs with a lower priority.
 
     output = number of snapshot rows that stay, number of put rows that go (8 bytes each),
              the snapshot rows (8 bytes each), the first 8 bytes of the hash of each put's key,

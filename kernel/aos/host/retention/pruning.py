@@ -1,8 +1,9 @@
-"""Records before a snapshot -> an archive, and out of the store (spec/state.md, RT-1 to RT-9).
+"""Move the records before a snapshot into an archive (spec/state.md, RT-1 to RT-9).
 
-Rule 1: nothing is taken away before the archive lies on the disk, whole, under its name.
+Rule 1: nothing is removed before the archive is on the disk, complete and under its final name.
 
-Rule 2: killed at any point, everything is still here, or the same command finishes what it began.
+Rule 2: if the process is killed at any point, either everything is still in the store, or running
+the same command again completes it.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedRecords:
-    """Records ``first`` to ``last`` lie in ``archive`` now; the genesis stays here too.
+    """Records ``first`` to ``last`` are now in ``archive``; the genesis also stays in the store.
 
-    ``was_begun`` tells that a command before had begun it. ``not_compacted`` is why the store's
-    file still is as large as before.
+    ``was_begun``: an earlier command had begun it. ``not_compacted``: why the store's file is still
+    as large as before.
     """
 
     world: Hash
@@ -69,19 +70,19 @@ def prune_world(
     archive: Path | None = None,
     progress: Progress | None = None,
 ) -> PrunedRecords:
-    """Take the records up to a snapshot out of the world at ``path``, which nobody runs.
+    """Move the records up to a snapshot of the world at ``path`` into an archive. No other process
+    may run the world.
 
-    ``before`` is the record that the snapshot was taken after, or ``newest``; ``archive`` where
-    the records go, a file in the world's folder if it is left out.
+    ``before`` is the record after which the snapshot was taken, or ``newest``; ``archive`` is the
+    target file, by default one in the world's folder. If it raises, nothing has changed, unless an
+    earlier command had begun the pruning.
 
     Raises:
         BadUsage: There is no such world or snapshot.
-        Refused: The file is there and holds something else, or everything before that snapshot was
-            pruned already.
-        Damage: The snapshot is not whole, or is not what the records before it make.
-        Unavailable: Another process has the world, or a file cannot be written.
-
-    Nothing has changed then, unless it was begun by a command before.
+        Refused: The file exists with another content, or the records before that snapshot are
+            already pruned.
+        Damage: The snapshot is not complete, or differs from the result of the records before it.
+        Unavailable: Another process holds the world, or a file cannot be written.
     """
     folder = open_folder(path)
     with WorldLock(path), folder.open_store() as store:
@@ -126,7 +127,7 @@ class _Prune:
         self._progress = progress
 
     def run(self, row: SnapshotRow, target: Path | None) -> PrunedRecords:
-        """Everything from the beginning."""
+        """Do all steps from the beginning."""
         store = self._store
         first = first_kept(store)
         state = self._checked(row)
@@ -141,7 +142,7 @@ class _Prune:
         elif not is_archive(path, self._folder.world, first, head):
             raise Refused(
                 sentence(
-                    "there is such a file already, and it holds something else",
+                    "the file already exists with another content",
                     where=str(path),
                     expected=f"the archive of records {first} to {row.at}",
                     hint="name another: --archive FILE",
@@ -164,7 +165,7 @@ class _Prune:
         return self.finish(cut, was_begun=False)
 
     def finish(self, cut: Cut, *, was_begun: bool) -> PrunedRecords:
-        """Take away what is pruned; may be done again."""
+        """Remove the pruned records; it may be repeated."""
         store = self._store
         before = store.size_bytes()
         frames = 0
@@ -192,7 +193,7 @@ class _Prune:
         )
 
     def _default(self, first: int, last: int) -> Path:
-        """A file of the world's own folder."""
+        """The default archive: a file in the world's folder."""
         name = f"records-{first}-{last}.aos"
         try:
             with self._folder.opened() as world, world.inner(ARCHIVES, make=True) as archives:
@@ -203,7 +204,7 @@ class _Prune:
             raise Unavailable(f"{where}: the folder cannot be made: {error.strerror}") from error
 
     def _genesis(self, state: State, before: Cut | None) -> bytes:
-        """The record that the world of ``state`` began with."""
+        """The genesis record of the world of ``state``."""
         seq = state.ancestors[-1].at + 1 if state.ancestors else 1
         if before is not None and seq <= before.seq:
             return before.genesis
@@ -211,13 +212,13 @@ class _Prune:
         assert frame is not None, "a journal has the record that its world began with"
         return frame.records[seq - frame.header.first]
 
-    # Before anything is taken away
+    # Before anything is removed
 
     def _checked(self, row: SnapshotRow) -> State:
-        """The state of the snapshot, which is whole, and what the records before it make.
+        """Check the snapshot and return its state.
 
         Raises:
-            Damage: It is not.
+            Damage: It is not complete, or differs from the result of the records before it.
         """
         store = self._store
         for hash, what in references(row.document, store.blob):
@@ -241,7 +242,7 @@ class _Prune:
         return state_of(store, row)
 
     def _folded(self, row: SnapshotRow) -> State:
-        """The world after record ``row.at``, out of the records behind the snapshot before."""
+        """The state after record ``row.at``, folded from the previous snapshot."""
         store = self._store
         before = store.snapshot_before(row.at - 1)
         state = empty_state(store) if before is None else state_of(store, before)
@@ -252,7 +253,7 @@ class _Prune:
         return state
 
     def _keep_puts(self, state: State, first: int, last: int) -> None:
-        """Remember what records told instances of that are not terminal: blobs that stay."""
+        """Note the blobs that the records delivered to instances that are not over: they stay."""
         named = named_of(state, self._store)
         terminal = _Terminal(state)
         rows = (
@@ -274,7 +275,7 @@ class _Prune:
     # After the cut
 
     def _drop_rows(self, cut: Cut) -> None:
-        """Rows that only pruned records say of, and nobody asks for."""
+        """Remove rows that only describe pruned records."""
         store = self._store
         state = load(cut.document, store.blob)
         window = {name for name, _ in state.submissions.items()}
@@ -311,7 +312,7 @@ _STREAM: Final = Stream.KIND.encode()
 
 
 def told(record: Receipt | Stream, named: Named, read: Callable[[Hash], bytes]) -> Iterator[Hash]:
-    """The blobs that a record tells its cell of. A payload that was erased tells of none.
+    """The blobs that a record delivers to its cell; none if its payload was erased.
 
     Raises:
         Damage: The payload is missing or altered.
@@ -331,7 +332,7 @@ def told(record: Receipt | Stream, named: Named, read: Callable[[Hash], bytes]) 
 
 
 class _Terminal:
-    """Which instances are over, as a snapshot has them."""
+    """The instances that are over, according to a snapshot."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -345,8 +346,8 @@ class _Terminal:
 
 
 def is_terminal(cell: Cell | None) -> bool:
-    """Whether an instance is over: it is gone, or its module said so. One that a fault failed is
-    not: a command may let it go on."""
+    """Whether an instance is over: it is deleted, or its module has completed it. A failed one is
+    not over, because a command may resume it."""
     return cell is None or (cell.declared is not None and cell.fault is None)
 
 

@@ -1,1 +1,1 @@
-"""Worlds into files, into other folders and into forks of themselves."""
+"""Export, import, adopt and fork worlds."""

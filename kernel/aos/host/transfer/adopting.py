@@ -1,4 +1,4 @@
-"""``aos adopt``: from now on the world runs here (spec/bundle.md, B-60 to B-66)."""
+"""``aos adopt``: let a world run in this folder (spec/bundle.md, B-60 to B-66)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _SUFFIX: Final = ".key"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted:
-    """What was adopted. ``origin`` is how it came here, None where it was adopted before; ``keys``
-    are the files that were taken over."""
+    """The result of adopting. ``origin`` is how the world came here, None if it was adopted before;
+    ``keys`` are the files that were copied."""
 
     folder: WorldFolder
     origin: Origin | None
@@ -43,7 +43,7 @@ class Adopted:
 
 
 def origin_at(path: Path) -> Origin | None:
-    """How the world at ``path`` came there; None where it is adopted. Takes no lock.
+    """How the world at ``path`` came there; None if it is adopted. Takes no lock.
 
     Raises:
         BadUsage, Refused, Damage, Unavailable: As ``open_folder``, and the store cannot be read.
@@ -55,15 +55,15 @@ def origin_at(path: Path) -> Origin | None:
 def adopt_world(
     path: Path, *, keys: Path | None = None, progress: Progress | None = None
 ) -> Adopted:
-    """Let the world at ``path`` run here. Whoever calls this vouches that it runs nowhere else.
+    """Let the world at ``path`` run here. The caller guarantees that it runs nowhere else.
 
     ``keys`` is a folder with ``world.key``, ``operator.key`` and ``executors/NAME.key``, each of
     which may be missing; they are copied into the world's folder.
 
     Raises:
         BadUsage: There is no world here, or no folder ``keys``.
-        Refused: A key is not this world's, or its own is not here. Nothing has changed.
-        Damage: The journal is not whole. Nothing has changed.
+        Refused: A key is not this world's, or the world's own key is missing. Nothing has changed.
+        Damage: The journal is not complete and valid. Nothing has changed.
         Unavailable: A process runs it, or a file cannot be written. Keys may have been copied.
     """
     folder = open_folder(path)
@@ -94,15 +94,15 @@ def _own_key(folder: WorldFolder) -> SigningKey:
     except Unavailable as problem:
         raise Refused(
             sentence(
-                f"the world's own key is needed to go on with its journal: {problem}",
-                hint="--keys FOLDER names the folder where world.key is; "
-                "without that key a fork can go on: aos fork",
+                f"the world's own key is needed to continue its journal: {problem}",
+                hint="name the folder of world.key with --keys FOLDER; "
+                "without that key only a fork can continue: aos fork",
             )
         ) from problem
 
 
 def _wanted(folder: WorldFolder, keys: Path, state: State) -> dict[str, SigningKey]:
-    """The keys that are to be copied, all of them checked: names of files in ``keys/``."""
+    """The keys to copy, all of them checked, by file name in ``keys/``."""
     if not keys.is_dir():
         raise BadUsage(f"{keys}: expected a folder with world.key in it, found none")
     operators = {each.key: each.name for each in state.operators}
@@ -146,8 +146,8 @@ def _names(keys: Path) -> Iterator[str]:
 
 
 def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, ...]]:
-    """The public keys that an executor may have here: those that were made with the world, and
-    those of the manifest in force."""
+    """The public keys that each executor may have here: those created with the world, and those of
+    the manifest in force."""
     known: dict[str, tuple[bytes, ...]] = {name: (key,) for name, key in folder.executors.items()}
     manifest = state.manifest
     for each in ((manifest.executors if manifest else None) or {}).values():
@@ -156,7 +156,7 @@ def _executors(folder: WorldFolder, state: State) -> Mapping[str, tuple[bytes, .
 
 
 def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
-    """Raises: Refused: Another key lies there."""
+    """Whether a key is missing here. Raises: Refused: The file has another key."""
     target = folder.path / KEYS / name
     if not os.path.lexists(target):
         return True
@@ -165,7 +165,7 @@ def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
         return False
     raise Refused(
         sentence(
-            "another key lies here already; nothing was changed",
+            "there is already another key here; nothing was changed",
             where=str(target),
             expected=key_text(bytes(key.verify_key)),
             found=key_text(bytes(found.verify_key)),
@@ -175,7 +175,7 @@ def _is_to_be_copied(folder: WorldFolder, name: str, key: SigningKey) -> bool:
 
 
 def _write(folder: WorldFolder, name: str, key: SigningKey) -> None:
-    """Write a key, there whole or not at all."""
+    """Write a key file atomically."""
     target = folder.path / KEYS / name
     part = target.name + ".part"
     try:

@@ -1,6 +1,6 @@
-"""A world -> one file with everything that it takes to read it (spec/bundle.md, B-1 to B-7).
+"""Export a world to one file with all that is needed to read it (spec/bundle.md, B-1 to B-7).
 
-A reader: it takes no lock, so that it works beside the process that runs the world.
+It takes no lock, so that it works while another process runs the world.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from aos.values.digests import Hash, hash_text
 from aos.values.sha256 import Name, parse_sha256
 
 _NAMED: Final = re.compile(rb"blake3:([0-9a-f]{64})")
-"""How a value says the hash of another (spec/values.md)."""
+"""The text form of a hash in a value (spec/values.md)."""
 
 _NAMED_SO: Final = re.compile(r"sha256:[0-9a-f]{64}")
-"""And its SHA-256 name (spec/agentos.md)."""
+"""The text form of a SHA-256 name in a value (spec/agentos.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What a bundle holds. ``seq`` is its last record, ``size`` the file's bytes."""
+    """The result of an export. ``seq`` is the last record, ``size`` the size of the file."""
 
     path: Path
     world: Hash
@@ -60,19 +60,17 @@ def export_world(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Exported:
-    """Write the world at ``world`` into the file ``target``, to the frame that holds record ``to``.
+    """Write the world at ``world`` into the file ``target``, up to the frame with record ``to``.
 
     Without ``to`` it is written to its durable end. ``progress`` is called with (records written,
-    records in all).
+    records in all). If it raises, no file is left behind.
 
     Raises:
         BadUsage: There is no such world or record.
-        Refused: The file is there already and not to be replaced, or the world's key, which signs
-            where the bundle ends, is not here.
-        Damage: The journal or a value of it is damaged.
+        Refused: The file exists and must not be replaced, or the world's key, which signs the end
+            of the bundle, is missing.
+        Damage: The journal or one of its values is damaged.
         Unavailable: The file cannot be written.
-
-    Nothing is left behind then.
     """
     folder = open_folder(world)
     with folder.open_store(readonly=True) as store:
@@ -83,7 +81,7 @@ def export_world(
             export = Export(folder, store, writer, progress)
             export.write(last)
             while to is None and export.erased_by > last:
-                # A value was erased meanwhile: the record that says so belongs to it.
+                # A value was erased meanwhile: the bundle must include the record of that.
                 last, head = _end(store, None)
                 export.write(last)
             writer.finish(_signed(folder, export, head, key))
@@ -113,7 +111,7 @@ def _check_whole(folder: WorldFolder, store: Store) -> None:
 
 
 def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
-    """The last record to be written, and the head that is signed for it, if the journal has it."""
+    """The last record to write, and its signed head if the journal has one."""
     head = store.head()
     if head is None:
         raise Damage("the store is empty: expected the genesis record of a world")
@@ -129,7 +127,7 @@ def _end(store: Store, to: int | None) -> tuple[int, Head | None]:
 
 
 def _signed(folder: WorldFolder, export: Export, head: Head | None, key: SigningKey | None) -> Head:
-    """The head of what was exported: the journal's own, or one that is signed now."""
+    """The head of the exported journal: the journal's own, or one that is signed now."""
     ours = Head.of(export.tip)
     if head is not None:
         if ours.message() != head.message():
@@ -156,7 +154,7 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
 
 
 class Sink(Protocol):
-    """Takes what a journal needs. ``has`` says of a value whether it was taken or listed."""
+    """Receives the parts of a journal. ``has``: whether it already has a value or its erasure."""
 
     def has(self, value: Hash, /) -> bool: ...
 
@@ -170,8 +168,8 @@ class Sink(Protocol):
 
 
 class Export:
-    """One export. ``tip`` is where it stands, ``erased_by`` the last record that erased a value
-    which could not be written."""
+    """One export. ``tip`` is its last frame, ``erased_by`` the last record that erased a value that
+    could not be written."""
 
     def __init__(
         self, folder: WorldFolder, store: Store, writer: Sink, progress: Progress | None
@@ -187,10 +185,10 @@ class Export:
         self._nodes: set[Hash] = set()
 
     def write(self, last: int) -> None:
-        """Write the frames to record ``last``, and what they need.
+        """Write the frames up to record ``last``, and the values that they need.
 
         Raises:
-            Refused: Record ``last`` is none of this world's own.
+            Refused: Record ``last`` belongs to the world from which this one was forked.
         """
         if not self.tip.seq:
             self._header(last)
@@ -237,7 +235,7 @@ class Export:
         )
 
     def _needed(self, record: Record) -> Iterator[Hash]:
-        """The values that a record cannot be understood without."""
+        """The values without which a record cannot be read."""
         if isinstance(record, Snapshot):
             yield from self._snapshot(record)
             return
@@ -252,7 +250,7 @@ class Export:
                     yield value
 
     def _snapshot(self, record: Snapshot) -> Iterator[Hash]:
-        """All of a snapshot, as long as the world keeps it."""
+        """All parts of a snapshot, if the world still has it."""
         row = self._store.snapshot_before(record.at)
         if row is None or row.seq != record.seq:
             return
@@ -262,26 +260,28 @@ class Export:
             yield value
 
     def _is_walked(self, node: Hash) -> bool:
-        """Whether a node came before, and so all that is below it. Only nodes count: a state may
-        have the bytes of one. Some 100 bytes each are held, 7 MB for a million cells."""
+        """Whether a node, and so everything below it, was written before. Only nodes are recorded,
+        because a state may have the bytes of one. It takes some 100 bytes for each node, 7 MB for a
+        million cells."""
         if node in self._nodes:
             return True
         self._nodes.add(node)
         return False
 
     def _values(self, needed: Iterable[Hash], named: Iterable[Hash]) -> None:
-        """Write values that were not written yet, and whatever of this world they name."""
+        """Write values that were not written yet, and the values of this world that they name."""
         waiting = list(named)
         for value in needed:
             waiting.extend(self._named(self._value(value)))
         while waiting:
             value = waiting.pop()
-            # A hash that is named may be a value of this world, or anything else.
+            # A named hash may be that of a value of this world, or of anything else.
             if not self._writer.has(value) and self._store.has_blob(value):
                 waiting.extend(self._named(self._value(value)))
 
     def _named(self, data: bytes) -> list[Hash]:
-        """What ``data`` names, the last first: of a SHA-256 name the document behind the blob."""
+        """The hashes that ``data`` names, last one first; a SHA-256 name gives blob and name
+        document."""
         found = list(named_in(data))
         for sha256 in map(parse_sha256, _NAMED_SO.findall(data.decode("latin-1"))):
             blob = None if sha256 is None else self._store.named(sha256)
@@ -290,7 +290,7 @@ class Export:
         return found
 
     def _value(self, value: Hash) -> bytes:
-        """Write a value, or that it was erased; return its bytes, none of one that is there."""
+        """Write a value or its erasure. Return its bytes, empty if it was written before."""
         if self._writer.has(value):
             return b""
         try:
@@ -304,7 +304,7 @@ class Export:
         row = self._store.erased(value)
         frame = None if row is None else self._store.frame_at(row.seq)
         if row is None or frame is None:
-            # Its bytes came again between the two questions.
+            # Its bytes were stored again between the two reads.
             data = self._store.blob(value)
             self._writer.blob(value, data)
             return data
@@ -315,7 +315,7 @@ class Export:
 
 
 def named_in(data: bytes) -> Iterator[Hash]:
-    """The hashes that stand in ``data`` as text: what it says of other values."""
+    """The hashes of other values that occur in ``data`` as text."""
     for found in _NAMED.finditer(data):
         yield Hash(bytes.fromhex(found[1].decode()))
 

@@ -1,4 +1,4 @@
-"""A world as it was after a record -> another that goes on there (spec/bundle.md, B-70 to B-77).
+"""Fork a world: create another one that continues after a record (spec/bundle.md, B-70 to B-77).
 
 The source is only read.
 """
@@ -44,13 +44,13 @@ from aos.store.store import Store
 from aos.values.digests import Hash, hash_text
 
 FRAME_BYTES: Final = 256 * 1024
-"""Records that the core makes with a fork stand in frames of about this size."""
+"""Approximate size of the frames with the records that the core makes for a fork."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forked:
-    """A world that was forked. ``parent`` is the one that it has its records to ``at`` from;
-    ``canceled`` are effects that it ended, ``kept`` those that it left open."""
+    """A new fork. It has the records of ``parent`` up to ``at``. ``canceled`` counts effects that
+    the fork ended, ``kept`` those that it left open."""
 
     folder: WorldFolder
     parent: Hash
@@ -71,17 +71,16 @@ def fork_world(
     sources: Sources | None = None,
     progress: Progress | None = None,
 ) -> Forked:
-    """Make a world in an empty or new folder that begins as the one at ``source`` was after record
-    ``at``, with keys and an id of its own. The source is read, also while it runs, and not changed.
+    """Create a world in an empty or new folder that begins in the state of the world at ``source``
+    after record ``at``, with its own keys and id. The source may run; it is not changed. If it
+    raises, no files are left behind.
 
     Raises:
-        BadUsage: There is no such world or record, or a name cannot be one.
-        Refused: The folder is not empty; the source's first records were pruned; or a value was
-            erased that the world needed then.
-        Damage: The source's journal or a value of it is damaged.
+        BadUsage: There is no such world or record, or a name is invalid.
+        Refused: The folder is not empty; the source's first records were pruned; or a value that
+            the world needed at that record was erased.
+        Damage: The source's journal or one of its values is damaged.
         Unavailable: The folder cannot be written.
-
-    Nothing is left behind then.
     """
     check_names(operator, executors)
     folder = open_folder(source)
@@ -114,7 +113,7 @@ def _check_source(folder: WorldFolder, store: Store, at: int) -> None:
 
 
 class _Forking:
-    """One fork. The records come first, then what they name, then the fork itself."""
+    """One fork: first the records, then the values that they name, then the fork record."""
 
     def __init__(
         self,
@@ -178,7 +177,7 @@ class _Forking:
         )
 
     def _frames(self) -> Iterator[Frame]:
-        """The source's frames to the record; the last one is cut where that stands inside of it."""
+        """The source's frames up to the record; the last frame is cut after it."""
         for frame in self._store.frames(1, self._at):
             if frame.header.last <= self._at:
                 yield frame
@@ -188,7 +187,7 @@ class _Forking:
             yield seal(self._intake.state.tip, records, frame.salt)[0]
 
     def _take_values(self) -> tuple[Hash, ...]:
-        """Take what the records name; return what they need and the source erased after them."""
+        """Copy the values that the records name. Return needed values that were erased later."""
         with contextlib.closing(_Values(self._intake)) as values:
             export = Export(self._folder, self._store, values, None)
             for frame in self._store.frames(1, self._at):
@@ -223,8 +222,8 @@ class _Forking:
 
 @dataclass(slots=True)
 class _Values:
-    """What an export finds, on its way into the new store; values that came with a record are there
-    already."""
+    """Stores the values that an export finds in the new world; those that came with a record are
+    there already."""
 
     intake: Intake
     erased: list[ErasedValue] = field(default_factory=list)
@@ -236,10 +235,10 @@ class _Values:
         return value in self._seen
 
     def header(self, header: BundleHeader) -> None:
-        """Nothing: the fork has its own."""
+        """Ignored: the fork has its own header."""
 
     def frame(self, data: bytes) -> None:
-        """Nothing: frames come another way."""
+        """Ignored: frames are copied separately."""
 
     def blob(self, value: Hash, data: bytes) -> None:
         self._seen.add(value)
@@ -254,7 +253,7 @@ class _Values:
         self.erased.append(erased)
 
     def put(self) -> None:
-        """Store what is held."""
+        """Store the values held so far."""
         if self._rest:
             self.intake.store.put_blobs(self._rest)
         self._rest, self._size = {}, 0
@@ -264,7 +263,7 @@ class _Values:
 
 
 def _check_needed(state: State, erased: Sequence[Hash]) -> None:
-    """A world cannot go on without a value that it needed then."""
+    """Raise Refused if a value that the world needed at that record was erased."""
     for value in erased:
         use = next(needed(state, value), None)
         if use is not None:

@@ -1,4 +1,4 @@
-"""A bundle -> a world's folder (spec/bundle.md, B-40 to B-45)."""
+"""Import a bundle into a new world folder (spec/bundle.md, B-40 to B-45)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aos.values.digests import hash_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What became of a bundle. ``seq`` is the world's last record."""
+    """The result of an import. ``seq`` is the world's last record."""
 
     folder: WorldFolder
     seq: int
@@ -30,18 +30,16 @@ class Imported:
 
 
 def import_world(file: Path, path: Path, *, progress: Progress | None = None) -> Imported:
-    """Make a world in an empty or new folder out of a bundle.
+    """Create a world in an empty or new folder from a bundle.
 
-    It has no secret keys, and nothing runs in it until it is adopted. ``progress`` is called with
-    (bytes checked or records taken, all of them).
+    The world has no secret keys, and does not run until it is adopted. ``progress`` is called with
+    (bytes checked or records imported, their total). If it raises, no files are left behind.
 
     Raises:
-        BadUsage: There is no such file, or it is no bundle.
-        Damage: The bundle is damaged, or does not hold the journal that its head says.
+        BadUsage: There is no such file, or it is not a bundle.
+        Damage: The bundle is damaged, or its journal does not match its head.
         Refused: The folder is not empty, or the bundle lacks values that were erased after its end.
         Unavailable: The file cannot be read, or the folder cannot be written.
-
-    Nothing is left behind then.
     """
     with open_bundle(file) as bundle:
         if bundle.header.after is not None:
@@ -57,7 +55,7 @@ def import_world(file: Path, path: Path, *, progress: Progress | None = None) ->
 
 
 def _check_values(bundle: Bundle, head: Head) -> None:
-    """A world cannot go on without values that a record erases which it does not have."""
+    """Raise Refused if the bundle lacks values that were erased by a record after its end."""
     for erased in bundle.erased():
         if erased.seq > head.seq:
             raise Refused(
@@ -110,7 +108,7 @@ def _fill(bundle: Bundle, head: Head, path: Path, progress: Progress | None) -> 
 
 
 def _check_end(bundle: Bundle, head: Head, state: State) -> None:
-    """Raises: Damage: The journal does not end as its head says, the world's key did not sign that,
+    """Raise Damage if the journal does not match its head, the world's key has not signed the head,
     or the header is of another world."""
     where, header = str(bundle.path), bundle.header
     if Head.of(state.tip).message() != head.message():

@@ -1,7 +1,7 @@
-"""Frames of a journal -> an empty store (spec/bundle.md, B-41, B-42).
+"""Write the frames of a journal into an empty store (spec/bundle.md, B-41, B-42).
 
-Every frame is followed and folded, and appended as a running world appends it, so that the rows
-beside the journal are those that it would have.
+Every frame is verified, folded and appended as in a running world, so that the store gets the same
+index rows.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from aos.values.digests import Hash
 
 GROUP_FRAMES: Final = 256
 GROUP_BYTES: Final = 8 * 1024 * 1024
-"""What one transaction takes at most, but for one last frame with its values."""
+"""Maximum size of a transaction; the last frame and its values may exceed it."""
 
 
 class Values(Protocol):
-    """Where the values of the journal come from."""
+    """The source of the journal's values."""
 
     def blob(self, hash: Hash, /) -> bytes: ...
 
 
 @dataclass(slots=True)
 class Intake:
-    """Frames on their way into an empty store, from the genesis of ``world`` on.
+    """Writes frames into an empty store, beginning with the genesis of ``world``.
 
-    ``where`` is where they come from; ``keeps`` says of a snapshot whether its parts come too.
+    ``where`` names their source in errors; ``keeps`` decides whether a snapshot's parts are stored.
     """
 
     world: Hash
@@ -52,9 +52,9 @@ class Intake:
     _size: int = 0
     _follows: Hash = NO_FRAME
     _held: dict[Hash, bytes] = field(default_factory=dict)
-    """Values of the group."""
+    """Values of the current group of frames."""
     _gone: set[Hash] = field(default_factory=set)
-    """Values that the group erases, which the store still has."""
+    """Values that the group erases and the store still has."""
 
     def __post_init__(self) -> None:
         self.kernel = Kernel(State(tip=Tip(world=self.world)), runner=None, read=self._read)
@@ -64,9 +64,9 @@ class Intake:
         return self.kernel.state
 
     def take(self, frame: Frame) -> None:
-        """Raises: Damage: The frame does not follow, or a value of it is missing."""
+        """Add a frame. Raises: Damage: It does not follow, or one of its values is missing."""
         if len(self._group) >= GROUP_FRAMES or self._size >= GROUP_BYTES or self._changes(frame):
-            # Not before the next frame is here: the last group gets the signed head.
+            # Only when the next frame is here, because the last group gets the signed head.
             self.commit()
         for data in frame.records:
             self.append(from_bytes(data))
@@ -83,14 +83,14 @@ class Intake:
             )
 
     def append(self, record: Record) -> None:
-        """Take a record with the values that it needs."""
+        """Add a record with the values that it needs."""
         self.kernel.append(record, dict(self._values(record)))
         for value in _erased_by(record):
             self._held.pop(value, None)
             self._gone.add(value)
 
     def seal(self, salt: bytes) -> Sealed:
-        """Make a frame of the records since the last."""
+        """Seal the records since the last frame."""
         sealed = self.kernel.seal(salt)
         assert sealed is not None, "a frame holds records"
         sealed = replace(sealed, snapshots=tuple(filter(self.keeps, sealed.snapshots)))
@@ -100,8 +100,8 @@ class Intake:
         return sealed
 
     def commit(self, head: Head | None = None) -> None:
-        """Make the frames so far durable: under ``head``, or one that nobody signed, for a folder
-        that is not finished."""
+        """Make the frames so far durable, under ``head``, or under an unsigned head while the
+        folder is not finished."""
         if self._group:
             head = head or _unsigned(self._group[-1].tip)
             self.store.append(self._group, head, expected=self._follows)
@@ -110,7 +110,7 @@ class Intake:
             self._held, self._gone = {}, set()
 
     def put(self, hashes: Iterable[Hash]) -> int:
-        """Store the values that no record brought; return how many of ``hashes`` there are."""
+        """Store values that came with no record; return how many of ``hashes`` exist."""
         rest: dict[Hash, bytes] = {}
         size = count = 0
         for value in hashes:
@@ -127,7 +127,7 @@ class Intake:
         return count
 
     def _changes(self, frame: Frame) -> bool:
-        """Whether another world begins with ``frame``: a transaction is of one world."""
+        """Whether another world begins with ``frame``: a transaction belongs to one world."""
         return bool(self._group) and self._group[-1].frame.header.world != frame.header.world
 
     def _values(self, record: Record) -> Iterator[tuple[Hash, bytes]]:

@@ -239,7 +239,10 @@ def head_of(frames: Sequence[Frame]) -> Head:
 
 def entered(tip: Tip, first: bytes) -> Tip:
     """What a frame with this first record follows: a fork's is of its own world."""
-    record = from_bytes(first)
+    try:
+        record = from_bytes(first)
+    except Damage:
+        return tip
     return (
         dataclasses.replace(tip, world=forked_world_id(record)) if isinstance(record, Fork) else tip
     )

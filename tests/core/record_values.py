@@ -30,6 +30,15 @@ from aos.core.journal.records import (
     Step,
     Stream,
 )
+from aos.core.journal.vocabulary import (
+    ACTIONS,
+    CELL_STATUSES,
+    MODES,
+    OPEN_WORK,
+    OUTCOMES,
+    PHASES,
+    STATUSES,
+)
 from aos.values.digests import Hash, content_hash
 
 STAMP = Stamp(1_700_000_000_000_000_000, bytes(range(64)))
@@ -207,7 +216,7 @@ EMPTY: Final[tuple[Record, ...]] = (
         root=0,
         depth=0,
         state=None,
-        status="",
+        status="running",
         events=(Emitted(schema="", value=b"", to=(), overloaded=()),),
         intents=(
             Intent(intent=A, effect="", effect_hash=A, params=b"", key=None, issuer_ref=None),
@@ -236,7 +245,7 @@ EMPTY: Final[tuple[Record, ...]] = (
         cell=("", b""),
         effect="",
         attempt=0,
-        status="",
+        status="ok",
         payload=b"",
         payload_schema=None,
         started_ns=0,
@@ -245,7 +254,7 @@ EMPTY: Final[tuple[Record, ...]] = (
         executor="",
         key_id=b"",
         signature=b"",
-        outcome="",
+        outcome="delivered",
         problem=None,
         abandoned=(),
     ),
@@ -254,13 +263,13 @@ EMPTY: Final[tuple[Record, ...]] = (
         intent=A,
         cell=("", b""),
         effect="",
-        status="",
+        status="ok",
         payload=b"",
         payload_schema=None,
         root=0,
         depth=0,
         by=None,
-        outcome="",
+        outcome="delivered",
         problem=None,
         abandoned=(),
     ),
@@ -279,11 +288,11 @@ EMPTY: Final[tuple[Record, ...]] = (
         key_id=b"",
         signature=b"",
     ),
-    Attempt(seq=1, stamp=STAMP, intent=A, cell=("", b""), attempt=0, phase="", problem=None),
+    Attempt(seq=1, stamp=STAMP, intent=A, cell=("", b""), attempt=0, phase="begun", problem=None),
     Control(
         seq=1,
         stamp=STAMP,
-        action="",
+        action="retry",
         cell=None,
         intent=None,
         value=None,
@@ -301,7 +310,7 @@ EMPTY: Final[tuple[Record, ...]] = (
         nonce=b"",
         world_key=b"",
         operators=(),
-        open_work="",
+        open_work="keep",
         erased=(),
         cut=None,
         signature=b"",
@@ -330,6 +339,13 @@ def maybe(item: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | item
 
 
+cell_statuses = st.sampled_from(CELL_STATUSES)
+receipt_statuses = st.sampled_from(STATUSES)
+outcomes = st.sampled_from(OUTCOMES)
+phases = st.sampled_from(PHASES)
+actions = st.sampled_from(ACTIONS)
+modes = st.sampled_from(MODES)
+open_work = st.sampled_from(OPEN_WORK)
 faults = st.builds(
     Fault, kind=st.sampled_from(FaultKind), message=texts, detail=maybe(blobs)
 )  # fmt: skip
@@ -343,7 +359,7 @@ starts = st.builds(
 )  # fmt: skip
 manifests = st.builds(
     Manifest, seq=nats, stamp=stamps, document=refs, principal=texts, serial=nats, signature=blobs,
-    mode=maybe(texts), leaves=some(texts),
+    mode=maybe(modes), leaves=some(texts),
     migrated=some(st.builds(Migrated, workflow=texts, root=hashes, count=nats)),
 )  # fmt: skip
 events = st.builds(
@@ -357,7 +373,7 @@ intents = st.builds(
 )  # fmt: skip
 steps = st.builds(
     Step, seq=nats, cell=cells, entry=entries, root=nats, depth=nats, state=maybe(slots),
-    status=texts, events=some(emitted), intents=some(intents), abandoned=some(hashes),
+    status=cell_statuses, events=some(emitted), intents=some(intents), abandoned=some(hashes),
     ann=maybe(slots), fuel=nats, pages=nats, output=hashes, under=maybe(nats), fits=maybe(nats),
 )  # fmt: skip
 faulted = st.builds(
@@ -366,15 +382,15 @@ faulted = st.builds(
 )  # fmt: skip
 receipts = st.builds(
     Receipt, seq=nats, stamp=stamps, intent=hashes, cell=cells, effect=texts, attempt=nats,
-    status=texts, payload=slots, payload_schema=maybe(texts), started_ns=nats, finished_ns=nats,
-    cost_cents=maybe(nats), executor=texts, key_id=blobs, signature=blobs, outcome=texts,
-    problem=maybe(texts), abandoned=some(hashes),
+    status=receipt_statuses, payload=slots, payload_schema=maybe(texts), started_ns=nats,
+    finished_ns=nats, cost_cents=maybe(nats), executor=texts, key_id=blobs, signature=blobs,
+    outcome=outcomes, problem=maybe(texts), abandoned=some(hashes),
     batch=maybe(st.builds(Batch, index=nats, size=nats, path=some(hashes))),
 )  # fmt: skip
 kernel_receipts = st.builds(
-    KernelReceipt, seq=nats, intent=hashes, cell=cells, effect=texts, status=texts, payload=slots,
-    payload_schema=maybe(texts), root=nats, depth=nats, by=maybe(hashes), outcome=texts,
-    problem=maybe(texts), abandoned=some(hashes),
+    KernelReceipt, seq=nats, intent=hashes, cell=cells, effect=texts, status=receipt_statuses,
+    payload=slots, payload_schema=maybe(texts), root=nats, depth=nats, by=maybe(hashes),
+    outcome=outcomes, problem=maybe(texts), abandoned=some(hashes),
 )  # fmt: skip
 streams = st.builds(
     Stream, seq=nats, stamp=stamps, intent=hashes, cell=cells, effect=texts, attempt=nats,
@@ -382,11 +398,11 @@ streams = st.builds(
     key_id=blobs, signature=blobs,
 )  # fmt: skip
 attempts = st.builds(
-    Attempt, seq=nats, stamp=stamps, intent=hashes, cell=cells, attempt=nats, phase=texts,
+    Attempt, seq=nats, stamp=stamps, intent=hashes, cell=cells, attempt=nats, phase=phases,
     problem=maybe(texts),
 )  # fmt: skip
 controls = st.builds(
-    Control, seq=nats, stamp=stamps, action=texts, cell=maybe(cells), intent=maybe(hashes),
+    Control, seq=nats, stamp=stamps, action=actions, cell=maybe(cells), intent=maybe(hashes),
     value=maybe(hashes), principal=texts, serial=nats, signature=blobs,
 )  # fmt: skip
 forks = st.builds(
@@ -399,7 +415,7 @@ forks = st.builds(
     nonce=st.binary(max_size=40),
     world_key=st.binary(max_size=40),
     operators=st.lists(st.builds(Principal, texts, st.binary(max_size=40)), max_size=2).map(tuple),
-    open_work=texts,
+    open_work=open_work,
     erased=st.lists(hashes, max_size=2).map(tuple),
     cut=st.none() | hashes,
     signature=st.binary(max_size=70),

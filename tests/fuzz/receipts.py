@@ -12,9 +12,10 @@ from nacl.signing import SigningKey
 from aos.core.decide.answers import Refusal
 from aos.core.decide.decided import Decided
 from aos.core.decide.settle import admit_receipt, admit_stream
-from aos.core.journal.inputs import STATUSES, ReceiptInput, StreamInput
+from aos.core.journal.inputs import ReceiptInput, StreamInput
 from aos.core.journal.records import Batch, Receipt, Stamp, Stream
 from aos.core.journal.signing import is_signed
+from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.state import State
 from aos.values.cbor import Value
 from aos.values.compiled import IS_COMPILED

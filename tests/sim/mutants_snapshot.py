@@ -14,6 +14,7 @@ from aos.core.decide import admit
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.journal.records import CellId, Ref, Snapshot
+from aos.core.journal.vocabulary import TerminalStatus
 from aos.core.pending import Pending
 from aos.core.snapshot import load as snapshot_load
 from aos.core.snapshot import take as snapshot
@@ -90,7 +91,7 @@ def count_wrong(patch: Patch) -> None:
 def undeclared_wrong(patch: Patch) -> None:
     real = Cells.declare
 
-    def declare(self: Cells, cell: Cell, status: str | None) -> None:
+    def declare(self: Cells, cell: Cell, status: TerminalStatus | None) -> None:
         real(self, cell, status if cell.declared is None or status is None else None)
         cell.declared = status
 

@@ -10,7 +10,8 @@ from typing import Annotated, Final
 import typer
 
 from aos.core.decide.answers import Admitted, Blocker, Refusal, Rule
-from aos.core.journal.inputs import MODES, STRICT
+from aos.core.journal.inputs import STRICT
+from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, sentence
 from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import dry_run_of

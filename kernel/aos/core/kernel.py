@@ -11,6 +11,7 @@ functions. The same object runs live, in tests and under replay.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_snapshot, admit_start
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
@@ -55,6 +56,8 @@ from aos.core.state.fold import fold
 from aos.core.state.state import State, empty
 from aos.errors import Refused
 from aos.values.digests import Hash
+
+_OF_A_STEP: Final = (Step, Faulted, KernelReceipt)
 
 
 def genesis(
@@ -139,7 +142,7 @@ class Kernel:
         assert 0 <= stamp.ns <= TIME_MAX, f"a stamp of {stamp.ns} ns"
         assert len(stamp.entropy) == ENTROPY_BYTES, f"a stamp with {len(stamp.entropy)} bytes"
         decided = self._decide(given, stamp)
-        if isinstance(decided, Duplicate | Refusal):
+        if not isinstance(decided, Decided):
             return decided
         record = decided.record
         self.append(record, decided.blobs)
@@ -201,7 +204,7 @@ class Kernel:
         else:
             return None
         record = decided.record
-        assert isinstance(record, Step | Faulted | KernelReceipt)
+        assert isinstance(record, _OF_A_STEP)
         self.append(record, decided.blobs)
         return record
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from aos.audit.lens.words import short
 from aos.audit.views.record_view import name_cell
-from aos.core.journal.inputs import STATUSES
+from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.testing.desk import Desk

@@ -15,6 +15,7 @@ from aos.core.decide.decided import Decided
 from aos.core.decide.step import decide_step
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import CellId, Faulted, Receipt, Step, Stream, slot, slot_hash
+from aos.core.journal.vocabulary import STATUSES, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
 from aos.errors import BadUsage, sentence
@@ -299,7 +300,8 @@ class _Stage:
 
     def _receipt(self, intent: OpenIntent, event: Continuation) -> Receipt:
         is_rejected = event.status == "rejected"
-        status = "ok" if is_rejected else event.status
+        status = "ok" if is_rejected else word_of(STATUSES, event.status)
+        assert status is not None, f"status {event.status!r}"
         if is_rejected:
             self._check_takes(REJECTED)
         elif settled_arm(self.workflow, intent, status) is None:

@@ -20,17 +20,9 @@ from aos.audit.lens.words import span_text, time_text
 from aos.audit.replay.replay_report import ReplayReport
 from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
-from aos.core.journal.inputs import (
-    CANCEL,
-    ERASE,
-    MODES,
-    RETRY,
-    SKIP,
-    STRICT,
-    ControlInput,
-    EventInput,
-)
+from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, ControlInput, EventInput
 from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER

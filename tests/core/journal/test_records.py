@@ -254,6 +254,28 @@ def test_every_prefix_is_damage(record: Record) -> None:
         from_bytes(data + b"\xf6")
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "what"),
+    [
+        ("step", "status", "step status"),
+        ("receipt", "status", "receipt status"),
+        ("kernel_receipt", "status", "receipt status"),
+        ("receipt", "outcome", "receipt outcome"),
+        ("kernel_receipt", "outcome", "receipt outcome"),
+        ("attempt", "phase", "attempt phase"),
+        ("manifest", "mode", "apply mode"),
+        ("fork", "open_work", "open work of a fork"),
+        ("control", "action", "control action"),
+    ],
+)
+def test_a_word_that_its_field_does_not_have_is_damage(kind: str, field: str, what: str) -> None:
+    """J-14."""
+    whole = next(tree(record) for record in FULL if kind == record.KIND)
+
+    with pytest.raises(Damage, match=f"{what} 'gremlin' is unknown: a newer release wrote"):
+        from_bytes(encode({**whole, field: "gremlin"}))
+
+
 def test_damage_says_what_is_wrong() -> None:
     whole = tree(FULL[1])
     told: dict[str, Value] = {

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.records import CellId, Ref, slot_bytes
+from aos.core.journal.vocabulary import TerminalStatus
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import Cell
 from aos.core.state.cell_index import CellIndex
@@ -31,7 +32,7 @@ from tests.run_seed import examples
 
 WORKFLOWS: Final = ("t/a@1", "t/b@1")
 IDS: Final = [(workflow, bytes([0x61, 0x61 + i])) for workflow in WORKFLOWS for i in range(3)]
-STATUSES: Final = (None, None, "completed", "failed")
+STATUSES: Final[tuple[TerminalStatus | None, ...]] = (None, None, "completed", "failed")
 OF: Final = Hash(b"w" * 32)
 TRAP: Final = Fault(kind=FaultKind.TRAP, message="on purpose")
 
@@ -41,7 +42,7 @@ class Plain:
     """What is known of a cell."""
 
     state: bytes | None
-    declared: str | None = None
+    declared: TerminalStatus | None = None
     keys: tuple[tuple[str, Hash], ...] = ()
     seq: int = 0
     is_failed: bool = False
@@ -113,7 +114,7 @@ class Pair:
         self.cells.wake(cell, self.seq)
         return cell
 
-    def write(self, id: CellId, state: bytes, declared: str | None, keys: int) -> None:
+    def write(self, id: CellId, state: bytes, declared: TerminalStatus | None, keys: int) -> None:
         """A step, as far as a cell at rest sees it. One that has failed takes mail alone."""
         self.seq += 1
         if id in self.model and self.model[id].is_failed:

@@ -69,7 +69,7 @@ class Ran:
 
     def answers(self) -> list[tuple[str, int | None, str | None]]:
         """(status, attempt, error code) of everything that settled an intent."""
-        found = []
+        found: list[tuple[str, int | None, str | None]] = []
         with open_reader(self.world) as reader:
             for record in self.records():
                 if isinstance(record, Receipt | KernelReceipt):

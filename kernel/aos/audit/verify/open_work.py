@@ -368,8 +368,6 @@ def _attempt_problem(record: Attempt, opened: _Opened) -> str | None:
         if opened.is_once and last and record.attempt == last:
             return None
         return f"attempt {record.attempt} of {opened.effect} cannot be lost: the last was {last}"
-    if record.phase != BEGUN:
-        return f"phase: expected {BEGUN} or {LOST}, found {record.phase!r:.40}"
     if opened.is_once and (last or record.attempt != 1):
         expected = f"none after attempt {last}" if last else "attempt 1"
         return (

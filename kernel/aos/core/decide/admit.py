@@ -22,7 +22,6 @@ from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
 from aos.core.journal.inputs import (
     MIGRATE,
-    MODES,
     STRICT,
     EventInput,
     ManifestInput,
@@ -40,6 +39,7 @@ from aos.core.journal.records import (
     slot,
 )
 from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
+from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.state import State
 from aos.core.state.submissions import Submission
 from aos.errors import Damage
@@ -125,7 +125,8 @@ def admit_manifest(
             f"the signature is not {given.principal}'s over this manifest with serial "
             f"{state.serial}",
         )
-    if given.mode not in MODES:
+    mode = word_of(MODES, given.mode)
+    if mode is None:
         return refusal(
             Rule.MANIFEST_MODE_IS_UNKNOWN,
             f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}",
@@ -150,13 +151,11 @@ def admit_manifest(
             f"stored states were checked up to record {given.checked}, and what changed since is "
             f"known from record {state.cells.at} on (check them again)",
         )
-    change = Change(
-        in_force=state.manifest, effective=effective, mode=given.mode, leaves=given.leaves
-    )
+    change = Change(in_force=state.manifest, effective=effective, mode=mode, leaves=given.leaves)
     standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
     if standing:
         return in_the_way(standing)
-    taken_over = migrator(change) if given.mode == MIGRATE else MigratedCells((), {})
+    taken_over = migrator(change) if mode == MIGRATE else MigratedCells((), {})
     if isinstance(taken_over, Failed):
         return in_the_way(taken_over.blockers)
     record = Manifest(
@@ -166,7 +165,7 @@ def admit_manifest(
         principal=given.principal,
         serial=state.serial,
         signature=given.signature,
-        mode=None if given.mode == STRICT else given.mode,
+        mode=None if mode == STRICT else mode,
         leaves=given.leaves,
         migrated=taken_over.migrated,
     )

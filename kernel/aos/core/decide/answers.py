@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import ReceiptOutcome
 
 
 class Rule(enum.Enum):
@@ -87,7 +88,7 @@ class Admitted:
 
     seq: int
     to: tuple[CellId, ...] = ()
-    outcome: str | None = None
+    outcome: ReceiptOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from typing import assert_never
 
 from aos.core.decide.admit import refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.decide.fits import cell_problems, open_problems
-from aos.core.journal.inputs import ACTIONS, CANCEL, ERASE, SKIP, UNPIN, ControlInput
+from aos.core.journal.inputs import CANCEL, ERASE, SKIP, ControlInput
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot_hash
 from aos.core.journal.signing import is_signed
+from aos.core.journal.vocabulary import ACTIONS, ControlAction, word_of
 from aos.core.snapshot.load import parts
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail, StreamMail
 from aos.core.state.state import State
@@ -34,21 +36,22 @@ def admit_control(
     Raises:
         Damage: A blob that the decision needs is missing or altered. Nothing has changed.
     """
-    problem = _authority(state, given) or _shape(given)
-    if problem is None and given.action == ERASE:
-        problem = _erasable(state, given.value, read)
-    elif problem is None and given.action == CANCEL:
-        problem = _cancelable(state, given.intent)
-    elif problem is None and given.action == UNPIN:
-        problem = _movable(state, given, read)
-    elif problem is None:
-        problem = _retriable(state, given, read)
+    problem = _authority(state, given)
+    if problem is not None:
+        return problem
+    action = word_of(ACTIONS, given.action)
+    if action is None:
+        return refusal(
+            Rule.CONTROL_IS_INVALID,
+            f"action: expected {' or '.join(ACTIONS)}, found {quoted(given.action)}",
+        )
+    problem = _shape(given, action) or _impossible(state, given, action, read)
     if problem is not None:
         return problem
     record = Control(
         seq=state.next_seq,
         stamp=stamp,
-        action=given.action,
+        action=action,
         cell=given.cell,
         intent=given.intent,
         value=given.value,
@@ -57,6 +60,23 @@ def admit_control(
         signature=given.signature,
     )
     return Decided(record=record, blobs={})
+
+
+def _impossible(
+    state: State, given: ControlInput, action: ControlAction, read: BlobReader
+) -> Refusal | None:
+    """Why the state does not allow the command."""
+    match action:
+        case "retry" | "skip":
+            return _retriable(state, given, read)
+        case "cancel":
+            return _cancelable(state, given.intent)
+        case "erase":
+            return _erasable(state, given.value, read)
+        case "unpin":
+            return _movable(state, given, read)
+        case _:
+            assert_never(action)
 
 
 def _authority(state: State, given: ControlInput) -> Refusal | None:
@@ -86,19 +106,12 @@ def _authority(state: State, given: ControlInput) -> Refusal | None:
     return None
 
 
-def _shape(given: ControlInput) -> Refusal | None:
-    """Exactly what the action is about is named."""
-    if given.action not in ACTIONS:
-        return refusal(
-            Rule.CONTROL_IS_INVALID,
-            f"action: expected {' or '.join(ACTIONS)}, found {quoted(given.action)}",
-        )
-    about = {CANCEL: "intent", ERASE: "value"}.get(given.action, "cell")
+def _shape(given: ControlInput, action: ControlAction) -> Refusal | None:
+    """The command names its target (a cell, an intent or a value) and nothing else."""
+    about = {CANCEL: "intent", ERASE: "value"}.get(action, "cell")
     for name in ("cell", "intent", "value"):
         if (getattr(given, name) is not None) != (name == about):
-            return refusal(
-                Rule.CONTROL_IS_INVALID, f"{given.action}: expected {about} and nothing else"
-            )
+            return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {about} and nothing else")
     hashes = [each for each in (given.intent, given.value) if each is not None]
     if any(len(each) != HASH_BYTES for each in hashes):
         return refusal(Rule.CONTROL_IS_INVALID, f"{about}: expected a hash of {HASH_BYTES} bytes")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from aos.core.journal.faults import MESSAGE_BYTES_MAX, Fault, FaultKind, clipped
+from aos.core.journal.vocabulary import DECLARED_STATUSES, DeclaredStatus, word_of
 from aos.manifest.effective import Workflow
 from aos.values.cbor import Value, decode_ingress, encode_bytes, encode_text
 from aos.values.errors import ValueProblem, quoted
@@ -21,7 +22,6 @@ NAME_BYTES_MAX: Final = 256
 """Longest idempotency key or issuer reference."""
 
 DETAIL_BYTES_MAX: Final = 4096
-STATUSES: Final = ("running", "completed", "failed")
 
 
 def input_envelope(
@@ -69,7 +69,7 @@ class Output:
     events: tuple[DomainEvent, ...]
     effects: tuple[EffectRequest, ...]
     ann: bytes | None
-    status: str | None
+    status: DeclaredStatus | None
 
 
 class Misfit(Exception):  # internal to a step: becomes a recorded fault, never escapes the core
@@ -96,9 +96,10 @@ def read_output(data: bytes, *, max_bytes: int, is_agentos: bool = False) -> Out
         _guest_fault(fields)
     if "state" not in fields:
         _malformed("$.state", "bytes or null", "nothing")
-    status = _optional(fields, "status", str, "$")
-    if status is not None and status not in STATUSES:
-        _malformed("$.status", " or ".join(STATUSES), quoted(status))
+    text = _optional(fields, "status", str, "$")
+    status = word_of(DECLARED_STATUSES, text)
+    if text is not None and status is None:
+        _malformed("$.status", " or ".join(DECLARED_STATUSES), quoted(text))
     return Output(
         state=_optional(fields, "state", bytes, "$"),
         events=tuple(

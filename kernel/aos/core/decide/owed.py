@@ -15,6 +15,7 @@ from aos.core.decide.decided import Decided
 from aos.core.decide.settle import outcome
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
+from aos.core.journal.vocabulary import ReceiptStatus
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Owed, State
 from aos.manifest import builtins
@@ -91,7 +92,12 @@ def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
 
 
 def _receipt(
-    run: _Answering, intent: OpenIntent, status: str, payload: bytes, *, by: Hash | None = None
+    run: _Answering,
+    intent: OpenIntent,
+    status: ReceiptStatus,
+    payload: bytes,
+    *,
+    by: Hash | None = None,
 ) -> KernelReceipt:
     came, schema, problem = outcome(run.state, intent, status, payload)
     inflight = run.state.cells[intent.cell].inflight

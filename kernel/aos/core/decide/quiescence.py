@@ -15,6 +15,7 @@ from aos.core.decide.answers import Blocker
 from aos.core.decide.fits import key_problem, state_problem, work_problems
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.core.journal.ports import BlobReader
+from aos.core.journal.vocabulary import ApplyMode
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import (
@@ -49,7 +50,7 @@ class Change:
 
     in_force: Effective | None
     effective: Effective
-    mode: str
+    mode: ApplyMode
     leaves: tuple[str, ...] = ()
 
     def moves(self, workflow: str) -> bool:

@@ -7,24 +7,17 @@ state, and the first broken rule is the answer.
 
 from __future__ import annotations
 
-from typing import Final, TypeGuard
+from typing import Final, TypeGuard, assert_never
 
 from aos.core.decide.admit import TIME_MAX, refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.journal.faults import clipped
-from aos.core.journal.inputs import (
-    BEGUN,
-    LOST,
-    PHASES,
-    STATUSES,
-    AttemptInput,
-    ReceiptInput,
-    StreamInput,
-)
+from aos.core.journal.inputs import AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.records import Attempt, Receipt, Stamp, Stream, slot, slot_bytes
 from aos.core.journal.signing import is_signed, may_sign
+from aos.core.journal.vocabulary import PHASES, STATUSES, ReceiptOutcome, ReceiptStatus, word_of
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import read_payload, settled_arm, takes
 from aos.core.state.state import State, StreamState
@@ -53,15 +46,24 @@ def admit_receipt(
     intent = state.abandoned.get(given.intent) or state.intents.get(given.intent)
     if intent is None:
         return _unknown(given.intent)
+    status = word_of(STATUSES, given.status)
+    if given.effect != intent.effect.name:
+        return _other_effect(given.effect, intent)
+    if status is None:
+        return refusal(
+            Rule.RECEIPT_STATUS_IS_UNKNOWN,
+            f"expected {' or '.join(STATUSES)}, found {quoted(given.status)}",
+        )
     problem = _shape(state, given, intent) or _authority(state, given, intent, verify)
-    if problem is None and intent.effect.name == TIMER and given.status == "ok":
+    if problem is None and intent.effect.name == TIMER and status == "ok":
         problem = _not_due(state, intent, stamp, read)
     if problem is not None:
         return problem
-    came, schema, misfit = "abandoned", None, None
+    came: ReceiptOutcome = "abandoned"
+    schema, misfit = None, None
     abandoned: tuple[Hash, ...] = ()
     if not is_abandoned:
-        came, schema, misfit = outcome(state, intent, given.status, given.payload)
+        came, schema, misfit = outcome(state, intent, status, given.payload)
         if came == "faulted":
             abandoned = tuple(
                 each for each in state.cells[intent.cell].inflight if each != given.intent
@@ -74,7 +76,7 @@ def admit_receipt(
         cell=intent.cell,
         effect=given.effect,
         attempt=given.attempt,
-        status=given.status,
+        status=status,
         payload=slot(given.payload, blobs),
         payload_schema=schema,
         started_ns=given.started_ns,
@@ -98,13 +100,6 @@ def _unknown(intent: Hash) -> Refusal:
 
 
 def _shape(state: State, given: ReceiptInput, intent: OpenIntent) -> Refusal | None:
-    if given.effect != intent.effect.name:
-        return _other_effect(given.effect, intent)
-    if given.status not in STATUSES:
-        return refusal(
-            Rule.RECEIPT_STATUS_IS_UNKNOWN,
-            f"expected {' or '.join(STATUSES)}, found {quoted(given.status)}",
-        )
     problem = _old_attempt(state, given.attempt, intent)
     if problem is not None:
         return problem
@@ -188,8 +183,8 @@ def _not_due(state: State, intent: OpenIntent, stamp: Stamp, read: BlobReader) -
 
 
 def outcome(
-    state: State, intent: OpenIntent, status: str, payload: bytes
-) -> tuple[str, str | None, str | None]:
+    state: State, intent: OpenIntent, status: ReceiptStatus, payload: bytes
+) -> tuple[ReceiptOutcome, str | None, str | None]:
     """What becomes of an open intent's receipt: (outcome, schema of the payload, its problem), as
     K-54 and K-55 say."""
     effective = state.effective
@@ -316,20 +311,26 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | 
         return _unknown(given.intent)
     last = state.attempt(intent)
     is_once = intent.effect.delivery == "at_most_once"
-    if given.phase not in PHASES or intent.effect.name in KERNEL_EFFECTS:
+    phase = word_of(PHASES, given.phase)
+    if phase is None or intent.effect.name in KERNEL_EFFECTS:
         return refusal(
             Rule.ATTEMPT_IS_INVALID,
             f"expected {' or '.join(PHASES)} of an effect that executors run, found "
             f"{quoted(given.phase)} of {intent.effect.name}",
         )
-    if given.phase == LOST and not (is_once and last):
-        return refusal(
-            Rule.ATTEMPT_IS_INVALID,
-            f"expected an attempt of an effect that may run only once, found one of "
-            f"{intent.effect.name}",
-        )
-    least = last + 1 if given.phase == BEGUN else last
-    most = (1 if is_once else ATTEMPT_MAX) if given.phase == BEGUN else last
+    match phase:
+        case "begun":
+            least, most = last + 1, 1 if is_once else ATTEMPT_MAX
+        case "lost":
+            if not (is_once and last):
+                return refusal(
+                    Rule.ATTEMPT_IS_INVALID,
+                    f"expected an attempt of an effect that may run only once, found one of "
+                    f"{intent.effect.name}",
+                )
+            least = most = last
+        case _:
+            assert_never(phase)
     if not (_is_nat(given.attempt, ATTEMPT_MAX) and least <= given.attempt <= most):
         expected = f"an attempt of {least} to {most}" if least <= most else "no other attempt"
         return refusal(Rule.ATTEMPT_IS_OLD, f"expected {expected}, found {describe(given.attempt)}")
@@ -339,7 +340,7 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | 
         intent=given.intent,
         cell=intent.cell,
         attempt=given.attempt,
-        phase=given.phase,
+        phase=phase,
         problem=None if given.problem is None else clipped(given.problem),
     )
     return Decided(record=record, blobs={})

@@ -35,6 +35,7 @@ from aos.core.journal.records import (
     slot_bytes,
     slot_hash,
 )
+from aos.core.journal.vocabulary import CellStatus
 from aos.core.state.cell import Cell, EventMail, Mail, StreamMail
 from aos.core.state.continuation import continuation, stream_frame, unwrapped, unwrapped_frame
 from aos.core.state.state import State
@@ -415,13 +416,13 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
     )
 
 
-def _status(run: _Run, output: Output, *, opens: bool) -> str:
+def _status(run: _Run, output: Output, *, opens: bool) -> CellStatus:
     """The status after the step: what the module declared last, else what is in flight."""
     if output.state is None:
         return "running"
     declared = run.cell.declared if output.status is None else output.status
-    if declared in ("completed", "failed"):
-        return str(declared)
+    if declared is not None and declared != "running":
+        return declared
     return "waiting" if opens or run.cell.inflight else "running"
 
 

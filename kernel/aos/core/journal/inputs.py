@@ -13,9 +13,6 @@ from aos.core.journal.records import Batch, CellId, Principal
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, digest
 
-STATUSES: Final = ("ok", "error", "timeout", "canceled")
-"""How an effect may end, as its receipt says."""
-
 SEMANTICS: Final = 1
 
 
@@ -35,8 +32,6 @@ class GenesisInput:
 
 CANCEL_OPEN: Final = "cancel"
 KEEP_OPEN: Final = "keep"
-OPEN_WORK: Final = (CANCEL_OPEN, KEEP_OPEN)
-"""What may become of open intents where a world is forked."""
 
 
 def fork_message(
@@ -75,7 +70,6 @@ PIN: Final = "pin"
 """What is in flight stays on the manifest that it runs under (K-72)."""
 MIGRATE: Final = "migrate"
 """Stored states are what the new modules make of them (K-76)."""
-MODES: Final = (STRICT, PIN, MIGRATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +294,6 @@ def stream_message(
 
 BEGUN: Final = "begun"
 LOST: Final = "lost"
-PHASES: Final = (BEGUN, LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +315,6 @@ SKIP: Final = "skip"
 CANCEL: Final = "cancel"
 ERASE: Final = "erase"
 UNPIN: Final = "unpin"
-ACTIONS: Final = (RETRY, SKIP, CANCEL, ERASE, UNPIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,15 @@ from aos.core.journal.records import (
     Step,
     Stream,
 )
+from aos.core.journal.vocabulary import (
+    ACTIONS,
+    CELL_STATUSES,
+    MODES,
+    OPEN_WORK,
+    OUTCOMES,
+    PHASES,
+    STATUSES,
+)
 from aos.errors import Damage
 from aos.values.cbor import (
     Value,
@@ -268,6 +277,28 @@ def _read_fault(value: Value) -> Fault:
     return Fault(kind=_FAULTS[kind], message=message, detail=detail)
 
 
+def _word(what: str, words: tuple[str, ...]) -> _Type:
+    """Text of a closed set."""
+
+    def read(value: Value) -> str:
+        if type(value) is not str:
+            raise Damage(f"a record holds {value!r:.40} where str belongs")
+        if value not in words:
+            raise Damage(
+                f"{what} {value!r:.40} is unknown: a newer release wrote this journal, or it is "
+                "damaged"
+            )
+        return value
+
+    def quick(data: bytes, at: int) -> tuple[str, int]:
+        text, at = read_text(data, at)
+        if text not in words:
+            raise _Miss
+        return text, at
+
+    return _Type(encode_text, read, quick)
+
+
 def _read_key(value: Value) -> str | bytes:
     if type(value) not in (str, bytes):
         raise Damage("a record holds an idempotency key that is neither text nor bytes")
@@ -340,6 +371,20 @@ _FAULT = _Type(_write_fault, _read_fault, _carefully)
 
 _KEY = _Type(_write_key, _read_key, _quick_key)
 
+_MODE = _word("apply mode", MODES)
+
+_CELL_STATUS = _word("step status", CELL_STATUSES)
+
+_STATUS = _word("receipt status", STATUSES)
+
+_OUTCOME = _word("receipt outcome", OUTCOMES)
+
+_PHASE = _word("attempt phase", PHASES)
+
+_OPEN_WORK = _word("open work of a fork", OPEN_WORK)
+
+_ACTION = _word("control action", ACTIONS)
+
 _HOST = _Type(lambda host: encode(dict(host)), _read_host, _carefully)
 
 # Fields whose name ends in "?" are options: left out when None or empty.
@@ -352,7 +397,7 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Start: {"seq": _NAT, "stamp": _STAMP, "host": _HOST},
     Manifest: {
         "seq": _NAT, "stamp": _STAMP, "document": _REF, "principal": _TEXT, "serial": _NAT,
-        "signature": _BYTES, "mode?": _TEXT, "leaves?": _many(_TEXT),
+        "signature": _BYTES, "mode?": _MODE, "leaves?": _many(_TEXT),
         "migrated?": _many(_nested(Migrated)),
     },
     Migrated: {"workflow": _TEXT, "root": _HASH, "count": _NAT},
@@ -367,7 +412,8 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     },
     Step: {
         "seq": _NAT, "cell": _CELL, "entry": _ENTRY, "root": _NAT, "depth": _NAT, "state?": _SLOT,
-        "status": _TEXT, "events?": _many(_nested(Emitted)), "intents?": _many(_nested(Intent)),
+        "status": _CELL_STATUS, "events?": _many(_nested(Emitted)),
+        "intents?": _many(_nested(Intent)),
         "abandoned?": _many(_HASH), "ann?": _SLOT, "fuel": _NAT, "pages": _NAT, "output": _HASH,
         "under?": _NAT, "fits?": _NAT,
     },
@@ -377,16 +423,16 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     },
     Receipt: {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "effect": _TEXT,
-        "attempt": _NAT, "status": _TEXT, "payload": _SLOT, "payload_schema?": _TEXT,
+        "attempt": _NAT, "status": _STATUS, "payload": _SLOT, "payload_schema?": _TEXT,
         "started_ns": _NAT, "finished_ns": _NAT, "cost_cents?": _NAT, "executor": _TEXT,
-        "key_id": _BYTES, "signature": _BYTES, "outcome": _TEXT, "problem?": _TEXT,
+        "key_id": _BYTES, "signature": _BYTES, "outcome": _OUTCOME, "problem?": _TEXT,
         "abandoned?": _many(_HASH), "batch?": _nested(Batch),
     },
     Batch: {"index": _NAT, "size": _NAT, "path?": _many(_HASH)},
     KernelReceipt: {
-        "seq": _NAT, "intent": _HASH, "cell": _CELL, "effect": _TEXT, "status": _TEXT,
+        "seq": _NAT, "intent": _HASH, "cell": _CELL, "effect": _TEXT, "status": _STATUS,
         "payload": _SLOT, "payload_schema?": _TEXT, "root": _NAT, "depth": _NAT, "by?": _HASH,
-        "outcome": _TEXT, "problem?": _TEXT, "abandoned?": _many(_HASH),
+        "outcome": _OUTCOME, "problem?": _TEXT, "abandoned?": _many(_HASH),
     },
     Stream: {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "effect": _TEXT,
@@ -395,18 +441,18 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     },
     Attempt: {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "attempt": _NAT,
-        "phase": _TEXT, "problem?": _TEXT,
+        "phase": _PHASE, "problem?": _TEXT,
     },
     Fork: {
         "seq": _NAT, "stamp": _STAMP, "parent": _HASH, "at": _NAT, "frame": _HASH,
         "nonce": _BYTES, "world_key": _BYTES, "operators": _many(_nested(Principal)),
-        "open_work": _TEXT, "erased?": _many(_HASH), "cut?": _HASH, "signature": _BYTES,
+        "open_work": _OPEN_WORK, "erased?": _many(_HASH), "cut?": _HASH, "signature": _BYTES,
     },
     Snapshot: {
         "seq": _NAT, "stamp": _STAMP, "at": _NAT, "frame": _HASH, "document": _REF,
     },
     Control: {
-        "seq": _NAT, "stamp": _STAMP, "action": _TEXT, "cell?": _CELL, "intent?": _HASH,
+        "seq": _NAT, "stamp": _STAMP, "action": _ACTION, "cell?": _CELL, "intent?": _HASH,
         "value?": _HASH, "principal": _TEXT, "serial": _NAT, "signature": _BYTES,
     },
 }  # fmt: skip

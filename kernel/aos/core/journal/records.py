@@ -14,6 +14,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
 from aos.core.journal.faults import Fault
+from aos.core.journal.vocabulary import (
+    ApplyMode,
+    AttemptPhase,
+    CellStatus,
+    ControlAction,
+    OpenWork,
+    ReceiptOutcome,
+    ReceiptStatus,
+)
 from aos.values.digests import Hash, content_hash
 
 HASH_BYTES: Final = 32
@@ -126,7 +135,7 @@ class Manifest:
     principal: str
     serial: int
     signature: bytes
-    mode: str | None = None
+    mode: ApplyMode | None = None
     leaves: tuple[str, ...] = ()
     migrated: tuple[Migrated, ...] = ()
 
@@ -187,7 +196,7 @@ class Step:
     root: int
     depth: int
     state: Slot | None
-    status: str
+    status: CellStatus
     events: tuple[Emitted, ...]
     intents: tuple[Intent, ...]
     abandoned: tuple[Hash, ...]
@@ -246,7 +255,7 @@ class Receipt:
     cell: CellId
     effect: str
     attempt: int
-    status: str
+    status: ReceiptStatus
     payload: Slot
     payload_schema: str | None
     started_ns: int
@@ -255,7 +264,7 @@ class Receipt:
     executor: str
     key_id: bytes
     signature: bytes
-    outcome: str
+    outcome: ReceiptOutcome
     problem: str | None
     abandoned: tuple[Hash, ...]
     batch: Batch | None = None
@@ -277,13 +286,13 @@ class KernelReceipt:
     intent: Hash
     cell: CellId
     effect: str
-    status: str
+    status: ReceiptStatus
     payload: Slot
     payload_schema: str | None
     root: int
     depth: int
     by: Hash | None
-    outcome: str
+    outcome: ReceiptOutcome
     problem: str | None
     abandoned: tuple[Hash, ...]
 
@@ -322,7 +331,7 @@ class Attempt:
     intent: Hash
     cell: CellId
     attempt: int
-    phase: str
+    phase: AttemptPhase
     problem: str | None
 
 
@@ -350,7 +359,7 @@ class Control:
     KIND: ClassVar = "control"
     seq: int
     stamp: Stamp
-    action: str
+    action: ControlAction
     cell: CellId | None
     intent: Hash | None
     value: Hash | None
@@ -379,7 +388,7 @@ class Fork:
     nonce: bytes
     world_key: bytes
     operators: tuple[Principal, ...]
-    open_work: str
+    open_work: OpenWork
     erased: tuple[Hash, ...]
     cut: Hash | None
     signature: bytes

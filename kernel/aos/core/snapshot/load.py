@@ -17,13 +17,14 @@ from aos.core.journal.merkle import Tree
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import KernelReceipt, Principal, Receipt, Ref, Slot, Stamp, Stream
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.limits import LIMITS, Limits
 from aos.core.snapshot.shape import check_agrees, check_document, check_item
 from aos.core.snapshot.take import FORMAT, Taken
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.cells import Cells
-from aos.core.state.entry import TERMINAL, Entry, read_keys
+from aos.core.state.entry import Entry, read_keys
 from aos.core.state.eras import Era, Eras, era_of
 from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
 from aos.core.state.submissions import Chunk, Find, Submissions

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import KernelReceipt, Receipt, Stream
-from aos.core.state.entry import TERMINAL
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.state.state import Debt, State
 from aos.errors import Damage
 from aos.values.cbor import Value

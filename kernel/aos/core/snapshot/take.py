@@ -18,10 +18,11 @@ from typing import Final, TypeAlias
 from aos.core.journal.faults import Fault
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import Ref, Slot
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.limits import Limits
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.state.cell_index import CellIndex
-from aos.core.state.entry import TERMINAL, pack_keys
+from aos.core.state.entry import pack_keys
 from aos.core.state.state import Owed, State, StreamState
 from aos.core.state.submissions import Chunk
 from aos.values.cbor import Value, encode

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from aos.core.journal.faults import Fault
 from aos.core.journal.records import CellId, EntryId, KernelReceipt, Receipt, Slot, Stamp, Stream
+from aos.core.journal.vocabulary import CellStatus, TerminalStatus
 from aos.manifest.effective import Effect, Executor
 from aos.values.digests import Hash
 
@@ -106,7 +107,7 @@ class Cell:
     workflow_hash: Hash
     module_hash: Hash
     state: Slot | None = None
-    declared: str | None = None
+    declared: TerminalStatus | None = None
     fault: Fault | None = None
     fault_seq: int | None = None
     last_seq: int = 0
@@ -122,7 +123,7 @@ class Cell:
     mailbox: deque[Mail] = field(default_factory=deque)
 
     @property
-    def status(self) -> str:
+    def status(self) -> CellStatus:
         if self.fault is not None:
             return "failed"
         if self.declared is not None:

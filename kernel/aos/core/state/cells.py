@@ -20,6 +20,7 @@ from typing import Final
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Ref
+from aos.core.journal.vocabulary import TerminalStatus
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import Cell
 from aos.core.state.cell_index import CellIndex
@@ -302,7 +303,7 @@ class Cells:
             self._drop_packed(shelf, cell.id)
             self.active[cell.id] = cell
 
-    def declare(self, cell: Cell, status: str | None) -> None:
+    def declare(self, cell: Cell, status: TerminalStatus | None) -> None:
         """Its module declared a terminal status, or took it back."""
         if cell.declared == status:
             return

@@ -14,14 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Ref, slot_hash
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.state.cell import Cell
 from aos.errors import Damage
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.codec import read_bytes, read_nat
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.values.errors import ValueProblem
-
-TERMINAL: Final = ("completed", "failed")
 
 _EIGHT: Final = 0x88
 _NO_OPTIONS: Final = b"\xa0"

@@ -9,22 +9,13 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
-from aos.core.journal.inputs import (
-    BEGUN,
-    CANCEL_OPEN,
-    LOST,
-    MIGRATE,
-    OPEN_WORK,
-    PIN,
-    SEMANTICS,
-    SKIP,
-)
+from aos.core.journal.inputs import MIGRATE, PIN, SEMANTICS, SKIP
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
@@ -49,9 +40,9 @@ from aos.core.journal.records import (
     slot_hash,
 )
 from aos.core.journal.signing import revoked_by
+from aos.core.journal.vocabulary import TERMINAL, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import takes
-from aos.core.state.entry import TERMINAL
 from aos.core.state.eras import era_of
 from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
 from aos.core.state.submissions import Submission
@@ -164,19 +155,22 @@ def _fold_fork(state: State, record: Fork) -> None:
             f"record {record.seq} is a fork of world {record.parent.hex()[:16]} after record "
             f"{record.at}: expected world {state.world.hex()[:16]} and record {record.seq - 1}"
         )
-    if record.open_work not in OPEN_WORK:
-        raise Damage(f"record {record.seq} is a fork that does {record.open_work!r:.40} open work")
     _advance_clock(state, record.stamp)
     state.tip = replace(state.tip, world=forked_world_id(record))
     state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
     state.world_key = record.world_key
     state.operators = record.operators
-    if record.open_work == CANCEL_OPEN:
-        owed = {each.intent for each in state.owed}
-        root = Root(record.seq, record.stamp)
-        for intent in state.intents.values():
-            if intent.intent not in owed and intent.effect.name not in KERNEL_EFFECTS:
-                state.owed.append(Owed(intent.intent, Debt.CANCEL, root, 0, FORKED))
+    match record.open_work:
+        case "cancel":
+            owed = {each.intent for each in state.owed}
+            root = Root(record.seq, record.stamp)
+            for intent in state.intents.values():
+                if intent.intent not in owed and intent.effect.name not in KERNEL_EFFECTS:
+                    state.owed.append(Owed(intent.intent, Debt.CANCEL, root, 0, FORKED))
+        case "keep":
+            pass
+        case _:
+            assert_never(record.open_work)
 
 
 def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
@@ -184,7 +178,7 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
         raise Damage(
             f"record {record.seq}: manifest serial: expected {state.serial}, found {record.serial}"
         )
-    if record.mode not in (None, PIN, MIGRATE) or (record.migrated and record.mode != MIGRATE):
+    if record.mode == "strict" or (record.migrated and record.mode != MIGRATE):
         raise Damage(f"record {record.seq} is no manifest of mode {record.mode!r:.40}")
     _advance_clock(state, record.stamp)
     state.manifest = Effective.from_document(read(record.document.hash))
@@ -237,7 +231,7 @@ def _fold_step(state: State, record: Step) -> None:
     cell.state = record.state
     cell.last_seq = record.seq
     cell.last_active_ns = state.clock_ns
-    state.cells.declare(cell, record.status if record.status in TERMINAL else None)
+    state.cells.declare(cell, word_of(TERMINAL, record.status))
     for index, intent in enumerate(record.intents):
         _open(state, cell, record, index, intent)
         if intent.effect in KERNEL_EFFECTS:
@@ -344,8 +338,10 @@ def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth:
             _abandon(state, cell, record.abandoned, record.seq)
         case "overloaded":
             _overload(state, cell, record.seq)
+        case "abandoned":
+            raise Damage(f"record {record.seq} settles an open intent as abandoned")
         case _:
-            raise Damage(f"record {record.seq}: receipt outcome {record.outcome!r} is unknown")
+            assert_never(record.outcome)
 
 
 def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
@@ -390,16 +386,19 @@ def _fold_attempt(state: State, record: Attempt) -> None:
     _advance_clock(state, record.stamp)
     intent = _open_for(state, record)
     last = state.attempt(intent)
-    if record.phase == BEGUN and record.attempt > last:
-        state.attempts[record.intent] = record.attempt
-    elif record.phase == LOST and record.attempt == last:
-        root = Root(record.seq, record.stamp)
-        state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
-    else:
-        raise Damage(
-            f"record {record.seq}: attempt {record.attempt} {record.phase} cannot follow attempt "
-            f"{last}"
-        )
+    match record.phase:
+        case "begun" if record.attempt > last:
+            state.attempts[record.intent] = record.attempt
+        case "lost" if record.attempt == last:
+            root = Root(record.seq, record.stamp)
+            state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
+        case "begun" | "lost":
+            raise Damage(
+                f"record {record.seq}: attempt {record.attempt} {record.phase} cannot follow "
+                f"attempt {last}"
+            )
+        case _:
+            assert_never(record.phase)
 
 
 def _fold_snapshot(state: State, record: Snapshot) -> None:

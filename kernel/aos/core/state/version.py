@@ -9,8 +9,8 @@ one it came in flight, and everything else follows.
 from __future__ import annotations
 
 from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.state.cell import Cell
-from aos.core.state.entry import TERMINAL
 from aos.core.state.eras import Era
 from aos.core.state.state import State
 from aos.manifest.effective import Effective, Workflow

@@ -9,6 +9,7 @@ from aos.core.journal.inputs import (
     MIGRATE,
     STRICT,
 )
+from aos.core.journal.vocabulary import MODES, word_of
 from aos.host.apply.apply import (
     Applied,
     check_keys,
@@ -38,12 +39,14 @@ def dry_run_of(
     Raises:
         Refused: A module is refused, or an executor may not have its key.
     """
+    known = word_of(MODES, mode)
+    assert known is not None, f"mode: expected one of {MODES}, found {mode!r}"
     with open_reader(path, progress=progress) as reader:
         check_modules(loaded.effective, loaded.modules, in_force=reader.manifest)
         check_keys(loaded.effective, reader.state)
         leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
         change = Change(
-            in_force=reader.manifest, effective=loaded.effective, mode=mode, leaves=leaves
+            in_force=reader.manifest, effective=loaded.effective, mode=known, leaves=leaves
         )
         standing = blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:

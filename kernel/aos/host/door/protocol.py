@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from aos.core.decide.answers import Admitted, Answer, Blocker, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import ControlInput, EventInput
 from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import OUTCOMES, word_of
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable
 from aos.host.errors import Busy
 from aos.host.fields import Message, field
@@ -277,9 +278,9 @@ def read_answer(fields: object) -> Answer:
     """Decode one answer. Raises: BadUsage: It is not an answer."""
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
-            match more.get("outcome"):
-                case None | str() as outcome:
-                    return Admitted(seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome)
+            outcome = word_of(OUTCOMES, more.get("outcome"))
+            if more.get("outcome") is None or outcome is not None:
+                return Admitted(seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome)
         case {"duplicate": int(seq)}:
             return Duplicate(seq=seq)
         case {"rule": str(rule), "message": str(message), "blockers": list(standing)} if (

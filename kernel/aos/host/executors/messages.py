@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aos.core.journal.inputs import STATUSES
 from aos.core.journal.records import Batch
+from aos.core.journal.vocabulary import STATUSES
 from aos.host.executors.backlog import Work
 from aos.host.executors.task import Outcome, StreamFrame, Task
 from aos.manifest.names import NODE

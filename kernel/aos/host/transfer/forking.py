@@ -19,6 +19,7 @@ from aos.core.journal.fork import message_of
 from aos.core.journal.frame import Frame, Head, seal
 from aos.core.journal.inputs import CANCEL_OPEN
 from aos.core.journal.records import Fork
+from aos.core.journal.vocabulary import OPEN_WORK, word_of
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
 from aos.host.folder.adoption import Origin, set_origin
@@ -199,6 +200,8 @@ class _Forking:
         self, keys: Keys, open_work: str, erased: tuple[Hash, ...], sources: Sources
     ) -> Fork:
         tip = self._intake.state.tip
+        known = word_of(OPEN_WORK, open_work)
+        assert known is not None, f"open work: expected one of {OPEN_WORK}, found {open_work!r}"
         unsigned = Fork(
             seq=tip.seq + 1,
             stamp=sources.stamp(),
@@ -208,7 +211,7 @@ class _Forking:
             nonce=sources.random(NONCE_BYTES),
             world_key=bytes(keys.world.verify_key),
             operators=keys.operators,
-            open_work=open_work,
+            open_work=known,
             erased=erased,
             cut=self._cut,
             signature=b"",

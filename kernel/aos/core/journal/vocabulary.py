@@ -1,0 +1,54 @@
+"""The fixed words of inputs and records: statuses, outcomes, phases, modes, actions.
+
+Text is checked where it enters: admission looks the word of an input up with ``word_of`` and
+refuses an unknown one; for the record gate (``record_codec``) an unknown word is damage. Everywhere
+else these words are ``Literal`` types, so that the type checker proves each ``match`` complete.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, TypeVar
+
+ReceiptStatus: TypeAlias = Literal["ok", "error", "timeout", "canceled"]
+STATUSES: Final[tuple[ReceiptStatus, ...]] = ("ok", "error", "timeout", "canceled")
+"""How an effect may end, as its receipt says."""
+
+ReceiptOutcome: TypeAlias = Literal["delivered", "rejected", "faulted", "abandoned", "overloaded"]
+OUTCOMES: Final[tuple[ReceiptOutcome, ...]] = (
+    "delivered", "rejected", "faulted", "abandoned", "overloaded",
+)  # fmt: skip
+"""What became of a receipt: see ``records.Receipt``."""
+
+CellStatus: TypeAlias = Literal["running", "waiting", "completed", "failed"]
+CELL_STATUSES: Final[tuple[CellStatus, ...]] = ("running", "waiting", "completed", "failed")
+
+DeclaredStatus: TypeAlias = Literal["running", "completed", "failed"]
+DECLARED_STATUSES: Final[tuple[DeclaredStatus, ...]] = ("running", "completed", "failed")
+"""What a module may declare about its instance."""
+
+TerminalStatus: TypeAlias = Literal["completed", "failed"]
+TERMINAL: Final[tuple[TerminalStatus, ...]] = ("completed", "failed")
+
+AttemptPhase: TypeAlias = Literal["begun", "lost"]
+PHASES: Final[tuple[AttemptPhase, ...]] = ("begun", "lost")
+
+ApplyMode: TypeAlias = Literal["strict", "pin", "migrate"]
+MODES: Final[tuple[ApplyMode, ...]] = ("strict", "pin", "migrate")
+"""How a manifest comes into force: see ``inputs.STRICT``, ``PIN`` and ``MIGRATE``."""
+
+OpenWork: TypeAlias = Literal["cancel", "keep"]
+OPEN_WORK: Final[tuple[OpenWork, ...]] = ("cancel", "keep")
+"""What may become of open intents where a world is forked."""
+
+ControlAction: TypeAlias = Literal["retry", "skip", "cancel", "erase", "unpin"]
+ACTIONS: Final[tuple[ControlAction, ...]] = ("retry", "skip", "cancel", "erase", "unpin")
+
+Word = TypeVar("Word", bound=str)
+
+
+def word_of(words: tuple[Word, ...], text: object) -> Word | None:
+    """Return the word of a closed set that ``text`` spells; None if it spells none of them."""
+    for word in words:
+        if word == text:
+            return word
+    return None

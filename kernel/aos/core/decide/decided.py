@@ -1,4 +1,4 @@
-"""What every decision of the core returns: one record, and the blobs that belong to it.
+"""The result of every decision of the core: one record, and the blobs that belong to it.
 
 The core decides an input (``admit``, ``settle``, ``control``), a step (``step``) or a receipt of
 its own (``owed``). Deciding changes nothing; ``Kernel.append`` takes what was decided.
@@ -15,7 +15,7 @@ from aos.values.digests import Hash
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A record that follows the state, and what must be stored with it."""
+    """A record that follows the state, and the blobs to store with it."""
 
     record: Record
     """The next record of the journal. Nothing has been folded yet."""

@@ -5,7 +5,6 @@ Reading is the record gate: an unknown field, a missing one or another type is d
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -59,7 +58,7 @@ from aos.values.cbor import (
     head,
 )
 from aos.values.codec import read_bytes, read_nat, read_text
-from aos.values.compiled import IS_COMPILED
+from aos.values.compiled import finished, new_object, setter
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
@@ -517,9 +516,7 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
     if not 0 <= left < 24:
         raise _Miss
     at += 1
-    # Slot by slot: a call with this many keywords costs as much as reading them. Compiled classes
-    # have no slots to fill: their values are gathered first.
-    record: Any = {} if IS_COMPILED else object.__new__(cls)
+    record = new_object(cls)
     for key, size, is_option, quick, put, absent in _QUICK[cls]:
         if data.startswith(key, at):
             value, at = quick(data, at + size)
@@ -533,7 +530,7 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
         put(record, value)
     if left:
         raise _Miss
-    return (cls(**record) if IS_COMPILED else record), at
+    return (record if finished is None else finished(cls, record)), at
 
 
 _Put: TypeAlias = Callable[[Any, Any], None]
@@ -561,11 +558,8 @@ def _quick(cls: type) -> tuple[_Quick, ...]:
 
 def _put(cls: type, name: str) -> _Put:
     if name == "KIND":
-        return lambda _, __: None  # it stands in the class
-    if IS_COMPILED:
-        return lambda record, value: operator.setitem(record, name, value)
-    slot: _Put = cls.__dict__[name].__set__
-    return slot
+        return lambda _, __: None  # a constant of the class
+    return setter(cls, name)
 
 
 _QUICK: Final = {cls: _quick(cls) for cls in _PLANS}

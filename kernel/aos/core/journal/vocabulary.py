@@ -11,20 +11,20 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 ReceiptStatus: TypeAlias = Literal["ok", "error", "timeout", "canceled"]
 STATUSES: Final[tuple[ReceiptStatus, ...]] = ("ok", "error", "timeout", "canceled")
-"""How an effect may end, as its receipt says."""
+"""The ways in which an effect ends; its receipt names one."""
 
 ReceiptOutcome: TypeAlias = Literal["delivered", "rejected", "faulted", "abandoned", "overloaded"]
 OUTCOMES: Final[tuple[ReceiptOutcome, ...]] = (
     "delivered", "rejected", "faulted", "abandoned", "overloaded",
 )  # fmt: skip
-"""What became of a receipt: see ``records.Receipt``."""
+"""The results of a receipt for its cell: see ``records.Receipt``."""
 
 CellStatus: TypeAlias = Literal["running", "waiting", "completed", "failed"]
 CELL_STATUSES: Final[tuple[CellStatus, ...]] = ("running", "waiting", "completed", "failed")
 
 DeclaredStatus: TypeAlias = Literal["running", "completed", "failed"]
 DECLARED_STATUSES: Final[tuple[DeclaredStatus, ...]] = ("running", "completed", "failed")
-"""What a module may declare about its instance."""
+"""A module declares one of these about its instance, or nothing."""
 
 TerminalStatus: TypeAlias = Literal["completed", "failed"]
 TERMINAL: Final[tuple[TerminalStatus, ...]] = ("completed", "failed")
@@ -34,11 +34,12 @@ PHASES: Final[tuple[AttemptPhase, ...]] = ("begun", "lost")
 
 ApplyMode: TypeAlias = Literal["strict", "pin", "migrate"]
 MODES: Final[tuple[ApplyMode, ...]] = ("strict", "pin", "migrate")
-"""How a manifest comes into force: see ``inputs.STRICT``, ``PIN`` and ``MIGRATE``."""
+"""The ways in which a manifest comes into force: see ``STRICT``, ``PIN`` and ``MIGRATE`` of
+``inputs``."""
 
 OpenWork: TypeAlias = Literal["cancel", "keep"]
 OPEN_WORK: Final[tuple[OpenWork, ...]] = ("cancel", "keep")
-"""What may become of open intents where a world is forked."""
+"""A fork cancels the open intents of its parent, or keeps them open."""
 
 ControlAction: TypeAlias = Literal["retry", "skip", "cancel", "erase", "unpin"]
 ACTIONS: Final[tuple[ControlAction, ...]] = ("retry", "skip", "cancel", "erase", "unpin")

@@ -90,8 +90,9 @@ class Workflow:
     arms: Mapping[str, str]
 
     @property
-    def is_agentos(self) -> bool:
-        """Whether its module uses the ABI of the AgentOS SDK: then its state is opaque (AG-10)."""
+    def has_opaque_state(self) -> bool:
+        """Whether the kernel stores states of this workflow without checking them against their
+        schema. Modules of the AgentOS ABI write them in a form of their own (AG-10)."""
         return self.module.abi == AGENTOS
 
     def wrap(self, schema: str, value: Value) -> Value | None:

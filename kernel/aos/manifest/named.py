@@ -60,7 +60,7 @@ class Named:
             take(self._events, name, schema)
         for name, workflow in manifest.workflows.items():
             take(self._states, name, workflow.state)
-            if workflow.is_agentos:
+            if workflow.has_opaque_state:
                 self._opaque.add(name)
             take(self._annotations, name, workflow.annotations)
             take(self._keys, name, workflow.key)

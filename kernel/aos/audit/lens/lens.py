@@ -76,7 +76,7 @@ class Lens:
         """A state of the workflow as ``manifest`` has it. An opaque one (AG-10) is read as other
         CBOR libraries write it: by the schema where that fits, else by its own shape."""
         known = self._workflow(workflow, manifest)
-        if known is None or manifest is None or not known.is_agentos:
+        if known is None or manifest is None or not known.has_opaque_state:
             return self.value(known.state if known else None, value)
         return self._shown(value, partial(shown_opaque, known.state, manifest.schemas))
 

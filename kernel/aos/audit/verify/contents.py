@@ -331,7 +331,7 @@ class Contents:
     def _step(self, record: Step) -> None:
         workflow = self._workflow(record.cell, record.under)
         if record.state is not None:
-            schema = None if workflow is None or workflow.is_agentos else workflow.state
+            schema = None if workflow is None or workflow.has_opaque_state else workflow.state
             self._values.normal(schema, record.state, "state")
         if record.ann is not None:
             self._values.normal(workflow.annotations if workflow else None, record.ann, "ann")

@@ -12,6 +12,7 @@ from typing import assert_never
 from aos.core.decide.admit import refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
+from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.fits import cell_problems, open_problems
 from aos.core.journal.inputs import CANCEL, ERASE, SKIP, ControlInput
 from aos.core.journal.ports import BlobReader
@@ -19,7 +20,7 @@ from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot_has
 from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import ACTIONS, ControlAction, word_of
 from aos.core.snapshot.load import parts
-from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail, StreamMail
+from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned, workflow_of
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -242,11 +243,9 @@ def _slots(mail: Mail) -> tuple[Slot, ...]:
 
 
 def _hashed(state: State, cell: Cell, mail: Mail) -> tuple[Slot, ...]:
-    """The params that a stream frame is told with: their hash, to a module of the AgentOS SDK."""
-    if not isinstance(mail, StreamMail):
-        return ()
+    """The values that are read again when the mail is delivered."""
     workflow = workflow_of(state, cell)
-    return () if workflow is None or not workflow.is_agentos else (mail.intent.params,)
+    return () if workflow is None else dialect_of(workflow).reads_of(mail)
 
 
 def _is(held: Slot | None, value: Hash) -> bool:

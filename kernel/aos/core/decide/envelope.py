@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias, TypeVar
 
+from aos.core.decide.dialect.aos import EFFECT_FIELDS
 from aos.core.journal.faults import MESSAGE_BYTES_MAX, Fault, FaultKind, clipped
 from aos.core.journal.vocabulary import DECLARED_STATUSES, DeclaredStatus, word_of
-from aos.manifest.effective import Workflow
 from aos.values.cbor import Value, decode_ingress, encode_bytes, encode_text
 from aos.values.errors import ValueProblem, quoted
 
@@ -38,14 +38,6 @@ def input_envelope(
             b"\x67version\x01",
         )
     )
-
-
-def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:
-    """The canonical bytes of an event as its receiver takes it: of itself, or in its arm. They were
-    checked when the event was admitted or emitted, so nothing is read here."""
-    if schema == workflow.event.name:
-        return value
-    return b"\xa2\x64$tag" + encode_text(workflow.arms[schema]) + b"\x66$value" + value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +72,10 @@ class Misfit(Exception):  # internal to a step: becomes a recorded fault, never 
         self.fault = Fault(kind=kind, message=clipped(message), detail=detail)
 
 
-def read_output(data: bytes, *, max_bytes: int, is_agentos: bool = False) -> Output:
-    """Read what a module returned. Under ``abi: "agentos"`` an effect may say a ``cap_slot``, which
-    older SDKs do and nothing here asks for (AG-4).
+def read_output(
+    data: bytes, *, max_bytes: int, effect_fields: frozenset[str] = EFFECT_FIELDS
+) -> Output:
+    """Read the output of a module; ``effect_fields`` are those that a requested effect may have.
 
     Raises:
         Misfit: It is not an output envelope, or it is the module's own fault.
@@ -110,7 +103,7 @@ def read_output(data: bytes, *, max_bytes: int, is_agentos: bool = False) -> Out
         ),
         effects=tuple(
             [
-                _effect(item, f"$.effects[{i}]", _AGENTOS_EFFECT if is_agentos else _EFFECT)
+                _effect(item, f"$.effects[{i}]", effect_fields)
                 for i, item in enumerate(_list(fields, "effects"))
             ]
         ),
@@ -123,10 +116,6 @@ _Fields: TypeAlias = Mapping[str | int, Value]
 T = TypeVar("T", str, bytes)
 _OUTPUT: Final = frozenset({"state", "domain_events", "effects", "ann", "status", "fault"})
 _EVENT: Final = frozenset({"schema", "value", "key"})
-_EFFECT: Final = frozenset(
-    {"effect", "kind", "params", "params_cbor", "idempotency_key", "issuer_ref"}
-)
-_AGENTOS_EFFECT: Final = _EFFECT | {"cap_slot"}
 _FAULT: Final = frozenset({"kind", "message", "detail"})
 
 

@@ -31,7 +31,7 @@ def key_problem(workflow: Workflow, key: bytes) -> str | None:
 
 def state_problem(workflow: Workflow, state: Slot | None, read: BlobReader) -> str | None:
     """Raises: Damage: The state cannot be read."""
-    if state is None or workflow.is_agentos:
+    if state is None or workflow.has_opaque_state:
         return None  # what is opaque fits (AG-12)
     try:
         workflow.state.from_record(slot_bytes(state, read))

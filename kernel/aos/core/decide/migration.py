@@ -240,7 +240,7 @@ class _Run:
                 FaultKind.STATE_INVALID,
                 f"state: expected at most {most} bytes, found {len(output.state)}",
             )
-        if self.workflow.is_agentos:
+        if self.workflow.has_opaque_state:
             return output.state
         try:
             self.workflow.state.from_record(output.state)

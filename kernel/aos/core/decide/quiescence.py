@@ -300,7 +300,7 @@ def _differs(
         key_differs |= not shapes.same(before.key, workflow.key)
         state_differs |= not shapes.same(before.state, workflow.state)
         # What an opaque state holds, nobody has looked at.
-        state_differs |= before.is_agentos != workflow.is_agentos
+        state_differs |= before.has_opaque_state != workflow.has_opaque_state
     return key_differs, state_differs
 
 

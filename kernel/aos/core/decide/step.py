@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from aos.core.decide.decided import Decided
-from aos.core.decide.dialect import agentos
+from aos.core.decide.dialect.aos import Dialect
+from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.envelope import (
     DomainEvent,
     EffectRequest,
@@ -18,7 +19,6 @@ from aos.core.decide.envelope import (
     Output,
     input_envelope,
     read_output,
-    wrapped,
 )
 from aos.core.decide.fits import key_problem, state_problem
 from aos.core.decide.routing import pinned_problem, place, route
@@ -36,17 +36,14 @@ from aos.core.journal.records import (
     slot_hash,
 )
 from aos.core.journal.vocabulary import CellStatus
-from aos.core.state.cell import Cell, EventMail, Mail, StreamMail
-from aos.core.state.continuation import continuation, stream_frame, unwrapped, unwrapped_frame
+from aos.core.state.cell import Cell, Mail
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
-from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.secret_use import problem as secret_problem
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
-from aos.values.schema import Schema
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +59,7 @@ class _Run:
     effective: Effective
     under: int
     workflow: Workflow
+    dialect: Dialect
     cell: Cell
     mail: Mail
     seq: int
@@ -80,11 +78,13 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     cell = state.cells[id]
     effective = state.effective
     under = runs_under(state, cell)
+    workflow = manifest_under(state, under).workflows[id[0]]
     run = _Run(
         state=state,
         effective=effective,
         under=under,
-        workflow=manifest_under(state, under).workflows[id[0]],
+        workflow=workflow,
+        dialect=dialect_of(workflow),
         cell=cell,
         mail=cell.mailbox[0],
         seq=state.next_seq,
@@ -102,7 +102,7 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
         output = read_output(
             ran.output,
             max_bytes=run.workflow.limits.output_bytes,
-            is_agentos=run.workflow.is_agentos,
+            effect_fields=run.dialect.effect_fields,
         )
         record = _take(run, output, ran)
     except Misfit as misfit:
@@ -143,7 +143,10 @@ def _fits(run: _Run, state: bytes | None) -> int | None:
 def _call(run: _Run) -> Call:
     workflow, state, (_, key) = run.workflow, run.state, run.cell.id
     schema = workflow.event
-    value = _delivered(run)
+    # The names that the module gets are stored with the step.
+    manifest = manifest_under(state, run.under)
+    value, names = run.dialect.delivered(workflow, manifest, run.mail, run.read)
+    run.blobs.update(names)
     ctx = None
     if workflow.context:
         context: dict[str | int, Value] = {
@@ -152,13 +155,13 @@ def _call(run: _Run) -> Call:
             "journal_height": run.seq,
             "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
             "event_hash": hash_text(event_hash(schema.name, value)),
-            "manifest_hash": hash_text(manifest_under(state, run.under).manifest_hash),
+            "manifest_hash": hash_text(manifest.manifest_hash),
             "workflow": workflow.name,
             "workflow_hash": hash_text(workflow.hash),
             "key": key or None,
             "cell_mode": workflow.key is not None,
         }
-        ctx = encode(agentos.context(context) if workflow.is_agentos else context)
+        ctx = encode(run.dialect.context(context))
     held = run.cell.state
     limits = workflow.limits
     return Call(
@@ -168,45 +171,13 @@ def _call(run: _Run) -> Call:
             state=None if held is None else slot_bytes(held, run.read),
             schema=schema.name,
             value=value,
-            key=agentos.shown_key(key) if workflow.is_agentos else key,
+            key=run.dialect.shown_key(key),
             ctx=ctx,
         ),
         fuel=limits.fuel,
         memory_bytes=limits.memory_bytes,
         output_bytes=limits.output_bytes,
     )
-
-
-def _delivered(run: _Run) -> bytes:
-    if run.workflow.is_agentos:
-        return _shown(run)
-    mail = run.mail
-    if isinstance(mail, EventMail):
-        return wrapped(run.workflow, mail.schema, slot_bytes(mail.value, run.read))
-    if isinstance(mail, StreamMail):
-        value = stream_frame(run.workflow, mail.intent, mail.frame, run.read)
-    else:
-        value = continuation(run.workflow, mail.intent, mail.receipt, run.read)
-    return run.workflow.event.encode(value)
-
-
-def _shown(run: _Run) -> bytes:
-    """What is delivered to a module with ``abi: "agentos"``; the names that it is told go with the
-    step."""
-    mail, shown = run.mail, agentos.Shown(manifest_under(run.state, run.under))
-    if isinstance(mail, EventMail):
-        value = shown.event(mail.schema, slot_bytes(mail.value, run.read))
-        delivered = wrapped(run.workflow, mail.schema, value)
-    else:
-        if isinstance(mail, StreamMail):
-            schema, ours = STREAM, unwrapped_frame(mail.intent, mail.frame, run.read)
-        else:
-            schema, ours = unwrapped(run.workflow, mail.intent, mail.receipt, run.read)
-        params = slot_bytes(mail.intent.params, run.read)
-        theirs = shown.continuation(schema, ours, mail.intent, params)
-        delivered = encode(run.workflow.wrap(schema, theirs))
-    run.blobs.update(shown.names)
-    return delivered
 
 
 def _take(run: _Run, output: Output, ran: Ran) -> Step:
@@ -255,7 +226,7 @@ def _state(run: _Run, data: bytes) -> bytes:
         raise Misfit(
             FaultKind.STATE_INVALID, f"state: expected at most {most} bytes, found {len(data)}"
         )
-    if run.workflow.is_agentos:
+    if run.workflow.has_opaque_state:
         return data
     try:
         run.workflow.state.from_record(data)
@@ -264,28 +235,17 @@ def _state(run: _Run, data: bytes) -> bytes:
     return data
 
 
-def _read(run: _Run, manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
-    """What the module emitted, in the normal form of a schema of ``manifest``.
-
-    Raises:
-        ValueProblem: It does not fit.
-    """
-    if run.workflow.is_agentos:
-        return agentos.read_foreign(manifest, schema, data, most)
-    return schema.from_ingress(data, max_bytes=most)
-
-
 def _annotation(run: _Run, data: bytes) -> bytes | None:
     schema = run.workflow.annotations
-    if schema is None and run.workflow.is_agentos:
-        return None  # nobody looks at one there
     if schema is None:
+        if run.dialect.drops_annotations:
+            return None
         raise Misfit(
             FaultKind.ANNOTATION_INVALID, f"{run.workflow.name} declares no annotations schema"
         )
     try:
         manifest = manifest_under(run.state, run.under)
-        return _read(run, manifest, schema, data, run.workflow.limits.output_bytes)
+        return run.dialect.normal_form(manifest, schema, data, run.workflow.limits.output_bytes)
     except ValueProblem as error:
         raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
 
@@ -300,16 +260,14 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
         )
     try:
         most = run.effective.limits.event_bytes
-        data = _read(run, run.effective, schema, event.value, most)
+        data = run.dialect.normal_form(run.effective, schema, event.value, most)
     except ValueProblem as error:
         raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {error}") from error
     try:
         targets = route(run.effective, schema, data)
     except ValueProblem as error:
         raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
-    said = event.key
-    if said is not None and run.workflow.is_agentos:
-        said = agentos.own_key(said)
+    said = None if event.key is None else run.dialect.own_key(event.key)
     for workflow, key in targets:
         # A receiver without keys is not routed by one.
         if said is not None and key and said != key:
@@ -372,9 +330,8 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
         )
     try:
         most = run.effective.limits.event_bytes
-        params = _read(run, run.effective, effect.params, request.params, most)
-        if run.workflow.is_agentos:
-            params = agentos.completed(effect, params, most)
+        params = run.dialect.normal_form(run.effective, effect.params, request.params, most)
+        params = run.dialect.params(effect, params, most)
     except ValueProblem as error:
         raise Misfit(FaultKind.PARAMS_INVALID, f"{where}: {effect.name}: {error}") from error
     if effect.takes_secrets:

@@ -52,7 +52,7 @@ def need_a_look(in_force: Effective | None, new: Effective) -> bool:
         if old is None or not (
             shapes.same(old.state, workflow.state)
             and shapes.same(old.key, workflow.key)
-            and old.is_agentos == workflow.is_agentos
+            and old.has_opaque_state == workflow.has_opaque_state
         ):
             return True
     return False

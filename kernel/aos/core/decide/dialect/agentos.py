@@ -1,4 +1,4 @@
-"""What a module with ``abi: "agentos"`` is shown, and how what it says is read (spec/agentos.md).
+"""The AgentOS ABI: the input of its modules, and how their output is read (spec/agentos.md).
 
 Rule 1: the journal holds our forms. Everything here is computed from them, again at every replay.
 
@@ -15,7 +15,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from aos.core.state.cell import OpenIntent
+from aos.core.decide.dialect.aos import EFFECT_FIELDS, Dialect, wrapped
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import Slot, slot_bytes
+from aos.core.state.cell import EventMail, Mail, OpenIntent, StreamMail
+from aos.core.state.continuation import unwrapped, unwrapped_frame
 from aos.manifest.builtins import (
     BLOB_PUT,
     ENVELOPE,
@@ -26,7 +30,7 @@ from aos.manifest.builtins import (
     REJECTED,
     STREAM,
 )
-from aos.manifest.effective import Effect, Effective
+from aos.manifest.effective import Effect, Effective, Workflow
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem, quoted
@@ -60,7 +64,7 @@ def own_key(key: bytes) -> bytes:
     return key.removeprefix(SELF_DESCRIBED)
 
 
-# What it is called with
+# Its input
 
 
 def context(ours: Any) -> Value:
@@ -75,7 +79,7 @@ def context(ours: Any) -> Value:
 
 
 class Shown:
-    """What one step is shown. ``names`` are the documents that go with its record."""
+    """The input of one step. ``names`` are the documents that are stored with its record."""
 
     def __init__(self, manifest: Effective) -> None:
         self._schemas = manifest.schemas
@@ -123,7 +127,7 @@ class Shown:
         return encode(self._payload(effect, effect.receipt, effect.receipt.from_record(data)))
 
     def _payload(self, effect: Effect, schema: Schema, value: Value) -> Value:
-        # What the core tells about itself names no blob that anybody was given.
+        # The answers of the core itself name no blob that a module was given.
         change = given_text if effect.name in KERNEL_EFFECTS else self._named
         shown = self._rewrite.rewritten(schema, value, change)
         if effect.name == HTTP:
@@ -174,11 +178,11 @@ def _header(value: Any) -> Value:
     return literal
 
 
-# What it says
+# Its output
 
 
 def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
-    """What the module emitted -> the canonical bytes of its normal form.
+    """(A value that the module emitted) -> the canonical bytes of its normal form.
 
     Raises:
         ValueProblem: It does not fit ``schema``.
@@ -216,3 +220,55 @@ def _named_put(value: Any) -> Value:
             f"expected {name}, the SHA-256 of bytes, found {quoted(found)}", path="$.blob_ref"
         )
     return {**value, "blob_ref": name, "refs": value["refs"] or []}
+
+
+class AgentosDialect(Dialect):
+    """``agentos``: modules of the AgentOS SDK, which have other forms and SHA-256 hashes."""
+
+    @property
+    def effect_fields(self) -> frozenset[str]:
+        """Older SDKs write a ``cap_slot``, which the kernel does not use (AG-4)."""
+        return _EFFECT_FIELDS
+
+    @property
+    def drops_annotations(self) -> bool:
+        return True
+
+    def context(self, ours: Any) -> Value:
+        return context(ours)
+
+    def shown_key(self, key: bytes) -> bytes:
+        return shown_key(key)
+
+    def own_key(self, key: bytes) -> bytes:
+        return own_key(key)
+
+    def delivered(
+        self, workflow: Workflow, manifest: Effective, mail: Mail, read: BlobReader
+    ) -> tuple[bytes, Mapping[Hash, bytes]]:
+        shown = Shown(manifest)
+        if isinstance(mail, EventMail):
+            value = shown.event(mail.schema, slot_bytes(mail.value, read))
+            return wrapped(workflow, mail.schema, value), shown.names
+        if isinstance(mail, StreamMail):
+            schema, ours = STREAM, unwrapped_frame(mail.intent, mail.frame, read)
+        else:
+            schema, ours = unwrapped(workflow, mail.intent, mail.receipt, read)
+        params = slot_bytes(mail.intent.params, read)
+        theirs = shown.continuation(schema, ours, mail.intent, params)
+        return encode(workflow.wrap(schema, theirs)), shown.names
+
+    def reads_of(self, mail: Mail) -> tuple[Slot, ...]:
+        # A stream frame is delivered with the hash of its intent's params.
+        return (mail.intent.params,) if isinstance(mail, StreamMail) else ()
+
+    def normal_form(self, manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
+        return read_foreign(manifest, schema, data, most)
+
+    def params(self, effect: Effect, params: bytes, most: int) -> bytes:
+        return completed(effect, params, most)
+
+
+_EFFECT_FIELDS: Final = EFFECT_FIELDS | {"cap_slot"}
+
+AGENTOS_DIALECT: Final = AgentosDialect()

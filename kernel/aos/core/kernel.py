@@ -217,7 +217,8 @@ class Kernel:
         """
         # Encode first: a record that cannot be written must not be folded (K-2).
         data = to_bytes(record)
-        self._pending.keep(blobs)
+        if blobs:
+            self._pending.keep(blobs)
         fold(self.state, record, self.read)
         self._pending.add(record, data, self.state)
 

@@ -50,7 +50,7 @@ from aos.values.errors import ValueProblem, quoted
 class _Run:
     """One step while it is decided.
 
-    ``workflow`` is of the manifest that record ``under`` put in force. All that it has to do with
+    ``workflow`` is of ``manifest``, which record ``under`` put in force. All that it has to do with
     others (routes, schemas of events, effects, secrets, bounds of the world) is of the one that is
     in force: ``effective``.
     """
@@ -58,6 +58,7 @@ class _Run:
     state: State
     effective: Effective
     under: int
+    manifest: Effective
     workflow: Workflow
     dialect: Dialect
     cell: Cell
@@ -78,11 +79,13 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     cell = state.cells[id]
     effective = state.effective
     under = runs_under(state, cell)
-    workflow = manifest_under(state, under).workflows[id[0]]
+    manifest = manifest_under(state, under)
+    workflow = manifest.workflows[id[0]]
     run = _Run(
         state=state,
         effective=effective,
         under=under,
+        manifest=manifest,
         workflow=workflow,
         dialect=dialect_of(workflow),
         cell=cell,
@@ -143,10 +146,9 @@ def _fits(run: _Run, state: bytes | None) -> int | None:
 def _call(run: _Run) -> Call:
     workflow, state, (_, key) = run.workflow, run.state, run.cell.id
     schema = workflow.event
-    # The names that the module gets are stored with the step.
-    manifest = manifest_under(state, run.under)
-    value, names = run.dialect.delivered(workflow, manifest, run.mail, run.read)
-    run.blobs.update(names)
+    value, names = run.dialect.delivered(workflow, run.manifest, run.mail, run.read)
+    if names:
+        run.blobs.update(names)
     ctx = None
     if workflow.context:
         context: dict[str | int, Value] = {
@@ -155,7 +157,7 @@ def _call(run: _Run) -> Call:
             "journal_height": run.seq,
             "entropy": step_entropy(run.mail.root.stamp, run.cell.id, run.seq),
             "event_hash": hash_text(event_hash(schema.name, value)),
-            "manifest_hash": hash_text(manifest.manifest_hash),
+            "manifest_hash": hash_text(run.manifest.manifest_hash),
             "workflow": workflow.name,
             "workflow_hash": hash_text(workflow.hash),
             "key": key or None,
@@ -244,8 +246,7 @@ def _annotation(run: _Run, data: bytes) -> bytes | None:
             FaultKind.ANNOTATION_INVALID, f"{run.workflow.name} declares no annotations schema"
         )
     try:
-        manifest = manifest_under(run.state, run.under)
-        return run.dialect.normal_form(manifest, schema, data, run.workflow.limits.output_bytes)
+        return run.dialect.normal_form(run.manifest, schema, data, run.workflow.limits.output_bytes)
     except ValueProblem as error:
         raise Misfit(FaultKind.ANNOTATION_INVALID, f"{schema.name}: {error}") from error
 

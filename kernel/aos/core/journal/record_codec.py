@@ -277,7 +277,8 @@ def _read_fault(value: Value) -> Fault:
 
 
 def _word(what: str, words: tuple[str, ...]) -> _Type:
-    """Text of a closed set."""
+    """Text of a closed set. The quick way compares encodings, so that nothing is decoded."""
+    encoded = {encode_text(word): word for word in words}
 
     def read(value: Value) -> str:
         if type(value) is not str:
@@ -290,10 +291,11 @@ def _word(what: str, words: tuple[str, ...]) -> _Type:
         return value
 
     def quick(data: bytes, at: int) -> tuple[str, int]:
-        text, at = read_text(data, at)
-        if text not in words:
+        end = at + 1 + (data[at] & 0x1F)
+        word = encoded.get(data[at:end])
+        if word is None:
             raise _Miss
-        return text, at
+        return word, end
 
     return _Type(encode_text, read, quick)
 

@@ -225,15 +225,6 @@ def _named_put(value: Any) -> Value:
 class AgentosDialect(Dialect):
     """``agentos``: modules of the AgentOS SDK, which have other forms and SHA-256 hashes."""
 
-    @property
-    def effect_fields(self) -> frozenset[str]:
-        """Older SDKs write a ``cap_slot``, which the kernel does not use (AG-4)."""
-        return _EFFECT_FIELDS
-
-    @property
-    def drops_annotations(self) -> bool:
-        return True
-
     def context(self, ours: Any) -> Value:
         return context(ours)
 
@@ -269,6 +260,5 @@ class AgentosDialect(Dialect):
         return completed(effect, params, most)
 
 
-_EFFECT_FIELDS: Final = EFFECT_FIELDS | {"cap_slot"}
-
-AGENTOS_DIALECT: Final = AgentosDialect()
+# Older SDKs write a ``cap_slot``, which the kernel does not use (AG-4).
+AGENTOS_DIALECT: Final = AgentosDialect(EFFECT_FIELDS | {"cap_slot"}, drops_annotations=True)

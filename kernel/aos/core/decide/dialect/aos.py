@@ -36,15 +36,13 @@ def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:
 class Dialect:
     """``aos/1``: the module gets and returns the forms of the journal."""
 
-    @property
-    def effect_fields(self) -> frozenset[str]:
+    def __init__(
+        self, effect_fields: frozenset[str] = EFFECT_FIELDS, *, drops_annotations: bool = False
+    ) -> None:
+        self.effect_fields = effect_fields
         """The fields that a requested effect may have."""
-        return EFFECT_FIELDS
-
-    @property
-    def drops_annotations(self) -> bool:
+        self.drops_annotations = drops_annotations
         """Whether an annotation is dropped, not refused, if the workflow declares no schema."""
-        return False
 
     def context(self, ours: Any) -> Value:
         """Convert a ``sys/WorkflowContext@1`` to the module's form."""

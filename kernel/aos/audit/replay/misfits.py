@@ -1,8 +1,14 @@
 """A candidate's fault -> the recorded schema that it was not built for (spec/audit.md, A-84a).
 
-A candidate is bytes alone: what its own schemas are is seen only where one of them meets a recorded
-one. Either the kernel finds that what it returns is of no recorded schema, or the SDK in it finds
-that it cannot read what was recorded.
+A candidate is a module without its manifest, so its own schemas are not known. They show only where
+one of them meets a recorded one: either the kernel finds that a returned value does not fit the
+recorded schema, or the SDK in the module finds that it cannot read a recorded value.
+
+This module reads the words of faults, which nothing else does. A typed answer is not to be had: a
+guest's fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own faults
+are recorded and hashed as kind and message, so a field for the schema would change their bytes. The
+words themselves are frozen (K-33). A message without a match costs only a hint in the report: the
+step still counts as different.
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ _RETURNED: Final = frozenset(
     }
 )
 _OF: Final = re.compile(r"(?:^|: )([^ :\"]+@[0-9]+): \$")
-"""The schema, or the effect, before the place in a value."""
+"""The name of the schema or effect in front of the path into a value."""
 
 _UNKNOWN: Final = re.compile(r'schema "([^"]+)" is not in the manifest')
 _READ: Final = re.compile(r"sdk_input: (state|event|key): ")
@@ -31,8 +37,8 @@ _PAYLOAD: Final = re.compile(r"sdk_payload: the receipt of ([^ ]+) is not of its
 
 
 def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
-    """The name of the schema that ``workflow`` has otherwise in the candidate; None where the fault
-    is about something else. ``manifest`` is the one that the step ran under."""
+    """Return the name of the recorded schema that differs in the candidate; None if the fault has
+    another cause (A-84a). ``manifest`` is the one that the step ran under."""
     if fault.kind is FaultKind.GUEST:
         return _unread(fault.message, workflow, mail, manifest)
     if fault.kind not in _RETURNED:
@@ -48,7 +54,7 @@ def unlike(fault: Fault, workflow: Workflow, mail: Mail, manifest: Effective) ->
 
 
 def _unread(message: str, workflow: Workflow, mail: Mail, manifest: Effective) -> str | None:
-    """What an SDK could not read (spec/sdk.md, SD-5)."""
+    """Return the schema of the value that an SDK could not read (spec/sdk.md, SD-5)."""
     payload = _PAYLOAD.match(message)
     if payload is not None:
         effect = manifest.effects.get(payload[1])

@@ -16,7 +16,7 @@ import pytest
 
 from aos.core.journal.frame import Tip, follow, seal
 from aos.errors import Damage, Erased, Refused, Unavailable
-from aos.store import first_look, lmdb_rows, lmdb_store, shared
+from aos.store import first_look, lmdb_frames, lmdb_rows, shared
 from aos.store.errors import CommitFailed
 from aos.store.first_look import structure_problems
 from aos.store.lmdb_store import LmdbStore
@@ -215,7 +215,7 @@ def test_no_transaction_is_open_between_two_frames(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST-6: whoever stops in the middle keeps no pages from being used again."""
-    monkeypatch.setattr(lmdb_store, "SLICE_FRAMES", 4)
+    monkeypatch.setattr(lmdb_frames, "SLICE_FRAMES", 4)
     monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
@@ -235,10 +235,10 @@ def test_no_transaction_is_open_between_two_frames(
 
 def test_a_slice_is_bounded_in_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ST-6."""
-    monkeypatch.setattr(lmdb_store, "SLICE_BYTES", 3000)
+    monkeypatch.setattr(lmdb_frames, "SLICE_BYTES", 3000)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 10, value=bytes(1000))
-        assert len(store._slice(2, 11)[0]) == 3
+        assert len(store._frames._slice(2, 11)[0]) == 3
         assert list(store.frames()) == journal.frames
 
 

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
 
@@ -44,6 +44,9 @@ from aos.store.plain_files import PlainFolder
 from aos.store.room import FULL, allocate
 from aos.values.digests import Hash
 
+if TYPE_CHECKING:
+    from aos.store.lmdb_types import Table, Txn
+
 HOME_KEY: Final = b"home"
 
 MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
@@ -61,8 +64,6 @@ _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16
 _LIB_VERSION: Final = 0  # data format of LMDB 0.9, whatever the environment variable says
 
-Txn: TypeAlias = "lmdb.Transaction[bytes]"
-Table: TypeAlias = "lmdb._Database"  # noqa: SLF001  # its type has no other name
 T = TypeVar("T")
 
 

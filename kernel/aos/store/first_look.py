@@ -21,7 +21,7 @@ import lmdb
 from lmdb import verify as lmdb_verify
 
 from aos.errors import Damage, Unavailable, sentence
-from aos.store import meta_pages, walk
+from aos.store import meta_pages
 from aos.store.packs import FOLDER_NAME as PACKS_NAME
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import content_hash
@@ -289,6 +289,8 @@ def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
     A child that cannot be started, or that fails in another way than the file makes it, says
     nothing of the file: it is then opened as if there were no first look.
     """
+    from aos.store import walk  # noqa: PLC0415  # few starts need the child
+
     path = folder / DATA_NAME
     packages = Path(lmdb.__file__).parent.parent
     wait_s = WALK_S + path.stat().st_size / WALK_BYTES_S

@@ -8,10 +8,10 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aos.errors import Damage
-from aos.store.environment import Environment, Table, Txn
+from aos.store.environment import Environment
 from aos.store.errors import CommitFailed
 from aos.store.lmdb_rows import LmdbRows
 from aos.store.packs import PACKED_BYTES
@@ -19,6 +19,9 @@ from aos.store.rows import ErasedRow, PackedRow
 from aos.store.store import checked_blob, names_in
 from aos.values.digests import HASH_BYTES, Hash, hash_text
 from aos.values.sha256 import Name, read_name, true_sha256
+
+if TYPE_CHECKING:
+    from aos.store.lmdb_types import Table, Txn
 
 
 @dataclass(slots=True)

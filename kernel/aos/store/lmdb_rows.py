@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.errors import Damage, sentence
-from aos.store.environment import Environment, Txn
+from aos.store.environment import Environment
+
+if TYPE_CHECKING:
+    from aos.store.lmdb_types import Table, Txn
 
 SLICE_ROWS: Final = 1024
 """What one read transaction takes at most."""
@@ -101,3 +104,15 @@ class LmdbRows:
                     hint="the store's file is damaged: restore a backup",
                 )
             )
+
+
+def drop_rows(txn: Txn, table: Table, first: bytes, last: bytes, most: int | None) -> int:
+    """Remove the rows with keys ``first`` to ``last``, at most ``most`` (None: all of them); return
+    how many were removed."""
+    count = 0
+    with txn.cursor(db=table) as cursor:
+        is_there = cursor.set_range(first)
+        while is_there and cursor.key() <= last and count != most:
+            is_there = cursor.delete() and bool(cursor.key())
+            count += 1
+    return count

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aos.core.journal.frame import Frame, Head
-from aos.core.pending import Sealed
 from aos.errors import Unavailable
 from aos.store.cut import Cut
-from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
@@ -29,6 +27,10 @@ from aos.store.store import (
 )
 from aos.values.digests import Hash
 from aos.values.sha256 import Name, read_name, true_sha256
+
+if TYPE_CHECKING:
+    from aos.core.pending import Sealed
+    from aos.store.forget import Forget
 
 WHERE = "memory"
 

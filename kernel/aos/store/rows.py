@@ -201,6 +201,11 @@ class PutRow:
         raise Damage("a put's row is none that is written")
 
 
+def seq_key(seq: int) -> bytes:
+    """The key of a row that is found by a record's sequence."""
+    return seq.to_bytes(_SEQ_BYTES, "big")
+
+
 def submission_key(submission_id: str) -> bytes | None:
     """The key of a submission's row; None for text that no row can have."""
     try:

@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aos.core.journal.frame import NO_FRAME, Frame, Head
 from aos.core.journal.inputs import ERASE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Control, Fork
-from aos.core.pending import Sealed
 from aos.errors import AosError, Damage, Erased, sentence
 from aos.store.cut import Cut, pruned
-from aos.store.forget import Forget
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.sha256 import Name, read_name, true_sha256
+
+if TYPE_CHECKING:
+    from aos.core.pending import Sealed
+    from aos.store.forget import Forget
+
 
 NO_NOTES: Final[Mapping[int, str]] = MappingProxyType({})
 

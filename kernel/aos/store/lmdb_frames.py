@@ -1,0 +1,161 @@
+"""The journal in LMDB: frames, the signed head, and the cut where a pruned journal begins.
+
+The tables ``frames`` and ``system`` (spec/store.md, ST-1, ST-2 and ST-6). The methods that take a
+transaction write, or read in the middle of a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from aos.core.journal.frame import Frame, Head, read_frame
+from aos.errors import Damage, sentence
+from aos.store.cut import Cut
+from aos.store.environment import Environment
+from aos.store.lmdb_rows import LmdbRows, drop_rows
+from aos.store.rows import seq_key
+from aos.store.store import is_pruned, missing_frame
+
+if TYPE_CHECKING:
+    from aos.store.lmdb_types import Txn
+
+SLICE_FRAMES: Final = 64
+SLICE_BYTES: Final = 4 * 1024 * 1024
+"""Limits of one read transaction: it ends with the frame that reaches one of them. Copying that
+much takes a few milliseconds."""
+
+_HEAD: Final = b"head"
+_CUT: Final = b"cut"
+
+
+class LmdbFrames:
+    """The frames of one store."""
+
+    def __init__(self, environment: Environment, rows: LmdbRows) -> None:
+        self._environment = environment
+        self._rows = rows
+
+    # Reading
+
+    def head(self) -> Head | None:
+        """As ``Store.head``."""
+        return self._rows.read(self.head_in)
+
+    def head_in(self, txn: Txn) -> Head | None:
+        data = txn.get(_HEAD, db=self._environment.tables["system"])
+        return None if data is None else self._rows.named("the head", Head.from_bytes, data)
+
+    def cut(self) -> Cut | None:
+        """As ``Store.cut``."""
+        return self._rows.read(self._cut)
+
+    def frames(self, first_seq: int, last_seq: int | None) -> Iterator[Frame]:
+        """As ``Store.frames``."""
+        head = self.head()
+        if head is None:
+            return
+        seq = max(first_seq, 1)
+        last = head.seq if last_seq is None else min(last_seq, head.seq)
+        where = self._environment.where
+        while seq <= last:
+            found, cut = self._slice(seq, last)
+            if not found:
+                raise missing_frame(seq, head, cut, where)
+            for key, data in found:
+                frame = self._frame(key, data)
+                if not frame.header.first <= seq <= frame.header.last or is_pruned(frame, cut):
+                    raise missing_frame(seq, head, cut, where)
+                yield frame
+                seq = frame.header.last + 1
+
+    # Writing
+
+    def put(self, txn: Txn, frames: Sequence[tuple[bytes, bytes]]) -> None:
+        """Append frames by their keys (ST-2).
+
+        Raises:
+            Damage: A frame at or after one of them is stored already.
+        """
+        table = self._environment.tables["frames"]
+        for key, data in frames:
+            if not txn.put(key, data, append=True, db=table):
+                raise self._stored_already(key)
+
+    def put_head(self, txn: Txn, head: Head) -> None:
+        txn.put(_HEAD, head.to_bytes(), db=self._environment.tables["system"])
+
+    def put_cut(self, txn: Txn, cut: bytes) -> None:
+        txn.put(_CUT, cut, db=self._environment.tables["system"])
+
+    def drop(self, txn: Txn, cut: Cut, most: int) -> int:
+        """Remove up to ``most`` pruned frames and the notes on their records; return how many
+        frames were removed."""
+        tables = self._environment.tables
+        gone = drop_rows(txn, tables["frames"], seq_key(2), seq_key(cut.seq), most)
+        last = cut.seq
+        if gone == most:
+            # Only the notes on the frames that were removed, so that a transaction stays bounded.
+            with txn.cursor(db=tables["frames"]) as cursor:
+                cursor.set_range(seq_key(2))
+                last = int.from_bytes(cursor.key(), "big") - 1
+        drop_rows(txn, tables["notes"], seq_key(2), seq_key(last), None)
+        return gone
+
+    # Rows
+
+    def _cut(self, txn: Txn) -> Cut | None:
+        data = txn.get(_CUT, db=self._environment.tables["system"])
+        return None if data is None else self._rows.named("the cut", Cut.from_bytes, data)
+
+    def _slice(self, seq: int, last: int) -> tuple[list[tuple[bytes, bytes]], Cut | None]:
+        """Stored frames from the one that may hold ``seq``, as many as one transaction reads; and
+        where the journal begins."""
+        first_key, last_key = seq_key(seq), seq_key(last)
+
+        def take(txn: Txn) -> tuple[list[tuple[bytes, bytes]], Cut | None]:
+            found: list[tuple[bytes, bytes]] = []
+            size = 0
+            with txn.cursor(db=self._environment.tables["frames"]) as cursor:
+                is_there = cursor.set_range(first_key) or cursor.last()
+                if is_there and cursor.key() != first_key:
+                    is_there = cursor.key() < first_key or cursor.prev()
+                while is_there and cursor.key() <= last_key:
+                    found.append(cursor.item())
+                    size += len(found[-1][1])
+                    if len(found) == SLICE_FRAMES or size >= SLICE_BYTES:
+                        break
+                    is_there = cursor.next()
+            return found, self._cut(txn)
+
+        return self._rows.read(take)
+
+    def _frame(self, key: bytes, data: bytes) -> Frame:
+        seq = int.from_bytes(key, "big")
+        where = self._environment.where
+        try:
+            frame = read_frame(data)
+        except Damage as error:
+            raise Damage(
+                sentence(f"frame {seq}: {error}", where=where, hint="restore a backup")
+            ) from error
+        if frame.header.first != seq:
+            raise Damage(
+                sentence(
+                    f"frame {seq} is in another's place",
+                    where=where,
+                    expected=f"first record {seq}",
+                    found=f"first record {frame.header.first}",
+                    hint="restore a backup",
+                )
+            )
+        return frame
+
+    def _stored_already(self, key: bytes) -> Damage:
+        return Damage(
+            sentence(
+                f"a frame at or after record {int.from_bytes(key, 'big')} is stored already",
+                where=self._environment.where,
+                hint="the head and the frames contradict each other: aos verify",
+            )
+        )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from aos.values.digests import Hash, hash_text, parse_hash
@@ -56,6 +56,44 @@ class Finding:
 
 FINDINGS_MAX: Final = 1000
 """How many findings a report lists; the rest is counted."""
+
+
+@dataclass(slots=True)
+class FindingList:
+    """The findings of one pass over a journal.
+
+    ``frame`` and ``record`` are those at hand, which the next finding names. ``unlisted`` counts
+    the findings beyond ``FINDINGS_MAX``.
+    """
+
+    frame: int | None = None
+    record: int | None = None
+    listed: list[Finding] = field(default_factory=list)
+    unlisted: int = 0
+
+    def add(self, kind: FindingKind, message: str) -> None:
+        """Report a problem of the frame and record at hand (A-20)."""
+        self._add(Finding(kind=kind, frame=self.frame, record=self.record, message=message))
+
+    def later(self) -> Callable[[FindingKind, str], None]:
+        """Return ``add`` for the frame and record at hand, for use when others are at hand."""
+        frame, record = self.frame, self.record
+
+        def add(kind: FindingKind, message: str) -> None:
+            self._add(Finding(kind=kind, frame=frame, record=record, message=message))
+
+        return add
+
+    def has(self, kind: FindingKind) -> bool:
+        """Whether the last finding is of this kind, and of the record at hand."""
+        last = self.listed[-1] if self.listed else None
+        return last is not None and (last.record, last.kind) == (self.record, kind)
+
+    def _add(self, finding: Finding) -> None:
+        if len(self.listed) >= FINDINGS_MAX:
+            self.unlisted += 1
+        else:
+            self.listed.append(finding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,26 +17,23 @@ from typing import Final
 from aos.audit.verify.archives import archives_to, beginning_of, reading
 from aos.audit.verify.beginning import Beginning, beginning
 from aos.audit.verify.chain import Chain
-from aos.audit.verify.checking import Add, Counts
+from aos.audit.verify.checking import Counts
 from aos.audit.verify.contents import Contents
-from aos.audit.verify.findings import FINDINGS_MAX, Finding, FindingKind, VerifyReport
+from aos.audit.verify.findings import FindingKind, FindingList, VerifyReport
+from aos.audit.verify.folding import Folding, newest_snapshot_problem
 from aos.audit.verify.locate import SEARCH_SECONDS, find_flip, flipped
 from aos.audit.verify.roots import Roots, recorded_snapshots
 from aos.core.journal.fork import forked_world_id
-from aos.core.journal.frame import Frame, Head, Tip
+from aos.core.journal.frame import Frame, Head
 from aos.core.journal.identity import world_id
 from aos.core.journal.merkle import Tree
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Control, Fork, Genesis, Record, Snapshot
+from aos.core.journal.records import Control, Fork, Genesis
 from aos.core.limits import LIMITS, Limits
-from aos.core.snapshot.load import references
-from aos.core.state.fold import fold
-from aos.core.state.state import State
-from aos.errors import Damage, Erased, sentence
+from aos.errors import Damage, sentence
 from aos.store.bundle.reader import Bundle
 from aos.store.cut import Cut
-from aos.store.derived import DerivedRows, differences, rows_at
 from aos.store.store import Store
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text
@@ -220,30 +217,23 @@ class Verifier:
     ) -> None:
         """``begins`` is where to begin if not at the genesis. ``cut`` is where the derived rows
         that are compared begin: what only older records say of is not among them any more."""
-        self._roots = Roots(read, snapshots or {}, limits=limits)
+        self._findings = FindingList()
+        roots = Roots(read, snapshots or {}, limits=limits)
+        self._folding = Folding(read, roots, cut, self._findings)
         self._begins = begins
         self._cut = cut
-        self._awaited = None if cut is None else cut.seq
         self._began = time.perf_counter()
         self._read = read
         self._search_seconds = search_seconds
-        self._findings: list[Finding] = []
-        self._unlisted = 0
         self._frames = 0
         self._waiting: Frame | None = None
         self._next_seq = 1 if begins is None else begins.tip.seq + 1
         self._skipped = False
         self._chain: Chain | None = None
         self._contents: Contents | None = None
-        # None once a record before could not be folded, or is not what it was.
-        self._state: State | None = None
-        self._rows: DerivedRows | None = DerivedRows()
         self._erased_since: list[Control] = []
         self._prev: Hash | None = None
         """The hash of the frame before the one at hand; None where damage left it unknown."""
-        # What a finding names.
-        self._frame: int | None = None
-        self._record: int | None = None
 
     @property
     def next_seq(self) -> int:
@@ -273,10 +263,10 @@ class Verifier:
     def unreadable(self, message: str) -> None:
         """The next frame cannot be read."""
         self._check_waiting(None)
-        self._frame = self.next_seq
+        self._findings.frame = self.next_seq
         self.add(FindingKind.FRAME_UNREADABLE, message)
-        self._frame = None
-        self._no_fold()
+        self._findings.frame = None
+        self._folding.stop()
 
     def skip_to(self, seq: int) -> None:
         """Go on with the frame that begins with record ``seq``; what is before is lost."""
@@ -293,47 +283,28 @@ class Verifier:
             for command in self._erased_since:
                 self._contents.erased_since(command)
             self._contents.finish()
-        if self._awaited is not None and self._rows is not None:
-            self.add(
-                FindingKind.SNAPSHOT_WRONG,
-                f"the world goes on from a snapshot after record {self._awaited}, and no record "
-                "says of one",
-            )
+        self._folding.finish()
         if head is not None:
             self._check_head(head)
-        elif not self._frames and not self._findings:
+        elif not self._frames and not self._findings.listed:
             self.add(FindingKind.FRAME_MISSING, "the journal is empty: it has no genesis")
 
     def compare_rows(self, store: Store) -> None:
         """Compare a store's derived rows with those that the records make, if all were folded."""
-        if self._rows is None:
-            return
-        if self._cut is not None and not self._cut.is_done:
-            self._rows.leftover = self._cut.seq
-        try:
-            for message in differences(store, self._rows):
-                self.add(FindingKind.DERIVED_DIFFERS, message)
-        except Damage as problem:
-            self.add(FindingKind.DERIVED_DIFFERS, f"the derived rows cannot be read: {problem}")
+        self._folding.compare_rows(store)
+
+    def read_snapshot(self, store: Store) -> None:
+        """Read every part of the newest snapshot, where a restart begins."""
+        problem = newest_snapshot_problem(store)
+        if problem is not None:
+            self.add(FindingKind.SNAPSHOT_WRONG, problem)
 
     def add(self, kind: FindingKind, message: str) -> None:
-        """Note what is wrong with the frame and record at hand."""
-        self._later()(kind, message)
-
-    def _later(self) -> Add:
-        """``add`` for the frame and record at hand, to be used when others are."""
-        frame, record = self._frame, self._record
-
-        def add(kind: FindingKind, message: str) -> None:
-            if len(self._findings) >= FINDINGS_MAX:
-                self._unlisted += 1
-                return
-            self._findings.append(Finding(kind=kind, frame=frame, record=record, message=message))
-
-        return add
+        """Report a problem of the frame and record at hand."""
+        self._findings.add(kind, message)
 
     def report(self) -> VerifyReport:
-        chain, contents, rows = self._chain, self._contents, self._rows
+        chain, contents = self._chain, self._contents
         counts = contents.counts if contents else Counts()
         return VerifyReport(
             world=chain.world if chain else None,
@@ -355,16 +326,16 @@ class Verifier:
             modules=counts.modules,
             values=counts.values,
             erased=counts.erased,
-            rows=len(rows) if rows else 0,
+            rows=self._folding.rows,
             stamps_behind=counts.stamps_behind,
-            folded=rows is not None,
+            folded=self._folding.is_whole,
             pruned=0 if self._begins is None else self._begins.tip.seq,
             seq=chain.next_seq - 1 if chain else 0,
             frame=chain.prev if chain else None,
             log_root=chain.log.root() if chain and chain.log else None,
             seconds=time.perf_counter() - self._began,
-            findings=tuple(self._findings),
-            unlisted=self._unlisted,
+            findings=tuple(self._findings.listed),
+            unlisted=self._findings.unlisted,
         )
 
     def _check_waiting(self, witness: Hash | None) -> None:
@@ -372,7 +343,7 @@ class Verifier:
         frame, self._waiting = self._waiting, None
         if frame is None:
             return
-        self._frame = frame.header.first
+        self._findings.frame = frame.header.first
         self._frames += 1
         chain, contents = self._begin(frame, witness)
         if self._skipped:
@@ -384,19 +355,19 @@ class Verifier:
         for kind, message in problems:
             self.add(kind, message)
             if kind is FindingKind.FRAME_MISSING:
-                self._no_fold()
+                self._folding.stop()
         for index, data in enumerate(frame.records if is_whole else self._mended(frame)):
-            self._record = frame.header.first + index
+            self._findings.record = frame.header.first + index
             self._check_record(data, contents)
         if contents.world != chain.world:
-            self._record = None
+            self._findings.record = None
             self.add(FindingKind.CHAIN_BROKEN, "it belongs to another world, and no fork says so")
             contents.enter(chain.world)
-            self._no_fold()
-        self._take_snapshot(frame, chain)
-        self._frame = self._record = None
+            self._folding.stop()
+        self._folding.end_frame(frame, chain)
+        self._findings.frame = self._findings.record = None
         if self._cut is not None and frame.header.last == self._cut.seq:
-            self._pass_cut(self._cut, chain)
+            self._folding.pass_cut(self._cut, chain)
 
     def _enter(self, chain: Chain, contents: Contents, frame: Frame, witness: Hash | None) -> None:
         """Where a frame begins with a fork, the chain goes on as the fork's world. The header says
@@ -414,40 +385,20 @@ class Verifier:
                 return self._begin_behind(self._begins)
             world = world_of(frame, witness)
             self._chain = Chain(world=world, log=Tree())
-            self._contents = Contents(world, self._read, self.add, self._later)
-            if self._rows is not None:
-                self._state = self._roots.state(world)
+            self._contents = self._contents_of(world)
+            self._folding.begin(world)
         return self._chain, self._contents
 
     def _begin_behind(self, begins: Beginning) -> tuple[Chain, Contents]:
         tip = begins.tip
         self._chain = Chain(world=tip.world, next_seq=tip.seq + 1, prev=tip.frame, log=tip.log)
-        self._contents = Contents(tip.world, self._read, self.add, self._later)
-        state: State | None = None
-        try:
-            state = begins.state(self._roots.read)
-            self._roots.found[tip.seq] = self._roots.root(state)
-            self._state = state if self._rows is not None else None
-            self._rows = rows_at(state, begins.erased)
-        except Damage as problem:
-            self.add(
-                FindingKind.SNAPSHOT_WRONG,
-                f"what the journal goes on from cannot be read: {problem}",
-            )
-            self._no_fold()
+        self._contents = self._contents_of(tip.world)
+        state = self._folding.begin_behind(begins)
         self._contents.go_on(begins.genesis, state)
         return self._chain, self._contents
 
-    def _pass_cut(self, cut: Cut, chain: Chain) -> None:
-        """The frames that follow are in the store: it must begin behind these."""
-        if (chain.prev, chain.log) != (cut.frame, cut.log):
-            self.add(
-                FindingKind.CHAIN_BROKEN,
-                f"the world says that it goes on behind another record {cut.seq} than the archive "
-                "ends with",
-            )
-        if self._state is not None and self._rows is not None:
-            self._rows = rows_at(self._state, self._rows.erased)
+    def _contents_of(self, world: Hash) -> Contents:
+        return Contents(world, self._read, self.add, self._findings.later)
 
     def _check_record(self, data: bytes, contents: Contents) -> None:
         contents.counts.records += 1
@@ -455,18 +406,18 @@ class Verifier:
             record = from_bytes(data)
         except Damage as problem:
             self.add(FindingKind.RECORD_UNREADABLE, str(problem))
-            self._no_fold()
+            self._folding.stop()
             return
-        if record.seq != self._record:
+        if record.seq != self._findings.record:
             self.add(
                 FindingKind.RECORD_OUT_OF_ORDER,
                 sentence(
                     "it calls itself another record",
-                    expected=f"record {self._record}",
+                    expected=f"record {self._findings.record}",
                     found=f"record {record.seq}",
                 ),
             )
-            self._no_fold()
+            self._folding.stop()
             return
         contents.check(record)
         if isinstance(record, Fork) and self._prev is not None and record.frame != self._prev:
@@ -478,81 +429,7 @@ class Verifier:
                     found=hash_text(record.frame),
                 ),
             )
-        if isinstance(record, Snapshot):
-            self._check_snapshot(record)
-        self._fold(record)
-
-    def _take_snapshot(self, frame: Frame, chain: Chain) -> None:
-        """Where the journal had one: it is compared when its record comes."""
-        state, last = self._state, frame.header.last
-        if last not in self._roots.recorded or state is None or chain.log is None:
-            return
-        state.tip = Tip(world=state.world, seq=last, frame=frame.hash, log=chain.log)
-        try:
-            self._roots.passed(state)
-        except Damage as problem:
-            self.add(FindingKind.SNAPSHOT_WRONG, f"its snapshot cannot be taken again: {problem}")
-            self._no_fold()
-
-    def _check_snapshot(self, record: Snapshot) -> None:
-        if record.at == self._awaited:
-            self._awaited = None
-        found = self._roots.found.get(record.at)
-        if found is not None and found != record.document.hash:
-            self.add(
-                FindingKind.SNAPSHOT_WRONG,
-                sentence(
-                    f"the snapshot after record {record.at} is not of the world as it was then",
-                    expected=hash_text(found),
-                    found=hash_text(record.document.hash),
-                ),
-            )
-
-    def read_snapshot(self, store: Store) -> None:
-        """Read every part of the newest snapshot, which is where a restart begins."""
-        row = None
-        try:
-            row = store.snapshot_before()
-            for hash, what in references(row.document, store.blob) if row is not None else ():
-                self._read_part(store, hash, what)
-        except Damage as problem:
-            where = "" if row is None else f" after record {row.at}"
-            self.add(
-                FindingKind.SNAPSHOT_WRONG, f"the newest snapshot{where} cannot be read: {problem}"
-            )
-
-    def _read_part(self, store: Store, hash: Hash, what: str) -> None:
-        try:
-            store.blob(hash)
-        except Erased:
-            return
-        except Damage as problem:
-            raise Damage(f"{what}: {problem}") from problem
-
-    def _fold(self, record: Record) -> None:
-        state, rows = self._state, self._rows
-        if state is None or rows is None:
-            return
-        try:
-            fold(state, record, self._read)
-            rows.take(record)
-        except Exception as problem:  # noqa: BLE001  # an altered record may break any assumption
-            what = str(problem) if isinstance(problem, Damage) else repr(problem)
-            if not self._is_blob_missed():
-                message = f"it cannot follow the records before it: {what}"
-                self.add(FindingKind.RECORD_CANNOT_FOLLOW, message)
-            self._no_fold()
-
-    def _is_blob_missed(self) -> bool:
-        """Whether it is said already that a blob of the record at hand cannot be had."""
-        last = self._findings[-1] if self._findings else None
-        return last is not None and (last.record, last.kind) == (
-            self._record,
-            FindingKind.BLOB_DAMAGED,
-        )
-
-    def _no_fold(self) -> None:
-        self._state = self._rows = None
+        self._folding.take(record)
 
     def _mended(self, frame: Frame) -> Sequence[bytes]:
         """An altered frame's records as they were, if one bit was flipped; else as they are."""
@@ -566,13 +443,13 @@ class Verifier:
                 f"one of its records {header.first} to {header.last}, or its salt, was altered in "
                 "more than one bit: they do not give the root that its hash commits to",
             )
-            self._no_fold()
+            self._folding.stop()
             return frame.records
         what = f"bit {flip.bit} of byte {flip.byte} was flipped{{}}: flipped back, it is whole"
         if flip.index is None:
             self.add(FindingKind.FRAME_ALTERED, what.format(" in its salt"))
             return frame.records
-        self._record = header.first + flip.index
+        self._findings.record = header.first + flip.index
         self.add(FindingKind.RECORD_ALTERED, what.format(""))
         records = list(frame.records)
         records[flip.index] = flipped(records[flip.index], flip)

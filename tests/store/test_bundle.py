@@ -185,13 +185,19 @@ Forge = Callable[[list[tuple[str, bytes]]], list[tuple[str, bytes]]]
 @pytest.mark.parametrize(
     ("forge", "message"),
     [
-        (lambda found: [found[0], *found], "aos-bundle stands where it does not belong"),
-        (lambda found: [*found, (BLOB, b"late")], "blob stands behind the head"),
-        (lambda found: [*found, (FRAME, b"late")], "frame stands behind the head"),
-        (lambda found: [*found, found[-1]], "head stands where it does not belong"),
+        (lambda found: [found[0], *found], "aos-bundle is in a place where it does not belong"),
+        (lambda found: [*found, (BLOB, b"late")], "blob is behind the head"),
+        (lambda found: [*found, (FRAME, b"late")], "frame is behind the head"),
+        (lambda found: [*found, found[-1]], "head is in a place where it does not belong"),
         (lambda found: [*found[:3], found[1], *found[3:]], "is not in the index"),
-        (lambda found: [*found[:3], (INDEX, b""), *found[3:]], "index stands where it does not"),
-        (lambda found: [*found[:3], (END, bytes(48)), *found[3:]], "end stands where it does not"),
+        (
+            lambda found: [*found[:3], (INDEX, b""), *found[3:]],
+            "index is in a place where it",
+        ),
+        (
+            lambda found: [*found[:3], (END, bytes(48)), *found[3:]],
+            "end is in a place where it",
+        ),
         (lambda found: found[:-1], "expected head, found aos-bundle"),
     ],
 )

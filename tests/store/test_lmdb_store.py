@@ -272,7 +272,7 @@ def test_a_process_that_reads_cannot_write_beside(folder: Path) -> None:
     journal = world(folder)
     with LmdbStore.open(folder, readonly=True), pytest.raises(Unavailable) as caught:
         LmdbStore.open(folder)
-    assert "this process has the store open for reading, and cannot write it beside" in str(
+    assert "this process has the store open for reading, and cannot also write to it" in str(
         caught.value
     )
     with LmdbStore.open(folder) as store:

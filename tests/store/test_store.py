@@ -263,7 +263,7 @@ def test_an_intent_may_be_opened_and_abandoned_in_one_group(store: AnyStore) -> 
         ("settles an unknown", "record 4 ends it, and no row says it was opened"),
         ("abandons an unknown", "record 4 ends it, and no row says it was opened"),
         ("settles twice", "record 5 settles it, and its row says 4 did"),
-        ("opens twice", "record 3 opens it, and its row stands already"),
+        ("opens twice", "record 3 opens it, and it has a row already"),
     ],
 )
 def test_rows_that_contradict_a_group_are_damage(store: AnyStore, what: str, message: str) -> None:

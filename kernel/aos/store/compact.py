@@ -38,7 +38,7 @@ def copy_rows(
     Processes that share the source's lock file go by the number of the last transaction in it:
     whether it is even says which meta page counts, and the next transaction takes the next number.
     So the copy ends with the same number, and its last transaction writes the row ``again`` (table
-    and key) as it is, so that both meta pages stand for the same rows (ST-52).
+    and key) as it is, so that both meta pages describe the same rows (ST-52).
 
     Raises:
         lmdb.Error: A row cannot be read or written. ``target`` is then of no use.
@@ -100,7 +100,7 @@ def _copy(
 
 
 def home_row(data: Path | str) -> bytes:
-    """What the row ``home`` says of a data file: which inode it is, big end first."""
+    """The value of the row ``home``: the inode of the data file, big end first (ST-70)."""
     return Path(data).stat().st_ino.to_bytes(8, "big")
 
 

@@ -35,13 +35,13 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Records 2 to ``seq`` were pruned. What is kept follows ``frame``, the hash of the last frame
-    that was pruned, and ``log``, the tree over the roots of all frames to it.
+    """Records 2 to ``seq`` were pruned. The records kept follow ``frame``, the hash of the last
+    pruned frame, and ``log``, the tree over the roots of all frames up to it.
 
-    ``document`` is the snapshot of the world after record ``seq``: everything that is known now
-    comes from it and the records behind. ``genesis`` are the bytes of the record that the world
-    began with: its genesis, or the fork that made it. ``is_done`` is False while some of what was
-    pruned still lies in the store, and nobody reads it.
+    ``document`` is the snapshot of the world after record ``seq``: the state follows from it and
+    the later records. ``genesis`` are the bytes of the record that the world began with: its
+    genesis, or the fork that made it. ``is_done`` is False while the store still has some of the
+    pruned frames, which it no longer returns.
     """
 
     seq: int
@@ -53,7 +53,7 @@ class Cut:
     is_done: bool = False
 
     def tip(self, world: Hash) -> Tip:
-        """What the first frame that is kept follows."""
+        """The tip that the first frame kept follows."""
         return Tip(world=world, seq=self.seq, frame=self.frame, log=self.log)
 
     def to_bytes(self) -> bytes:
@@ -93,7 +93,7 @@ class Cut:
 
 
 def pruned(cut: Cut, seq: int) -> Pruned:
-    """The error of whoever asks for record ``seq``, which is not kept any more."""
+    """Return the error for a read of record ``seq``, which was pruned."""
     held = next((each for each in cut.archives if each.first <= seq <= each.last), None)
     where = None
     if held is not None:

@@ -1,7 +1,7 @@
-"""Frames -> the derived rows that should stand beside them (spec/store.md, ST-31 to ST-33).
+"""Records -> the derived rows that the store should have (spec/store.md, ST-31 to ST-33).
 
-A second way to the same rows: ``append`` writes what the core says that it opened and settled, this
-reads it off the stored records. ``aos verify`` compares the two.
+This is a second way to the same rows: ``append`` writes the intents that the core reports as opened
+and settled, this module reads them off the stored records. ``aos verify`` compares the two.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def _snapshot_differences(store: Store, rows: DerivedRows) -> Iterator[str]:
 
 def _name_differences(store: Store) -> Iterator[str]:
     """Each name has its document, and is that of its blob; each document that is right is known.
-    What is wrong with a blob itself is told elsewhere."""
+    Damage of a blob itself is reported elsewhere."""
     true_of = lru_cache(TRUE_KEPT)(partial(_true_of, store))
     seen = set()
     for name in store.names():

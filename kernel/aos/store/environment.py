@@ -1,8 +1,8 @@
 """One LMDB environment: opened, read, written, compacted (spec/store.md, ST-10 to ST-19).
 
-LMDB answers with an error code where it can tell (``lmdb_errors``) and ends the process with a
-signal where it cannot: what can be seen before it is opened is looked at (``first_look``). Nothing
-of ``lmdb.Error`` leaves this file.
+LMDB reports the damage that it detects as an error code (``lmdb_errors``); other damage ends the
+process by a signal, so ``first_look`` checks the file before LMDB opens it. No ``lmdb.Error``
+leaves this file (ST-17).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ READERS_MAX: Final = 512
 
 TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
 LATER_TABLES: Final = ("notes", "erased", "snapshots", "packed", "puts", "names")
-"""Tables that the store of an earlier release may lack. A writer makes them when it opens one; for
-a reader, one that is not there is empty."""
+"""Tables that the store of an earlier release may lack. A writer makes them when it opens such a
+store; a reader treats a missing one as empty (ST-10a)."""
 
 FORMAT: Final = b"1"
 _FORMAT_KEY: Final = b"format"
@@ -68,6 +68,8 @@ T = TypeVar("T")
 
 
 class Access(enum.Enum):
+    """How an environment is opened."""
+
     CREATE = "create"
     WRITE = "write"
     READ = "read"
@@ -94,13 +96,13 @@ class Environment:
         self.key = folder_key(folder)
 
     def read(self, take: Callable[[Txn], T], *, views: bool = False) -> T:
-        """Return ``take(transaction)``; it must copy what it needs and be quick about it.
+        """Return ``take(transaction)``; it must copy the data that it needs, and return soon.
 
-        It may be called twice, and must look into ``tables`` only then. With ``views`` it gets keys
-        and values as views, so that what it does not look at is not read.
+        It may be called twice, so it must look up ``tables`` itself each time. With ``views`` it
+        gets keys and values as views, so LMDB reads only the bytes that it uses.
 
         Raises:
-            Damage, Unavailable: In place of every ``lmdb.Error``.
+            Damage, Unavailable: Instead of any ``lmdb.Error`` (ST-17).
         """
         is_second = False
         while True:
@@ -120,16 +122,18 @@ class Environment:
             else:
                 if raw is self._raw and not self._is_outdated():
                     return result
-            # A writer that came meanwhile did not know of this transaction, so that what was read
-            # may mix; or what was read is not the store any more.
+            # A writer may have started meanwhile and not known of this transaction, so the result
+            # may mix two commits; or another file has taken the place of the one that was read.
             self._reopen()
 
     @contextlib.contextmanager
     def write(self, needed: int) -> Iterator[Txn]:
-        """Commit what the block writes, about ``needed`` bytes, or nothing of it.
+        """Commit everything that the block writes, about ``needed`` bytes, or nothing (ST-4).
+
+        If the block raises, nothing is written.
 
         Raises:
-            NoRoom, CommitFailed: See there. Whatever else the block raises, nothing is written.
+            NoRoom, CommitFailed: As ``Store.append``.
         """
         assert not self.readonly, "written to, and opened for reading"
         if self._has_failed:
@@ -141,7 +145,8 @@ class Environment:
             raise self._commit_failure(error, needed) from error
 
     def write_packs(self, blobs: Mapping[Hash, bytes]) -> None:
-        """Make a pack of each of ``blobs``, durable. Raises as ``write``; nothing is left then."""
+        """Write a durable pack for each of ``blobs`` (ST-61, ST-62). Raises as ``write``, and
+        then leaves no pack behind."""
         if self._has_failed:
             raise failed_before(self.folder)
         try:
@@ -154,7 +159,7 @@ class Environment:
             raise commit_failed(error, self.folder) from error
 
     def has_table(self, name: str) -> bool:
-        """Whether there is such a table: for a reader, a writer may have made it since."""
+        """Whether there is such a table. A writer may have made it after this reader started."""
         if name not in self.tables:
             with contextlib.suppress(lmdb.NotFoundError), self._swap:
                 self.tables[name] = self._raw.open_db(name.encode(), create=False)
@@ -170,12 +175,12 @@ class Environment:
             raise failure(error, self.folder) from error
 
     def is_home(self) -> bool | None:
-        """Whether the file is the one that was settled in; None where none was (ST-70)."""
+        """Whether the data file is the one that was settled; None if none ever was (ST-70)."""
         found = self.read(lambda txn: txn.get(HOME_KEY, db=self.tables["system"]))
         return None if found is None else found == home_row(self._data)
 
     def settle(self) -> None:
-        """From now on the file that lies here is the one."""
+        """Record that the data file in the folder is the world's own (ST-70)."""
         with self.write(0) as txn:
             txn.put(HOME_KEY, home_row(self._data), db=self.tables["system"])
 
@@ -183,9 +188,9 @@ class Environment:
         """Replace the file by one that holds the rows and nothing else (ST-50 to ST-53).
 
         Raises:
-            NoRoom: There is none for the copy beside the file. Nothing has changed.
-            Damage: A row cannot be read, or the copy not be written. Nothing has changed.
-            Unavailable: The copy cannot take the file's place, or that cannot be synced.
+            NoRoom: There is no room for a second file of this size. Nothing has changed.
+            Damage: A row cannot be read, or the copy cannot be written. Nothing has changed.
+            Unavailable: The copy cannot replace the file, or that cannot be synced.
         """
         assert not self.readonly, "compacted, and opened for reading"
         if self._has_failed:
@@ -196,7 +201,7 @@ class Environment:
     def _compact(self, folder: PlainFolder) -> None:
         folder.remove(COMPACT_NAME)
         try:
-            # Ours before LMDB opens it by its path.
+            # Made through the one door, because LMDB opens it by its path (ST-80).
             os.close(folder.create(COMPACT_NAME))
             copy_rows(
                 self._raw, self.tables, self.folder / COMPACT_NAME,
@@ -223,6 +228,7 @@ class Environment:
             self._raw = self._open(Access.WRITE, looks=False)
 
     def close(self) -> None:
+        """Close LMDB; a writer without a failure leaves its mark (ST-18b)."""
         self._close_raw()
         if not self.readonly and not self._has_failed:
             leave_mark(self.folder)
@@ -234,7 +240,7 @@ class Environment:
             self._vouching = None
 
     def _file_now(self) -> tuple[int, int] | None:
-        """Which data file lies in the folder; None for none."""
+        """The identity of the data file in the folder; None if there is none."""
         try:
             stat = os.lstat(self._data)
         except FileNotFoundError:
@@ -258,12 +264,12 @@ class Environment:
                 if looks:
                     look(self.folder)
             if not self.readonly:
-                # From here on the file may be left in any way; and a copy that nobody finished is
-                # taken away, because it may hold what was erased since.
+                # From here on, a crash may leave the file in any state. An unfinished copy is
+                # removed, because it may hold values that were erased later (ST-52).
                 take_mark(self.folder)
                 with PlainFolder.at(self.folder) as folder:
                     folder.remove(COMPACT_NAME)
-            # Asked first: if another file takes its place right now, it is opened once more.
+            # Before LMDB opens it: if another file replaces it right now, the next read notices.
             self._file = self._file_now()
             raw = self._open_raw()
         except lmdb.Error as error:
@@ -300,8 +306,8 @@ class Environment:
         return raw
 
     def _ready_lock_file(self) -> None:
-        """See that the lock file lies on the disk: LMDB writes to it through a memory map, and on a
-        full disk a page that is a hole would end the process (ST-14a).
+        """Allocate all of the lock file on the disk. LMDB writes to it through a memory map: on a
+        full disk, a page that is not allocated would end the process (ST-14a).
 
         Raises:
             NoRoom: There is no room for it.
@@ -317,7 +323,7 @@ class Environment:
         except OSError as error:
             if error.errno in FULL:
                 raise no_room("no room to open the store", self.folder, _lock_bytes()) from error
-            # Whatever else is wrong with it, LMDB finds too.
+            # LMDB reports any other problem of the file itself.
 
     def _open_raw(self) -> lmdb.Environment:
         for size in MAP_BYTES:
@@ -345,14 +351,14 @@ class Environment:
         )
 
     def _create_tables(self, raw: lmdb.Environment) -> None:
-        """Make what is missing; an interrupted making goes on where it stopped."""
+        """Make the tables that are missing, also after an attempt that was interrupted."""
         with raw.begin(write=True) as txn:
             for name in (*TABLES, *LATER_TABLES):
                 self.tables[name] = raw.open_db(name.encode(), txn=txn)
             if txn.get(b"head", db=self.tables["system"]) is not None:
                 raise Refused(sentence("a store with a journal is here already", where=self.where))
             txn.put(_FORMAT_KEY, FORMAT, db=self.tables["system"])
-        # The files are synced by LMDB, their names in the folder are not.
+        # LMDB syncs its files, but not their names in the folder.
         with PlainFolder.at(self.folder) as folder:
             folder.sync()
         with PlainFolder.named(self.folder.parent) as parent:
@@ -361,7 +367,7 @@ class Environment:
     def _open_tables(self, raw: lmdb.Environment) -> None:
         self.tables = {}
         for name in TABLES:
-            # In a transaction of its own: a handle dies with a read transaction that is given.
+            # In its own transaction: a handle ends with the read transaction that it is opened in.
             self.tables[name] = raw.open_db(name.encode(), create=False)
         with raw.begin() as txn:
             found = txn.get(_FORMAT_KEY, db=self.tables["system"])
@@ -385,21 +391,21 @@ class Environment:
                     self.tables[name] = raw.open_db(name.encode(), txn=txn)
 
     def _sweep_packs(self, raw: lmdb.Environment) -> None:
-        """Take away the packs that no row names: what a crash left of a commit or an erasure."""
+        """Remove packs that no row names, left by a crash in a commit or an erasure (ST-65)."""
         with raw.begin() as txn, txn.cursor(db=self.tables["packed"]) as rows:
             self.packs.sweep(rows.set_key)
 
     def _is_outdated(self) -> bool:
-        """Whether a writer has made the lock file since, or put another data file in its place."""
+        """Whether a writer has since made the lock file, or replaced the data file (ST-53)."""
         if not self.readonly:
             return False
         if self._is_lockless and os.path.lexists(self._lock):
             return True
-        # Where there is none any more, what is open stays readable.
+        # If the folder has no data file any more, the open one stays readable.
         return self._file_now() not in (self._file, None)
 
     def _reopen(self) -> None:
-        """Go on to the files that lie in the folder now."""
+        """Switch to the files that are in the folder now."""
         with self._swap:
             if not self._is_outdated():
                 return
@@ -427,8 +433,8 @@ class Environment:
         return failure(error, self.folder)
 
     def _is_dead(self) -> bool:
-        """Whether LMDB refuses every further write: it was the meta page that it could not write,
-        and nobody knows what of it is on the disk (ST-4b)."""
+        """Whether LMDB refuses every further write. It does if it could not write the meta page,
+        because the contents of that page on the disk are then unknown (ST-4b)."""
         try:
             self._raw.begin(write=True).abort()
         except lmdb.Error:
@@ -437,11 +443,11 @@ class Environment:
 
 
 def folder_key(folder: Path) -> tuple[int, int, int]:
-    """A folder by any of its names, in this process and not in one that was forked off it."""
+    """A key that is the same for all names of a folder, and differs in a forked process."""
     stat = folder.stat()
     return os.getpid(), stat.st_dev, stat.st_ino
 
 
 def _lock_bytes() -> int:
-    """How long LMDB makes its lock file: a head, and a cache line for each reader."""
+    """The size of LMDB's lock file: a head, and a cache line for each reader."""
     return 128 + 64 * READERS_MAX

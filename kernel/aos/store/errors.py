@@ -1,8 +1,8 @@
-"""What a store says beside ``Damage``.
+"""The errors that only a store raises.
 
 Unavailable
 ├── NoRoom          the file system is full; the same group may be appended again
-└── WorldIsHeld     another process writes this world; ``holder`` says which
+└── WorldIsHeld     another process writes this world: ``holder``
 Damage
 └── CommitFailed    a commit failed for another reason; reopen the world from its durable head
 """
@@ -15,7 +15,7 @@ from aos.errors import Damage, Unavailable
 
 
 class NoRoom(Unavailable):
-    """There was too little room to commit. Nothing of the group is visible.
+    """There was too little room to commit. Nothing of the group is visible (ST-4).
 
     Attributes:
         needed: Bytes that the group needs at least.
@@ -29,7 +29,7 @@ class NoRoom(Unavailable):
 
 
 class CommitFailed(Damage):
-    """A commit failed and room is not why. Nothing of the group is visible.
+    """A commit failed for another reason than a full disk. Nothing of the group is visible (ST-4).
 
     This store takes no more writes: close it and open it again.
     """
@@ -37,7 +37,7 @@ class CommitFailed(Damage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who wrote its name into a world's lock file. ``since`` is UTC, RFC 3339."""
+    """The process that a world's lock file names. ``since`` is UTC, RFC 3339."""
 
     pid: int
     host: str
@@ -48,7 +48,7 @@ class WorldIsHeld(Unavailable):
     """Another process, or another place in this one, writes this world.
 
     Attributes:
-        holder: Who; None when the file does not say (yet).
+        holder: That process; None if the lock file does not name one (yet).
     """
 
     def __init__(self, message: str, *, holder: Holder | None) -> None:

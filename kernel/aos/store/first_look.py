@@ -1,8 +1,8 @@
 """The store's file before LMDB maps it: is it whole? (spec/store.md, ST-17 to ST-18c)
 
-LMDB believes what it maps. A page that is not in the file, or that something else wrote over, ends
-the process with a signal that nothing in it can turn into an error. So what can be seen from
-outside is looked at, and a file that is not as its last writer left it is read by a child first.
+LMDB trusts the file that it maps. A page that is missing or overwritten ends the process by a
+signal, which no code in the process can turn into an error. So this module checks the file from
+outside, and lets a child process read a file that is not as its last writer left it.
 """
 
 from __future__ import annotations
@@ -34,44 +34,45 @@ _MARK_BYTES_MAX: Final = 4096
 
 WALK_S: Final = 60.0
 WALK_BYTES_S: Final = 4 << 20
-"""How long the child may take, and how many bytes more for each second more."""
+"""Time limit of the child in seconds, and the bytes of the file that add one second to it."""
 
 _META: Final = struct.Struct(("<" if sys.byteorder == "little" else ">") + "16xII8x8xI92xQQ")
-"""What matters of an LMDB 0.9 meta page: magic, version, page size, last page, transaction."""
+"""Fields of an LMDB 0.9 meta page: magic, version, page size, last page, transaction."""
 
 _MAGIC: Final = 0xBEEFC0DE
 
 DEADLY: Final = (signal.SIGBUS, signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""How a process ends that LMDB leads into a damaged file."""
+"""Signals that end a process in which LMDB reads a damaged file."""
 
 _FLOCK: Final = struct.Struct("@hhqqi0q")
 """Linux's ``struct flock``: type, whence, start, length, pid."""
 
 _VOUCHED: Final = 1 << 40
-"""The byte of LMDB's lock file, far behind its end, that whoever has looked holds a lock on."""
+"""The byte of LMDB's lock file, far behind its end, that a process locks after it has checked the
+store's file (ST-18b)."""
 
 
 def look(folder: Path) -> None:
-    """See whether LMDB may map the file in ``folder``, as ``check_file`` found it there.
+    """Check that LMDB can map the file in ``folder`` (ST-18a, ST-18b). Called after ``check_file``.
 
     Raises:
-        Damage: The file is cut off, or kills who reads it.
-        Unavailable: It could not be read to its end in any reasonable time.
-        OSError: It cannot be looked at.
+        Damage: The file is cut off, or ends the process that reads it.
+        Unavailable: It could not be read to its end within the time limit.
+        OSError: It cannot be read.
     """
     cut = _cut_off(folder)
     if cut is not None or not (_is_vouched_for(folder) or _is_as_it_was_left(folder)):
         _walk(folder, cut)
 
 
-# The mark of who closed it
+# The mark that a writer leaves when it closes the store
 
-# It is no promise of the bytes, which nothing but reading them gives: it says that nobody has
-# written to the file since a writer that met no damage closed it.
+# The mark does not prove the bytes; only reading them would. It means that no process has written
+# to the file since a writer that found no damage closed it.
 
 
 def leave_mark(folder: Path) -> None:
-    """A writer has closed the file. Without room the mark is left out."""
+    """Leave the mark of a writer that has closed the file (ST-18b). A full disk prevents it."""
     with contextlib.suppress(OSError, Damage), PlainFolder.at(folder) as store:
         store.remove(CLOSED_NAME)
         with os.fdopen(store.create(CLOSED_NAME), "w") as mark:
@@ -79,7 +80,7 @@ def leave_mark(folder: Path) -> None:
 
 
 def take_mark(folder: Path) -> None:
-    """A writer has opened the file: from here on it is not known how it will be left."""
+    """Remove the mark, because a writer has opened the file."""
     with contextlib.suppress(OSError), PlainFolder.at(folder) as store:
         store.remove(CLOSED_NAME)
 
@@ -93,8 +94,8 @@ def _is_as_it_was_left(folder: Path) -> bool:
 
 
 def _has_other_metas(folder: Path) -> bool:
-    """Whether the mark is of this file and its time, and of other meta pages. A writer takes the
-    mark before it changes the file, so that the mark must still be there afterwards."""
+    """Whether the mark has the size and time of this file, but other meta pages. A writer removes
+    the mark before it changes the file, so the mark must still be there afterwards."""
     try:
         with PlainFolder.at(folder) as store:
             left = store.read(CLOSED_NAME, _MARK_BYTES_MAX)
@@ -117,15 +118,15 @@ def _shape(store: PlainFolder) -> str:
     return f"{stat.st_size} {stat.st_mtime_ns} {metas}\n"
 
 
-# Who has looked
+# Processes that have checked the file
 
 
 def vouch(folder: Path) -> int | None:
-    """Tell others, for as long as the descriptor that is returned stays open, that this process has
-    looked and has the store open. None where that cannot be told.
+    """Lock a byte that tells other processes that this one has checked the store and has it open
+    (ST-18b). Return the descriptor that holds the lock; None if the system has no such locks.
 
-    To be closed only when LMDB has the store open no more in this process: closing any descriptor
-    of the lock file gives back LMDB's own locks on it.
+    Close it only after LMDB has closed the store in this process: closing any descriptor of the
+    lock file releases LMDB's own locks on it.
     """
     if sys.platform != "linux":
         return None
@@ -133,14 +134,14 @@ def vouch(folder: Path) -> int | None:
     if fd is None:
         return None
     lock = _FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, _VOUCHED, 1, 0)
-    with contextlib.suppress(OSError):  # where there are no such locks, everybody looks
+    with contextlib.suppress(OSError):  # without such locks, every process checks the file
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, lock)
     return fd
 
 
 def _is_vouched_for(folder: Path) -> bool:
-    """Whether another process has looked, and reads or writes the file since. Not to be asked while
-    this process has the store open."""
+    """Whether another process has checked the file and has the store open. Not to be called while
+    this process has the store open, because it closes a descriptor of the lock file."""
     if sys.platform != "linux":
         return False
     fd = _open_lock(folder)
@@ -158,7 +159,7 @@ def _is_vouched_for(folder: Path) -> bool:
 
 
 def _open_lock(folder: Path) -> int | None:
-    """LMDB's lock file, to ask for locks on it; None where it cannot be opened."""
+    """Open LMDB's lock file, for locks on it; None if it cannot be opened."""
     try:
         with PlainFolder.at(folder) as store:
             return store.open(LOCK_NAME)
@@ -166,19 +167,19 @@ def _open_lock(folder: Path) -> int | None:
         return None
 
 
-# What can be seen from outside
+# Checks without LMDB
 
 
 def check_plain(folder: Path, *, is_written: bool) -> None:
-    """See that LMDB opens plain files, which it does by their paths; and so will everybody who
-    opens the others (ST-81).
+    """Check that the files which LMDB opens by their paths are plain, and the other files of the
+    store as well (ST-81).
 
-    Every process that opens the store writes to its lock file, and a writer to its data file: a
-    second name of one of them may be of somebody else's file.
+    Every process that opens the store writes to its lock file, and a writer to its data file. A
+    hard link to one of them may be a file of another owner (ST-82).
 
     Raises:
-        Damage: The folder is not plain, or something in it is not.
-        OSError: It cannot be looked at.
+        Damage: The folder, or a file in it, is not plain.
+        OSError: The folder cannot be read.
     """
     with PlainFolder.at(folder) as store:
         store.check_file(DATA_NAME, is_sole=is_written)
@@ -189,11 +190,11 @@ def check_plain(folder: Path, *, is_written: bool) -> None:
 
 
 def check_file(folder: Path) -> None:
-    """See that there is a data file, and something in it.
+    """Check that there is a data file, and that it is not empty (ST-17).
 
     Raises:
-        Damage: There is none, or it is no plain file.
-        OSError: It cannot be looked at.
+        Damage: There is none, it is empty, or it is no plain file.
+        OSError: It cannot be read.
     """
     path = folder / DATA_NAME
     try:
@@ -213,10 +214,10 @@ def check_file(folder: Path) -> None:
 
 
 def _cut_off(folder: Path) -> tuple[int, int] | None:
-    """How long the file was and is, if it is shorter than its last commit left it.
+    """Return the expected and the found size if the file is shorter than its last commit left it.
 
-    LMDB takes such a file for whole. Pages that are free may lie beyond the end, and nobody misses
-    them: reading tells.
+    LMDB does not notice that. The missing pages may all be free, which does no harm: only reading
+    the file shows that.
     """
     fd = _open_data(folder)
     try:
@@ -228,7 +229,7 @@ def _cut_off(folder: Path) -> tuple[int, int] | None:
 
 
 def check_meta_pages(folder: Path) -> None:
-    """See that LMDB would use the last commit of the data file (ST-17a).
+    """Check that LMDB will use the last commit of the data file (ST-17a).
 
     Raises:
         Damage: One of its meta pages is damaged.
@@ -252,7 +253,7 @@ def _open_data(folder: Path) -> int:
 
 
 def _committed_bytes(fd: int) -> int | None:
-    """How long the newer meta page says the file is; None where LMDB itself will refuse it."""
+    """Return the file's size by the newer meta page; None if LMDB itself will refuse the file."""
     newest, last_page = -1, 0
     offset, page_bytes = 0, 0
     for _ in range(2):
@@ -269,9 +270,10 @@ def _committed_bytes(fd: int) -> int | None:
 
 
 def structure_problems(folder: Path) -> list[str]:
-    """Walk every page of the data file without LMDB; return what is wrong with it.
+    """Read every page of the data file without LMDB, and return the problems found.
 
-    It takes about a second for 10 MB, survives any bytes, and is right only while nobody writes.
+    It takes about a second for 10 MB, and no file can end the process. The result is valid only if
+    no process writes to the store meanwhile.
     """
     try:
         problems = lmdb_verify.verify(str(folder))  # type: ignore[no-untyped-call]  # it has no types
@@ -284,10 +286,10 @@ def structure_problems(folder: Path) -> list[str]:
 
 
 def _walk(folder: Path, cut: tuple[int, int] | None) -> None:
-    """Let a child read all of the file; raises as ``look``.
+    """Let a child process read all of the file (ST-18a); raises as ``look``.
 
-    A child that cannot be started, or that fails in another way than the file makes it, says
-    nothing of the file: it is then opened as if there were no first look.
+    If the child cannot be started, or fails for a reason that is not the file, the file is opened
+    without this check.
     """
     from aos.store import walk  # noqa: PLC0415  # few starts need the child
 
@@ -334,4 +336,5 @@ def _damage(folder: Path, cut: tuple[int, int] | None, found: str, hint: str) ->
 
 
 def signal_name(number: int) -> str:
+    """Return the name of a signal, such as SIGBUS."""
     return signal.Signals(number).name if number in {*signal.Signals} else f"signal {number}"

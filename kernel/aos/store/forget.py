@@ -1,4 +1,4 @@
-"""What a store is told to forget, a bounded part at a time (spec/state.md, RT-6, RT-24)."""
+"""Rows that a store removes, a bounded number at a time (spec/state.md, RT-6, RT-24)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Final
 from aos.values.digests import Hash
 
 FORGET_MAX: Final = 512
-"""Rows that one transaction takes away at most: some milliseconds for a writer who waits."""
+"""Rows that one transaction removes at most, so that another writer waits a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """Rows that go in one transaction. What is not there is passed over.
+    """Rows to remove in one transaction. Rows that are not there are skipped.
 
-    ``blobs`` lose their bytes without a trace: nobody needs them. ``puts`` are the keys of rows.
+    ``blobs`` are no longer needed: their bytes are removed and no row remembers them. ``puts`` are
+    the keys of rows.
     """
 
     blobs: Sequence[Hash] = ()

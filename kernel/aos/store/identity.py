@@ -1,4 +1,4 @@
-"""A journal -> whose it is at a record (spec/kernel.md, K-110; spec/bundle.md, B-70)."""
+"""The world that a journal belongs to at a record (spec/kernel.md, K-110; spec/bundle.md, B-70)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Identity:
 
 
 def identity_at(store: Store, seq: int) -> Identity:
-    """Whose record ``seq`` is: that of the genesis, or of the last fork up to it.
+    """Return the world of record ``seq``: that of the genesis, or of the last fork up to it.
 
     Raises:
         Damage: A frame cannot be read, or is no genesis or fork where it has to be.
@@ -33,7 +33,7 @@ def identity_at(store: Store, seq: int) -> Identity:
     world = _frame(store, seq).header.world
     first = 1
     if _frame(store, 1).header.world != world:
-        # The worlds of a journal come one after the other: the first frame of this one is sought.
+        # The worlds of a journal follow one another: search for the first frame of this one.
         low, high = first_kept(store), seq
         while low < high:
             middle = (low + high) // 2
@@ -46,7 +46,7 @@ def identity_at(store: Store, seq: int) -> Identity:
     record = from_bytes(_frame(store, first).records[0])
     cut = store.cut()
     if cut is not None and not isinstance(record, Genesis | Fork):
-        # The world began before that: what its first record said is kept with the cut.
+        # The world began before the cut, which keeps its first record.
         record = from_bytes(cut.genesis)
     if isinstance(record, Genesis):
         found = world_id(record.nonce, record.world_key)

@@ -26,22 +26,24 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PackChanges:
-    """What a transaction does to packs: which it names, and which no row names after it."""
+    """The packs that a transaction gives a row, and those whose row it removes."""
 
     named: set[Hash] = field(default_factory=set)
     gone: set[Hash] = field(default_factory=set)
 
     def name(self, hash: Hash) -> None:
+        """A row now names the pack of this blob."""
         self.named.add(hash)
         self.gone.discard(hash)
 
     def drop(self, hash: Hash) -> None:
+        """No row names the pack of this blob any more."""
         self.gone.add(hash)
         self.named.discard(hash)
 
 
 class LmdbBlobs:
-    """The blobs of one store. What writes is called inside of a transaction, and of ``packing``."""
+    """The blobs of one store. Methods that write are called in a transaction and in ``packing``."""
 
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
@@ -68,13 +70,15 @@ class LmdbBlobs:
             try:
                 return self._environment.packs.read(hash, packed.size)
             except Damage:
-                # It may have been erased since its row was read, and even come again.
+                # A writer may have erased it after its row was read, and even stored it again.
                 data, packed, erased = self._rows.read(take)
                 if packed is not None and is_last:
                     raise
         return checked_blob(data, hash, erased, self._environment.where)
 
     def has(self, hash: Hash) -> bool:
+        """As ``Store.has_blob``."""
+
         def take(txn: Txn) -> bool:
             return _has(txn, hash, tables["blobs"]) or (
                 "packed" in tables and _has(txn, hash, tables["packed"])
@@ -85,6 +89,8 @@ class LmdbBlobs:
         return self._rows.read(take)
 
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
+        """As ``Store.first_bytes``."""
+
         def take(txn: Txn) -> tuple[bytes | None, bool]:
             data = txn.get(hash, db=self._environment.tables["blobs"])
             if data is not None:
@@ -96,6 +102,7 @@ class LmdbBlobs:
         return self._environment.packs.first_bytes(hash, most) if is_packed else data
 
     def hashes(self) -> Iterator[Hash]:
+        """As ``Store.blob_hashes``."""
         small = self._rows.scan("blobs", values=False)
         packed = self._rows.scan("packed", values=False)
         last = b""
@@ -105,6 +112,7 @@ class LmdbBlobs:
                 last = key
 
     def sizes(self) -> Iterator[tuple[Hash, int]]:
+        """As ``Store.blob_sizes``."""
         packed = (
             (key, self._packed_row(Hash(key), data).size) for key, data in self._rows.scan("packed")
         )
@@ -115,21 +123,25 @@ class LmdbBlobs:
                 last = key
 
     def erased(self, hash: Hash) -> ErasedRow | None:
+        """As ``Store.erased``."""
         if not self._rows.has("erased"):
             return None
         return self._rows.read(lambda txn: self._erased(txn, hash))
 
     def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
+        """As ``Store.erasures``."""
         for key, data in self._rows.scan("erased"):
             yield Hash(key), self._erased_row(Hash(key), data)
 
     def named(self, sha256: bytes) -> Hash | None:
+        """As ``Store.named``."""
         if len(sha256) != HASH_BYTES or not self._rows.has("names"):
             return None
         found = self._rows.get("names", sha256)
         return None if found is None else Hash(found)
 
     def names(self) -> Iterator[Name]:
+        """As ``Store.names``."""
         for key, data in self._rows.scan("names"):
             if len(key) != _WAITING_BYTES:
                 yield Name(key, Hash(data))
@@ -137,7 +149,7 @@ class LmdbBlobs:
     # Writing
 
     def unpacked(self, blobs: Mapping[Hash, bytes]) -> dict[Hash, bytes]:
-        """Those of ``blobs`` that need a pack, and have none."""
+        """Return those of ``blobs`` that need a pack and have none (ST-60)."""
         large = {key: data for key, data in blobs.items() if len(data) >= PACKED_BYTES}
         if not large:
             return large
@@ -149,20 +161,21 @@ class LmdbBlobs:
 
     @contextlib.contextmanager
     def packing(self, packs: Mapping[Hash, bytes]) -> Iterator[PackChanges]:
-        """The packs before the transaction that names them, what it took away after it."""
+        """Write packs before the transaction that names them, and remove packs after the
+        transaction that removes their rows (ST-61, ST-63)."""
         self._environment.write_packs(packs)
         changes = PackChanges()
         try:
             yield changes
         except CommitFailed:
-            raise  # nobody knows whether it counts: the next writer sees which packs are named
+            raise  # the commit may be on the disk: the next writer sees which packs have rows
         except BaseException:
             self._environment.packs.remove(packs)
             raise
         self._environment.packs.remove(changes.gone | (packs.keys() - changes.named))
 
     def keep(self, txn: Txn, blobs: Mapping[Hash, bytes], changes: PackChanges) -> None:
-        """Store what is not there yet. What was erased and comes again is there again."""
+        """Store the blobs that are not there yet. An erased one then counts as stored (ST-23)."""
         tables = self._environment.tables
         fresh: list[Hash] = []
         for key, data in blobs.items():
@@ -187,7 +200,7 @@ class LmdbBlobs:
                 self._name_at_last(txn, key, blobs[key])
 
     def _name_at_last(self, txn: Txn, blob: Hash, data: bytes) -> None:
-        """A blob is there for which name documents waited."""
+        """Store the names of a new blob whose name documents came before it (AG-35)."""
         table, names = self._environment.tables["names"], []
         with txn.cursor(db=table) as cursor:
             is_there = cursor.set_range(blob)
@@ -202,8 +215,8 @@ class LmdbBlobs:
                 txn.put(name.sha256, blob, overwrite=False, db=table)
 
     def _true_of(self, txn: Txn, hash: Hash) -> bytes | None:
-        """The true name of a blob that was there before. It is remembered: a guest may put one
-        document after the other that names the same large blob, and all wrong."""
+        """Return the true name of a stored blob. It is remembered, because a guest may put many
+        name documents for the same large blob, all with invalid names."""
         found = self._true.get(hash)
         if found is not None and (
             _has(txn, hash, self._environment.tables["blobs"])
@@ -219,7 +232,7 @@ class LmdbBlobs:
         return found
 
     def _kept(self, txn: Txn, hash: Hash) -> bytes | None:
-        """The bytes of a blob that was there before, as they are stored."""
+        """Return the bytes of a stored blob, unchecked; None if they cannot be read."""
         data = txn.get(hash, db=self._environment.tables["blobs"])
         packed = self._packed(txn, hash)
         if data is not None or packed is None:
@@ -227,10 +240,10 @@ class LmdbBlobs:
         try:
             return self._environment.packs.read(hash, packed.size)
         except Damage:
-            return None  # who reads that blob is told
+            return None  # a reader of that blob gets the error
 
     def erase(self, txn: Txn, value: Hash, seq: int, changes: PackChanges) -> None:
-        """Record ``seq`` erases a value: its bytes go, and its row comes."""
+        """Remove the bytes of a value that record ``seq`` erases, and store its row (ST-22)."""
         tables = self._environment.tables
         data, before = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
         packed = self._packed(txn, value)
@@ -243,7 +256,7 @@ class LmdbBlobs:
         txn.put(value, ErasedRow(seq=seq, size=size).to_bytes(), db=tables["erased"])
 
     def drop(self, txn: Txn, hash: Hash, changes: PackChanges) -> None:
-        """Take a blob away without a trace."""
+        """Remove a blob, its pack and its name, without a row for it."""
         tables = self._environment.tables
         data = txn.get(hash, db=tables["blobs"])
         name = None if data is None else read_name(data)
@@ -274,7 +287,7 @@ class LmdbBlobs:
         return self._rows.named(f"erased value {hash_text(hash)}", ErasedRow.from_bytes, data)
 
     def _know_later_tables(self) -> None:
-        """A writer may have made them since this reader opened the store."""
+        """Open tables that a writer has made since this reader opened the store (ST-10a)."""
         for name in ("packed", "erased", "names"):
             self._rows.has(name)
 
@@ -284,7 +297,7 @@ _WAITING_BYTES: Final = 2 * HASH_BYTES
 
 
 def _waiting(name: Name) -> bytes:
-    """The key of the row for a name document whose blob is not there."""
+    """The key of the row for a name document whose blob is not stored."""
     return name.blob + name.sha256
 
 

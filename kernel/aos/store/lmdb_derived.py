@@ -32,17 +32,21 @@ class LmdbDerivedRows:
     # Reading
 
     def intent(self, hash: Hash) -> IntentRow | None:
+        """As ``Store.intent``."""
         return self._rows.read(lambda txn: self.intent_in(txn, hash))
 
     def intent_in(self, txn: Txn, hash: Hash) -> IntentRow | None:
+        """Return the row of an intent, in a transaction."""
         data = txn.get(hash, db=self._environment.tables["intents"])
         return None if data is None else self._intent(hash, data)
 
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
+        """As ``Store.intents``."""
         for key, data in self._rows.scan("intents"):
             yield Hash(key), self._intent(Hash(key), data)
 
     def submission(self, submission_id: str) -> SubmissionRow | None:
+        """As ``Store.submission``."""
         key = submission_key(submission_id)
         if key is None:
             return None
@@ -50,10 +54,12 @@ class LmdbDerivedRows:
         return None if data is None else self._submission(key, data)
 
     def submissions(self) -> Iterator[SubmissionRow]:
+        """As ``Store.submissions``."""
         for key, data in self._rows.scan("submissions"):
             yield self._submission(key, data)
 
     def snapshots(self) -> Iterator[SnapshotRow]:
+        """As ``Store.snapshots``."""
         for key, data in self._rows.scan("snapshots"):
             yield self._snapshot(key, data)
 
@@ -74,6 +80,7 @@ class LmdbDerivedRows:
         return None if found is None else self._snapshot(*found)
 
     def puts(self) -> Iterator[PutRow]:
+        """As ``Store.puts``."""
         for key, data in self._rows.scan("puts"):
             yield self._rows.named(f"put {key.hex()}", partial(PutRow.from_bytes, key), data)
 
@@ -97,6 +104,7 @@ class LmdbDerivedRows:
             txn.put(seq_key(taken.at), taken.to_bytes(), db=tables["snapshots"])
 
     def add_puts(self, txn: Txn, rows: Iterable[PutRow]) -> None:
+        """Store rows of blobs that instances put in pruned records (RT-24)."""
         for row in rows:
             txn.put(row.key, row.to_bytes(), db=self._environment.tables["puts"])
 

@@ -1,4 +1,4 @@
-"""What an error of LMDB means, and what to do about it (spec/store.md, ST-4 and ST-17)."""
+"""Errors of LMDB as errors of ours, each with advice (spec/store.md, ST-4 and ST-17)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aos.store.room import FULL, free_bytes, has_room
 
 
 def failure(error: lmdb.Error, folder: Path) -> AosError:
-    """The error of a read, or of opening."""
+    """The error of a failed read, or of a store that cannot be opened (ST-17)."""
     where = str(folder)
     if isinstance(error, lmdb.PanicError):
         return failed_before(folder)
@@ -60,12 +60,13 @@ _UNAVAILABLE: Final = (
 
 
 def unopened(error: OSError, folder: Path) -> Unavailable:
+    """The error of a store whose files cannot be opened."""
     what = f"the store cannot be opened: {error.strerror}"
     return Unavailable(sentence(what, where=str(folder)))
 
 
 def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
-    """The error of a commit, when room is not why."""
+    """The error of a commit that failed for another reason than a full disk (ST-4)."""
     hint = "look at the disk; the world reopens at its last durable record"
     if isinstance(error, lmdb.MapFullError):
         hint = "the address space of this process is used up: ulimit -v unlimited"
@@ -73,6 +74,7 @@ def commit_failed(error: lmdb.Error | OSError, folder: Path) -> CommitFailed:
 
 
 def failed_before(folder: Path) -> CommitFailed:
+    """The error of every use of a store after a failed commit (ST-4)."""
     return CommitFailed(
         sentence(
             "an earlier commit failed, so that this store is of no more use",
@@ -83,12 +85,13 @@ def failed_before(folder: Path) -> CommitFailed:
 
 
 def found_no_room(error: lmdb.Error, folder: Path, needed: int) -> bool:
-    """Whether too little room is why, to write ``needed`` bytes. A short write says "input/output
-    error", as a broken disk does: only the file system knows (ST-4)."""
+    """Whether a write of ``needed`` bytes failed because the disk is full. LMDB reports a short
+    write as "input/output error", as for a broken disk, so the file system is asked (ST-4)."""
     return error.code in FULL or (error.code == errno.EIO and not has_room(folder, needed))
 
 
 def no_room(what: str, folder: Path, needed: int) -> NoRoom:
+    """The error of a write that found no room, with the bytes that are needed and free."""
     free = free_bytes(folder)
     return NoRoom(
         sentence(

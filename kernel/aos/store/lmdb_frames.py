@@ -43,6 +43,7 @@ class LmdbFrames:
         return self._rows.read(self.head_in)
 
     def head_in(self, txn: Txn) -> Head | None:
+        """Return the head, in a transaction."""
         data = txn.get(_HEAD, db=self._environment.tables["system"])
         return None if data is None else self._rows.named("the head", Head.from_bytes, data)
 
@@ -83,9 +84,11 @@ class LmdbFrames:
                 raise self._stored_already(key)
 
     def put_head(self, txn: Txn, head: Head) -> None:
+        """Store the signed head."""
         txn.put(_HEAD, head.to_bytes(), db=self._environment.tables["system"])
 
     def put_cut(self, txn: Txn, cut: bytes) -> None:
+        """Store the bytes of a cut."""
         txn.put(_CUT, cut, db=self._environment.tables["system"])
 
     def drop(self, txn: Txn, cut: Cut, most: int) -> int:

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from aos.store.lmdb_types import Table, Txn
 
 SLICE_ROWS: Final = 1024
-"""What one read transaction takes at most."""
+"""How many rows one read transaction copies at most (ST-6)."""
 
 T = TypeVar("T")
 
 
 class LmdbRows:
-    """``check`` raises where the store is closed."""
+    """Reads rows in bounded transactions. ``check`` raises if the store is closed."""
 
     def __init__(self, environment: Environment, check: Callable[[], None]) -> None:
         self._environment = environment
@@ -31,26 +31,27 @@ class LmdbRows:
         return self._environment.read(take, views=views)
 
     def get(self, table: str, key: bytes) -> bytes | None:
+        """Return the value of one row; None if there is no such row."""
         return self.read(lambda txn: txn.get(key, db=self._environment.tables[table]))
 
     def has(self, table: str) -> bool:
-        """Whether there is such a table; one that is not is empty (ST-10a)."""
+        """Whether there is such a table. A missing one counts as empty (ST-10a)."""
         self._check()
         return self._environment.has_table(table)
 
     def scan(self, table: str, *, values: bool = True) -> Iterator[tuple[bytes, bytes]]:
-        """All rows of a table, ascending, in one transaction for each ``SLICE_ROWS``."""
+        """Yield all rows of a table, ascending, in one transaction per ``SLICE_ROWS`` (ST-6)."""
         if self.has(table):
             take = partial(self._slice, table=table, values=values)
             yield from self._slices(lambda start: self.read(partial(take, start=start)))
 
     def sizes(self, table: str) -> Iterator[tuple[bytes, int]]:
-        """The keys of all rows and how long their values are, which are not read for that."""
+        """Yield the key of each row and the length of its value, without reading the value."""
         take = partial(self._slice_sizes, table=table)
         yield from self._slices(lambda start: self.read(partial(take, start=start), views=True))
 
     def named(self, what: str, read: Callable[[bytes], T], data: bytes) -> T:
-        """``read(data)``; where that is ``Damage``, it says of what and where."""
+        """Return ``read(data)``; ``Damage`` from it is raised again with ``what`` and the place."""
         try:
             return read(data)
         except Damage as error:
@@ -95,7 +96,7 @@ class LmdbRows:
         return found
 
     def _ascends(self, table: str, least: bytes, key: bytes) -> None:
-        """Where a page stands in two places, a scan would go round for ever."""
+        """Check that keys ascend: a page in two places would make a scan endless (ST-17)."""
         if key < least:
             raise Damage(
                 sentence(

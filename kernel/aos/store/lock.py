@@ -1,7 +1,7 @@
 """One process writes a world: an advisory lock on a file of its folder (spec/store.md, ST-40).
 
-The operating system gives the lock back when its holder ends, however it ends, so that nothing
-needs to be cleaned up after a crash. What stands in the file is for people only.
+The operating system releases the lock when its holder ends for any reason, so a crash leaves
+nothing to clean up. The text in the file is for people only.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class WorldLock:
         """Take the lock, or fail at once.
 
         Raises:
-            WorldIsHeld: Somebody else has it. Nothing has changed.
-            Damage: Something else than a plain file of the world has its name (ST-80).
+            WorldIsHeld: Another holder has it. Nothing has changed.
+            Damage: The lock file is no plain file (ST-80).
             Unavailable: The file cannot be opened.
         """
         assert self._fd is None, "acquired twice"
@@ -76,7 +76,7 @@ class WorldLock:
             _write_holder(fd)
 
     def release(self) -> None:
-        """Give the lock back. Without it, nothing happens."""
+        """Release the lock, if it is held."""
         if self._fd is None:
             return
         fd, self._fd = self._fd, None
@@ -118,7 +118,7 @@ def _write_holder(fd: int) -> None:
 
 
 def _read_holder(fd: int) -> Holder | None:
-    """What stands in the file; None for what a holder that has just come did not write yet."""
+    """Return the holder that the file names; None if a new holder has not written it yet."""
     try:
         match json.loads(os.pread(fd, _HOLDER_BYTES_MAX, 0)):
             case {"pid": int(pid), "host": str(host), "since": str(since)}:

@@ -1,4 +1,4 @@
-"""A store in memory: the same promises, but for durability (spec/store.md)."""
+"""A store in memory: the same guarantees, durability apart (spec/store.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WHERE = "memory"
 
 
 class MemoryStore:
-    """Keeps everything until it is closed."""
+    """A ``Store`` that keeps everything until it is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -131,7 +131,7 @@ class MemoryStore:
         while seq <= last:
             frame = self.frame_at(seq)
             if frame is None or not frame.header.first <= seq <= frame.header.last:
-                # One that stands elsewhere than it says would come again and again.
+                # A frame in another's place would be returned again and again.
                 raise missing_frame(seq, head, self._cut, WHERE)
             yield frame
             seq = frame.header.last + 1

@@ -1,8 +1,8 @@
 """LMDB's two meta pages: is the newer one the last commit? (spec/store.md, ST-17a and ST-17b)
 
-Each commit overwrites the older of two meta pages, without a checksum, and whoever opens the file
-uses the one with the higher transaction number. One flipped bit in that number would silently bring
-back the commit before. So both pages are read before LMDB opens the file:
+Each commit overwrites the older of two meta pages, which have no checksum, and LMDB uses the page
+with the higher transaction number. One flipped bit in that number would silently bring back the
+commit before. So both pages are read before LMDB opens the file:
 
     page 0   header   magic, version   roots of two trees   last page   transaction number, even
     page 1   the same                                                   transaction number, odd
@@ -12,8 +12,8 @@ Rule 1: the numbers follow each other. Both are 0 in a file without a commit.
 Rule 2: the newer page agrees with the trees that it names. The tree of free pages has an entry for
 each commit, under its number: so its highest key is the transaction number of the page.
 
-Of the older page only what Rule 1 needs is looked at: the next commit overwrites the rest, and a
-commit that failed may have left it half written (ST-4b).
+Of the older page, only the fields that Rule 1 needs are checked: the next commit overwrites the
+rest, and a commit that failed may have left it half written (ST-4b).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _BRANCH, _LEAF, _OVERFLOW, _META_PAGE = 0x01, 0x02, 0x04, 0x08
 _IS_LONG, _IS_TABLE = 0x01, 0x02
 _INTEGER_KEYS: Final = 0x08
 _IS_NO_FOLDER: Final = 0x4000
-"""How the file was made, as ``compact`` makes one. It means nothing to who opens it."""
+"""Set in a file that ``compact`` made (MDB_NOSUBDIR). LMDB ignores it when it opens the file."""
 
 
 class _Tree(NamedTuple):
-    """What a meta page says of one of its trees."""
+    """The description of one tree in a meta page."""
 
     pad: int
     flags: int
@@ -72,13 +72,13 @@ class _Meta(NamedTuple):
 
 
 class _Wrong(Exception):  # internal: becomes Damage, never escapes this file
-    """What is not as LMDB leaves it."""
+    """The file is not as LMDB leaves it."""
 
 
 def what_is_wrong(fd: int) -> str | None:
-    """What is wrong with the meta pages of an open data file; None for nothing.
+    """Return the problem of the meta pages of an open data file; None if they are valid.
 
-    A writer may commit meanwhile: what is seen counts only if the pages are the same afterwards.
+    A writer may commit meanwhile: a problem counts only if the pages are the same afterwards.
     Raises: OSError.
     """
     while True:
@@ -93,7 +93,7 @@ def what_is_wrong(fd: int) -> str | None:
 
 
 def meta_pages(fd: int) -> tuple[bytes, bytes]:
-    """What counts of both meta pages, as far as they are there. Raises: OSError."""
+    """Return the meaningful bytes of both meta pages, as far as they exist. Raises: OSError."""
     first = os.pread(fd, _BYTES, 0)
     if len(first) < _BYTES:
         return first, b""
@@ -151,7 +151,7 @@ def _meta(number: int, data: bytes) -> _Meta:
 
 @dataclass(slots=True)
 class _Walk:
-    """One tree, read page by page: what it has, and which pages it is made of."""
+    """One tree, read page by page: the numbers of its pages and entries."""
 
     fd: int
     page_bytes: int
@@ -220,7 +220,7 @@ class _Walk:
 
 
 def _check_trees(fd: int, meta: _Meta) -> None:
-    """See that a meta page agrees with its trees.
+    """Check that a meta page agrees with its trees (Rule 2).
 
     Raises:
         _Wrong: It does not.

@@ -1,12 +1,12 @@
-"""Large blobs, each in a file of its own beside the store's file (spec/store.md, ST-60 to ST-67).
+"""Large blobs, each in a file of its own next to the store's file (spec/store.md, ST-60 to ST-67).
 
     DIR/store/packs/<64 hex digits of the content hash>     the bytes of one blob, nothing else
 
 Rule 1: a pack is whole and synced, its name too, before the transaction that names it; so a row in
 ``packed`` means that the file is there.
 
-Rule 2: its bytes go after the transaction that takes the row away. So a file that no row names is
-nobody's: what a crash left. The next writer takes it away.
+Rule 2: a pack is removed after the transaction that removes its row. So a file that no row names
+was left by a crash. The next writer removes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aos.store.plain_files import PlainFolder
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
 PACKED_BYTES: Final = 1 << 20
-"""A blob of so many bytes is packed. A smaller one lies in the store's file with many others."""
+"""A blob of at least so many bytes is packed. Smaller ones are in the store's file (ST-60)."""
 
 FOLDER_NAME: Final = "packs"
 
@@ -34,13 +34,15 @@ class Packs:
         self.folder = store / FOLDER_NAME
 
     def path(self, hash: Hash) -> Path:
+        """Return the path of a blob's pack."""
         return self.folder / hash.hex()
 
     def write(self, blobs: Mapping[Hash, bytes]) -> None:
-        """Make a pack of each, durable with its name. Those that no row names yet are written anew.
+        """Write a pack for each blob, durable with its name (ST-61). A file with such a name, left
+        by a crash, is replaced.
 
         Raises:
-            OSError: The disk is full, or broken. What was written is taken away again.
+            OSError: The disk is full, or broken. The new packs are removed again.
             Damage: The folder or a file in it is not plain (ST-80).
         """
         if not blobs:
@@ -58,7 +60,7 @@ class Packs:
         """Return the bytes of a pack that a row names, ``size`` bytes of this hash.
 
         Raises:
-            Damage: It is missing, cut off or altered; or it was taken away meanwhile.
+            Damage: It is missing, cut off or altered (ST-64); or it was removed meanwhile.
             Unavailable: It may not be read.
         """
         path = self.path(hash)
@@ -83,7 +85,7 @@ class Packs:
         return data
 
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
-        """The beginning of a pack, not checked; None where it cannot be read."""
+        """Return the beginning of a pack, unchecked; None if it cannot be read."""
         try:
             with PlainFolder.at(self.folder) as folder:
                 pack = folder.open(hash.hex())
@@ -97,14 +99,14 @@ class Packs:
             os.close(pack)
 
     def remove(self, hashes: Mapping[Hash, object] | set[Hash]) -> None:
-        """Take packs away that no row names. What cannot be removed, the next writer removes."""
+        """Remove packs that no row names (ST-63). If that fails, the next writer removes them."""
         with contextlib.suppress(OSError, Damage), PlainFolder.at(self.folder) as folder:
             for hash in hashes:
                 with contextlib.suppress(OSError):
                     folder.remove(hash.hex())
 
     def sweep(self, is_named: Callable[[Hash], bool]) -> int:
-        """Take away whatever no row names; return how many files. Only while nobody writes.
+        """Remove every file that no row names; return how many (ST-65). Only for the one writer.
 
         Raises:
             Damage: The folder is not plain, or something in it is a folder.
@@ -125,6 +127,7 @@ class Packs:
         return count
 
     def size_bytes(self) -> int:
+        """Return the size of all packs together."""
         total = 0
         with self._opened() as folder:
             if folder is None:
@@ -136,7 +139,7 @@ class Packs:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[PlainFolder | None]:
-        """The folder of the packs; None where there is none."""
+        """The folder of the packs; None if there is none."""
         try:
             folder = PlainFolder.at(self.folder)
         except FileNotFoundError:
@@ -189,7 +192,7 @@ def _write(folder: PlainFolder, hash: Hash, data: bytes) -> None:
 
 
 def _hash_of(name: str) -> Hash | None:
-    """The hash that a pack is named by; None for any other name."""
+    """Return the hash in a pack's name; None for any other name."""
     try:
         hash = Hash(bytes.fromhex(name))
     except ValueError:

@@ -9,8 +9,7 @@ is a regular file.
     store, keys, packs, archives (may not)       -> PlainFolder.inner, PlainFolder.at
     a file that the user names (may be a link)   -> open_named
 
-Rule 1: what is not plain is ``Damage`` that says where and what was found, and it is left
-as it is.
+Rule 1: anything that is not plain is ``Damage`` with its path and kind. It is not changed.
 
 Rule 2: opening a file never truncates it. A hard link is a second name for bytes that may not be
 ours: with ``is_sole``, a file that has another name is refused before it is written.
@@ -95,7 +94,7 @@ class PlainFolder:
             raise
 
     def find(self, name: str) -> os.stat_result | None:
-        """What has this name, a link not followed; None for nothing."""
+        """Return what the system knows of this name, without following a link; None for nothing."""
         assert "/" not in name, name
         try:
             return os.stat(name, dir_fd=self._fd, follow_symlinks=False)
@@ -103,8 +102,8 @@ class PlainFolder:
             return None
 
     def check_file(self, name: str, *, is_sole: bool = False) -> os.stat_result | None:
-        """See that a plain file has this name, or nothing. For a file that other code opens by its
-        path: asked immediately before.
+        """Check that this name is that of a plain file, or of nothing. For a file that other code
+        opens by its path: called immediately before (ST-81).
 
         Raises:
             Damage: It is none; or, with ``is_sole``, it has another name too.
@@ -115,7 +114,7 @@ class PlainFolder:
         return found
 
     def check_folder(self, name: str) -> None:
-        """See that a plain folder has this name, or nothing.
+        """Check that this name is that of a plain folder, or of nothing.
 
         Raises:
             Damage: It is none.
@@ -125,7 +124,7 @@ class PlainFolder:
             _check_folder(self.path / name, found)
 
     def check_socket(self, name: str) -> None:
-        """See that a socket has this name, or nothing.
+        """Check that this name is that of a socket, or of nothing.
 
         Raises:
             Damage: It is none.
@@ -137,7 +136,7 @@ class PlainFolder:
     def open(
         self, name: str, flags: int = os.O_RDONLY, mode: int = 0o600, *, is_sole: bool = False
     ) -> int:
-        """Open a plain file; return its descriptor, which is the caller's to close.
+        """Open a plain file (ST-80, ST-82); return its descriptor, which the caller closes.
 
         Raises:
             Damage: It is no plain file; or, with ``is_sole``, it has another name too.
@@ -159,7 +158,7 @@ class PlainFolder:
         return fd
 
     def read(self, name: str, most: int) -> bytes:
-        """Read a plain file of at most ``most`` bytes.
+        """Read a plain file of at most ``most`` bytes (ST-84).
 
         Raises:
             Damage: It is no plain file, or it is longer.
@@ -206,6 +205,7 @@ class PlainFolder:
         os.link(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd, follow_symlinks=False)
 
     def names(self) -> Iterator[str]:
+        """Yield the names in this folder, in no order."""
         with os.scandir(self._fd) as entries:
             yield from (each.name for each in entries)
 
@@ -214,6 +214,7 @@ class PlainFolder:
         os.fsync(self._fd)
 
     def close(self) -> None:
+        """Close the descriptor of the folder."""
         os.close(self._fd)
 
     def __enter__(self) -> Self:

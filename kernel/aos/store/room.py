@@ -1,7 +1,8 @@
-"""What a file system has left, asked in the one way that it answers truthfully: by taking it.
+"""Free space on a file system, found by allocating it (spec/store.md, ST-4).
 
-Its figures do not tell. ext4 counts blocks as free that it keeps for itself, also from root; a
-quota, or a file system that copies what it overwrites, leaves less than it says.
+The figures that a file system reports are not reliable. ext4 counts blocks as free that it reserves
+even from root; with a quota, or on a file system that copies blocks on write, there is less room
+than reported.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from pathlib import Path
 from typing import Final
 
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-"""What a call says that found no room."""
+"""Error numbers of calls that found no room."""
 
 
 def has_room(folder: Path, size: int) -> bool:
-    """Whether a new file in ``folder`` could have ``size`` bytes now. It is gone when this returns.
-
-    A file system that cannot be asked is taken to have room.
-    """
+    """Whether a new file of ``size`` bytes fits into ``folder`` now. A temporary file is made and
+    removed again. If that fails for another reason, there is taken to be room."""
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
             os.posix_fallocate(probe.fileno(), 0, max(size, 1))
@@ -30,16 +29,16 @@ def has_room(folder: Path, size: int) -> bool:
 
 
 def free_bytes(folder: Path) -> int:
-    """What the file system says it has left for everybody. For people only."""
+    """Return how many bytes the file system reports as free. For messages only."""
     stat = os.statvfs(folder)
     return stat.f_bavail * stat.f_frsize
 
 
 def allocate(fd: int, size: int) -> None:
-    """Give the file ``size`` bytes that lie on the disk, and leave what is in it.
+    """Allocate ``size`` bytes on the disk for a file, without changing its contents (ST-14a).
 
     Raises:
-        OSError: One of ``FULL`` where there is no room; the file may have become longer.
+        OSError: One of ``FULL`` if there is no room; the file may have become longer.
     """
     stat = os.fstat(fd)
     if stat.st_size < size or stat.st_blocks * 512 < size:

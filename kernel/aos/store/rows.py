@@ -24,7 +24,7 @@ from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
 
 KEY_BYTES_MAX: Final = 511
-"""What LMDB takes. The core admits submission ids up to 256 bytes."""
+"""The longest key that LMDB allows. The core admits submission ids of up to 256 bytes."""
 
 _INTENT: Final = struct.Struct(">QIQB32s")
 _SUBMISSION: Final = struct.Struct(">Q32s")

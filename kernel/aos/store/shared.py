@@ -14,10 +14,10 @@ _registry = threading.Lock()
 
 
 def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
-    """Open the environment in ``folder``, or join the one that this process has open.
+    """Open the environment in ``folder``, or share the one that this process has open (ST-16).
 
-    Give it back with ``release``. Not to be used across a fork. Without ``looks`` the file is taken
-    for whole: for a process that may die of it.
+    The caller gives it back with ``release``. It must not be used across a fork. Without ``looks``
+    the file is not checked first: for a process that a damaged file may end.
     """
     with _registry:
         found = _find(folder)
@@ -30,7 +30,7 @@ def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
         if access is Access.WRITE and found.readonly:
             raise Unavailable(
                 sentence(
-                    "this process has the store open for reading, and cannot write it beside",
+                    "this process has the store open for reading, and cannot also write to it",
                     where=str(folder),
                     hint="close it first",
                 )
@@ -40,6 +40,7 @@ def acquire(folder: Path, access: Access, *, looks: bool = True) -> Environment:
 
 
 def release(environment: Environment) -> None:
+    """Give an environment back. The last user closes it."""
     with _registry:
         environment.users -= 1
         if not environment.users:
@@ -48,10 +49,10 @@ def release(environment: Environment) -> None:
 
 
 def compact(environment: Environment) -> None:
-    """Compact an environment that nobody else in this process has open; raises as its method.
+    """Compact an environment that this process has open once; raises as its method (ST-53).
 
     Raises:
-        Unavailable: Somebody else has. Nothing has changed.
+        Unavailable: This process has it open elsewhere too. Nothing has changed.
     """
     with _registry:
         if environment.users > 1:

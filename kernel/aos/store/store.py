@@ -1,8 +1,8 @@
-"""What a host asks of a store. The core never sees which store it is (spec/store.md).
+"""The interface of a store, and the checks that all stores share (spec/store.md).
 
-A store takes commit groups whole: frames, the blobs that they name, the derived rows and the
-signed head are all durable when ``append`` returns, or none of them is. One process writes; any
-number read. Every method may be called from any thread; only one thread may write.
+A store makes commit groups durable: when ``append`` returns, the frames, the blobs that they name,
+the derived rows and the signed head are all durable, or none of them is. One process writes; any
+number of processes read. Every method may be called from any thread; only one thread may write.
 """
 
 from __future__ import annotations
@@ -50,13 +50,14 @@ class Store(Protocol):
         ``expected`` is the hash of the frame that the group follows, ``NO_FRAME`` at genesis.
         ``notes`` are words for people about records of the group, by sequence; nothing hashes them.
         The bytes of each frame's ``erased`` values are removed before its ``blobs`` are stored: a
-        value that is in both came again after it was erased, and stays (ST-22).
+        value that is in both came again after it was erased, and stays (ST-22, ST-23).
 
         Raises:
             NoRoom: The file system is full. Nothing has changed; the same call may pass later.
-            CommitFailed: The commit failed otherwise. Nothing has changed; the store takes no more.
-            Damage: The store ends elsewhere than ``expected``, or a derived row contradicts the
-                group. Nothing has changed.
+            CommitFailed: The commit failed for another reason. Nothing has changed, and the store
+                refuses all further writes.
+            Damage: The store does not end at ``expected``, or a derived row contradicts the group.
+                Nothing has changed.
         """
         ...
 
@@ -67,14 +68,14 @@ class Store(Protocol):
         is open between two items.
 
         Raises:
-            Pruned: A record that is asked for was pruned. The frame of the genesis never is.
-            Damage: A frame cannot be read, or is missing before the head. The rest is for
-                ``follow`` to check.
+            Pruned: One of these records was pruned. The frame of the genesis never is.
+            Damage: A frame cannot be read, or is missing before the head. Whether the frames
+                follow each other is for the caller to check (``follow``).
         """
         ...
 
     def frame_at(self, seq: int) -> Frame | None:
-        """Return the frame that holds the record ``seq``; None where there is no such record.
+        """Return the frame with the record ``seq``; None if there is no such record.
 
         Raises:
             Pruned: The record was pruned.
@@ -86,7 +87,7 @@ class Store(Protocol):
         """Return the bytes with this content hash.
 
         Raises:
-            Erased: They were erased, and did not come again.
+            Erased: They were erased, and were not stored again since.
             Damage: They are missing or altered.
         """
         ...
@@ -100,7 +101,7 @@ class Store(Protocol):
         ...
 
     def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
-        """Yield each blob's hash and how many bytes it has, ascending by hash."""
+        """Yield the hash and the size in bytes of each blob, ascending by hash."""
         ...
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
@@ -108,29 +109,33 @@ class Store(Protocol):
         ...
 
     def named(self, sha256: bytes) -> Hash | None:
-        """Return the content hash of the blob with this SHA-256 name, if a name document says so
-        (spec/agentos.md, AG-30). Whether the blob is there still, ``blob`` tells."""
+        """Return the content hash of the blob with this SHA-256 name, if a name document gives it
+        (spec/agentos.md, AG-30). The blob itself may have been removed since."""
         ...
 
     def names(self) -> Iterator[Name]:
         """Yield all names, ascending."""
         ...
 
-    def intent(self, hash: Hash) -> IntentRow | None: ...
+    def intent(self, hash: Hash) -> IntentRow | None:
+        """Return the row of an intent; None if no record opened it, or the row was removed."""
+        ...
 
     def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
         """Yield the rows of all intents, ascending by hash."""
         ...
 
     def erased(self, hash: Hash) -> ErasedRow | None:
-        """Return by which record the value was erased; None where it was not, or came again."""
+        """Return the row of an erased value; None if it was not erased, or was stored again."""
         ...
 
     def erasures(self) -> Iterator[tuple[Hash, ErasedRow]]:
         """Yield the rows of all erased values, ascending by hash."""
         ...
 
-    def submission(self, submission_id: str) -> SubmissionRow | None: ...
+    def submission(self, submission_id: str) -> SubmissionRow | None:
+        """Return the row of the newest event with this submission id; None if there is none."""
+        ...
 
     def submissions(self) -> Iterator[SubmissionRow]:
         """Yield the rows of all submissions, ascending by the bytes of the id."""
@@ -141,32 +146,32 @@ class Store(Protocol):
         ...
 
     def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
-        """Return the newest snapshot that was taken after record ``seq`` or one before it.
+        """Return the newest snapshot that was taken after record ``seq`` or an earlier one.
 
-        None: the newest of all.
+        Without ``seq``, return the newest snapshot of all.
         """
         ...
 
     def note(self, seq: int) -> str | None:
-        """Return what was noted of the record with this sequence."""
+        """Return the note on the record with this sequence; None if there is none."""
         ...
 
     def cut(self) -> Cut | None:
-        """Return where the journal begins since it was pruned; None where it never was."""
+        """Return where the journal begins since it was pruned; None if it never was."""
         ...
 
     def set_cut(self, cut: Cut) -> None:
-        """From now on records 2 to ``cut.seq`` are pruned, whether or not they lie here still.
-        Raises as ``append``."""
+        """Declare records 2 to ``cut.seq`` pruned, before their frames are removed. Raises as
+        ``append``."""
         ...
 
     def drop_frames(self, most: int) -> int:
-        """Take away up to ``most`` pruned frames, and the notes on their records, in a transaction;
-        return how many frames went. Raises as ``append``."""
+        """Remove up to ``most`` pruned frames, and the notes on their records, in one transaction;
+        return how many frames were removed. Raises as ``append``."""
         ...
 
     def forget(self, what: Forget) -> None:
-        """Take rows away, in a transaction. Raises as ``append``."""
+        """Remove rows in one transaction. Raises as ``append``."""
         ...
 
     def puts(self) -> Iterator[PutRow]:
@@ -174,51 +179,53 @@ class Store(Protocol):
         ...
 
     def add_puts(self, rows: Sequence[PutRow]) -> None:
-        """Keep some more of them, in a transaction. Raises as ``append``."""
+        """Store more rows of such blobs, in one transaction. Raises as ``append``."""
         ...
 
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
-        """Return the beginning of a blob, not checked; None where it cannot be had."""
+        """Return the beginning of a blob, unchecked; None if it cannot be read."""
         ...
 
     def meta_get(self, name: str) -> bytes | None:
-        """Return what ``meta_put`` stored under this name."""
+        """Return the value that ``meta_put`` stored under this name; None if there is none."""
         ...
 
     def meta_put(self, name: str, value: bytes) -> None:
-        """Keep a value of the host's beside the journal. It is not hashed. Raises as ``append``."""
+        """Store a value of the host. It is not part of the journal and not hashed. Raises as
+        ``append``."""
         ...
 
     def sync_reader_check(self) -> int:
-        """Forget readers whose process died, so that they hold no space; return how many."""
+        """Clear the slots of readers whose process died, which keep free pages from being used;
+        return how many."""
         ...
 
     def size_bytes(self) -> int:
-        """How much room the store takes."""
+        """Return how many bytes the store takes on the disk."""
         ...
 
     def compact(self) -> None:
-        """Leave in the store's file nothing but its rows: no bytes that were erased or replaced.
+        """Rewrite the store's file with nothing but its rows, without erased bytes (ST-50).
 
         Raises:
             Unavailable: This process has the store open elsewhere too, or there is no room for a
-                second file of its size. Nothing has changed.
+                second file of this size. Nothing has changed.
             Damage: A row cannot be read. Nothing has changed.
         """
         ...
 
     def close(self) -> None:
-        """Give everything back. Called twice, it does nothing."""
+        """Close the store. A second call does nothing."""
         ...
 
 
-# What every implementation does before it writes.
+# Checks and rows that every implementation makes before it writes
 
 
 def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
-    """State what the caller owes: a chain from ``expected`` on, and the head that belongs to it.
+    """Assert that the group is a chain that begins after ``expected``, and ends with ``head``.
 
-    Anything else is a bug of the caller's, found before it is stored.
+    Anything else is a bug of the caller, found before it is stored.
     """
     assert group, "an empty group"
     prev, seq = expected, group[0].frame.header.first - 1
@@ -235,7 +242,11 @@ def check_group(group: Sequence[Sealed], head: Head, expected: Hash) -> None:
 def check_expected(
     found: Head | None, group: Sequence[Sealed], head: Head, expected: Hash, where: str
 ) -> None:
-    """Raises: Damage: The store does not end where the caller thinks."""
+    """Check that the store ends where the caller expects (ST-2).
+
+    Raises:
+        Damage: It does not.
+    """
     at = NO_FRAME if found is None else found.frame
     if at == expected and (
         found is None or found.world == head.world or _is_fork(group[0].frame, found)
@@ -253,7 +264,7 @@ def check_expected(
 
 
 def _is_fork(frame: Frame, found: Head) -> bool:
-    """Whether another world goes on with ``frame`` where ``found`` ends (K-110)."""
+    """Whether ``frame`` begins a fork of the world that ends with ``found`` (K-110)."""
     try:
         first = from_bytes(frame.records[0])
     except Damage:
@@ -268,7 +279,7 @@ def _frame_name(frame: Hash) -> str:
 def intent_changes(
     group: Sequence[Sealed], stored: Callable[[Hash], IntentRow | None], where: str
 ) -> dict[Hash, IntentRow]:
-    """The rows of intents that ``group`` writes, in its order.
+    """Return the rows of intents that ``group`` writes, in its order (ST-31, ST-32).
 
     Raises:
         Damage: The stored rows and the group contradict each other.
@@ -292,7 +303,7 @@ def intent_changes(
                 raise _contradiction(
                     opened.intent,
                     where,
-                    f"record {opened.seq} opens it, and its row stands already",
+                    f"record {opened.seq} opens it, and it has a row already",
                 )
             changed[opened.intent] = IntentRow(opened_seq=opened.seq, index=opened.index)
         for settled in sealed.settled:
@@ -320,7 +331,7 @@ def _contradiction(intent: Hash, where: str, what: str) -> Damage:
 
 
 def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
-    """The rows of submissions that ``group`` writes; the newest event under an id counts."""
+    """Return the rows of submissions that ``group`` writes: the newest event of each id."""
     return {
         each.submission_id: SubmissionRow(
             submission_id=each.submission_id, seq=each.seq, payload=each.payload
@@ -331,7 +342,7 @@ def submission_changes(group: Sequence[Sealed]) -> dict[str, SubmissionRow]:
 
 
 def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
-    """The rows of snapshots that ``group`` writes."""
+    """Return the rows of snapshots that ``group`` writes."""
     return [
         SnapshotRow(at=each.at, seq=each.seq, document=each.document)
         for sealed in group
@@ -340,7 +351,7 @@ def snapshot_changes(group: Sequence[Sealed]) -> list[SnapshotRow]:
 
 
 def erasing(sealed: Sealed) -> dict[Hash, int]:
-    """The values that ``sealed`` erases, and the newest record in it that erases each."""
+    """Return the values that ``sealed`` erases, each with the newest record in it that does so."""
     if not sealed.erased:
         return {}
     found: dict[Hash, int] = {}
@@ -355,7 +366,7 @@ def erasing(sealed: Sealed) -> dict[Hash, int]:
 
 
 def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
-    """A blob under a wrong hash would make its world unreadable: a bug, found before it is kept."""
+    """Assert that each blob has its hash: another one would make the world unreadable."""
     for key, data in blobs.items():
         assert content_hash(data) == key, f"blob {key.hex()}: {len(data)} bytes of another hash"
 
@@ -363,10 +374,12 @@ def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
 def names_in(
     blobs: Mapping[Hash, bytes], true_of: Callable[[Hash], bytes | None]
 ) -> Iterator[tuple[Name, bool]]:
-    """The names that blobs which are kept now say, each with whether it is right already;
-    ``true_of`` has the true names of blobs that were kept before (``true_sha256``), None for those
-    that are not there. A name whose blob is not there waits for it (AG-35). What looks like a name
-    document and is wrong says none."""
+    """Yield the names in name documents among ``blobs``, each with whether it is known to be valid.
+
+    ``true_of`` returns the true name (``true_sha256``) of a blob that was stored before, None if it
+    is not there. A name whose blob is not there is stored until the blob comes (AG-35). A document
+    with an invalid name is skipped.
+    """
     known: dict[Hash, bytes | None] = {}
     for data in blobs.values():
         name = read_name(data)
@@ -384,11 +397,11 @@ def names_in(
 
 
 def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where: str) -> bytes:
-    """Return ``data``, what is stored under ``hash``; ``erased`` is its row where there is none.
+    """Return ``data``, the bytes stored under ``hash``. ``erased`` is its row if there are none.
 
     Raises:
-        Erased: It was erased.
-        Damage: It is missing, or not what ``hash`` stands for.
+        Erased: The value was erased.
+        Damage: It is missing, or its bytes have another hash.
     """
     if data is None and erased is not None:
         raise erased_error(hash, erased.seq)
@@ -415,21 +428,23 @@ def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where
 
 
 def erased_error(hash: Hash, by: int) -> Erased:
+    """Return the error for a value that record ``by`` erased."""
     return Erased(f"the value {hash_text(hash)} was erased by record {by}")
 
 
 def is_pruned(frame: Frame, cut: Cut | None) -> bool:
-    """Whether nobody may read ``frame`` any more; that of the genesis anybody may."""
+    """Whether ``frame`` was pruned. The frame of the genesis never is."""
     return cut is not None and 1 < frame.header.first <= cut.seq
 
 
 def first_kept(store: Store) -> int:
-    """The first record, beside the genesis, that the store has."""
+    """Return the first record after the genesis that the store has."""
     cut = store.cut()
     return 1 if cut is None else cut.seq + 1
 
 
 def missing_frame(seq: int, head: Head, cut: Cut | None, where: str) -> AosError:
+    """Return the error for a record before the head whose frame is not there."""
     if cut is not None and seq <= cut.seq:
         return pruned(cut, seq)
     return Damage(

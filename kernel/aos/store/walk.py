@@ -1,11 +1,11 @@
-"""Read all of a store's file, to see whether that ends the process (spec/store.md, ST-18a).
+"""A program that reads all of a store's file, to find out whether that ends a process (ST-18a).
 
     python -I -S walk.py FOLDER PACKAGES
 
-A program of its own, which imports nothing of aos and so starts in 20 ms. ``PACKAGES`` is the
-folder that ``lmdb`` is imported from. It ends with 0 where all could be read; with 3, after one
-line that says why, where LMDB found the file damaged; by a signal where LMDB did not survive it.
-What keeps the file from being opened at all is for who opens it next to say.
+It imports nothing of aos, so it starts in 20 ms. ``PACKAGES`` is the folder from which ``lmdb`` is
+imported. It exits with 0 if all could be read, and with 3, after one line with the reason, if LMDB
+found the file damaged; a signal ends it if LMDB did not survive. If the file cannot be opened at
+all, it exits with 0, and its parent reports that error.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 DAMAGED: Final = 3
 SLICE_BYTES: Final = 16 << 20
-"""What one read transaction takes at most, but for one last row."""
+"""Bytes after which one read transaction ends."""
 
 ROW_BYTES: Final = 1024
-"""What a row counts for beside its value."""
+"""Bytes that a row counts for in addition to its value."""
 
 TABLES_MAX: Final = 64
 ROOM_BYTES: Final = 1 << 26
@@ -61,7 +61,7 @@ def main(folder: str, packages: str) -> int:
 
 
 class OutOfOrderError(Exception):
-    """Keys that do not ascend: a page stands in another's place."""
+    """Keys that do not ascend: a page is in the place of another."""
 
 
 def read_rows(env: lmdb.Environment, table: Any, after: bytes) -> bytes | None:
@@ -81,7 +81,7 @@ def read_rows(env: lmdb.Environment, table: Any, after: bytes) -> bytes | None:
 
 
 def read_free_pages(lmdb: Any, env: lmdb.Environment) -> None:
-    """Read the list of free pages, which no table shows: a copy that nobody keeps does."""
+    """Read the list of free pages, which is in no table: LMDB reads it for a copy."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         env.copyfd(nowhere, compact=True)

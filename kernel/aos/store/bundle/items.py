@@ -10,7 +10,7 @@ A bundle is a sequence of canonical CBOR items, each ``[kind: text, body: bytes]
     index        rows of 40 bytes, ascending         hash, position of its item (u64, big end first)
     end          positions of head and index (u64), 32-byte hash of every byte before this item
 
-So whoever reads knows how long an item is before its body comes.
+So a reader knows the length of an item before its body.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _PAIR: Final = b"\x82"
 _KINDS: Final = {_PAIR + encode_text(kind): kind for kind in BYTES_MAX}
 _OPENING_BYTES_MAX: Final = max(map(len, _KINDS))
 OPENING_BYTES_MAX: Final = _OPENING_BYTES_MAX + 9
-"""What of an item lies before its body, at most."""
+"""The longest opening of an item, in bytes."""
 
 MAGIC: Final = _PAIR + encode_text(HEADER)
 """The first bytes of a bundle."""
@@ -71,7 +71,7 @@ MAGIC: Final = _PAIR + encode_text(HEADER)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What stands before an item's body: its kind, and how long this opening and the body are."""
+    """The bytes before an item's body: its kind, and the sizes of this opening and of the body."""
 
     kind: str
     size: int
@@ -83,10 +83,10 @@ class Opening:
 
 
 def opening(kind: str, body: int) -> bytes:
-    """The bytes before a body of so many bytes.
+    """Return the opening for a body of ``body`` bytes.
 
     Raises:
-        Damage: No reader would take it.
+        Damage: Readers would refuse an item of this kind and size.
     """
     _check_length(kind, body)
     return _PAIR + encode_text(kind) + head(0x40, body)
@@ -98,10 +98,10 @@ def item(kind: str, body: bytes) -> bytes:
 
 
 def read_opening(data: bytes) -> Opening:
-    """Read the opening of an item at the start of ``data``, which may go on behind it.
+    """Read the opening of an item at the start of ``data``. Bytes after it are ignored.
 
     Raises:
-        Damage: It is none, or its body is longer than one of its kind may be.
+        Damage: There is none, or its body is longer than its kind allows.
     """
     known = next((each for each in _KINDS if data.startswith(each)), None)
     if known is None:
@@ -139,9 +139,9 @@ END_BYTES: Final = len(opening(END, BYTES_MAX[END])) + BYTES_MAX[END]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveBase:
-    """What the frames of an archive follow: record ``seq``, the last of ``frame``, and ``log``, the
-    tree over all frames to it. ``document`` is the snapshot of the world as it was then, whose
-    parts are among the values; ``genesis`` are the bytes of record 1."""
+    """The place that the frames of an archive follow: record ``seq``, the last one of ``frame``,
+    and ``log``, the tree over all frames up to it. ``document`` is the snapshot of the world as it
+    was then, whose parts are among the values; ``genesis`` are the bytes of record 1."""
 
     seq: int
     frame: Hash
@@ -180,7 +180,7 @@ class ArchiveBase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleHeader:
-    """What a bundle holds, said first.
+    """The first item of a bundle: which world and records it holds.
 
     ``executors`` are the public keys of executors whose keys were made with the world, by name;
     ``created`` is UTC, RFC 3339.
@@ -330,7 +330,7 @@ def read_row(data: bytes) -> tuple[Hash, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Where head and index stand, and the hash of every byte before this item."""
+    """The positions of head and index, and the hash of every byte before this item."""
 
     head_at: int
     index_at: int

@@ -1,9 +1,9 @@
 """A bundle -> its frames, values and head (spec/bundle.md, B-30 to B-36).
 
-Rule 1: nothing that the file says of a length is believed before the file is seen to be that long,
-and an item is read whole only where one of its kind may be that long.
+Rule 1: a length in the file is compared with the size of the file before it is used, and an item is
+read whole only if its kind may be that long.
 
-Rule 2: ``check`` reads every byte once. What is read later is checked again by its own hash.
+Rule 2: ``check`` reads every byte once. Later reads check each value again by its hash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from aos.store.store import checked_blob, erased_error
 from aos.values.digests import Hash, hash_text
 
 PIECE_BYTES: Final = 1 << 20
-"""What is read of a long item at once where it is only hashed."""
+"""Bytes that are read at a time of a long item that is only hashed."""
 
 ROWS_AT_ONCE: Final = 1024
 
@@ -86,19 +86,20 @@ class Bundle:
         self.close()
 
     def close(self) -> None:
+        """Close the file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def check(self, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Read the whole file: each item is one and stands where it belongs, the index has each
-        value where it is, each value has its hash, and the closing hash is right. Frames are left
-        to who follows them.
+        """Read the whole file, and check that each item is valid and in its place, that the index
+        has the position of each value, that each value has its hash, and that the closing hash is
+        valid. Whether the frames follow each other is for the caller to check.
 
         ``on_progress`` is called with (bytes read, bytes in all).
 
         Raises:
-            Damage: The first thing that is not so.
+            Damage: The first of these that does not hold.
         """
         self.head()
         digest = blake3()
@@ -128,7 +129,7 @@ class Bundle:
         self._check_order()
 
     def frames(self) -> Iterator[Frame]:
-        """Yield the frames in the order in which they stand.
+        """Yield the frames in their order in the file.
 
         Raises:
             Damage: One cannot be read. Whether they follow one another is for ``follow`` to check.
@@ -189,9 +190,9 @@ class Bundle:
             found = self._opening(at)
             single = {HEADER: 0, HEAD: end.head_at, INDEX: end.index_at, END: self.size - END_BYTES}
             if (found.kind in single or at in single.values()) and single.get(found.kind) != at:
-                raise self._damage(at, f"{found.kind} stands where it does not belong")
+                raise self._damage(at, f"{found.kind} is in a place where it does not belong")
             if end.head_at < at < end.index_at:
-                raise self._damage(at, f"{found.kind} stands behind the head")
+                raise self._damage(at, f"{found.kind} is behind the head")
             yield at, found
             at += found.whole
 

@@ -1,4 +1,4 @@
-"""What was written already, in memory that does not grow with it (spec/bundle.md, B-9)."""
+"""The values that a bundle has already, in memory that does not grow (spec/bundle.md, B-9)."""
 
 from __future__ import annotations
 
@@ -50,4 +50,5 @@ class Seen:
                 yield Hash(value), at
 
     def close(self) -> None:
+        """Remove the temporary table."""
         self._rows.close()

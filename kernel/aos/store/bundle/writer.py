@@ -39,8 +39,8 @@ ROWS_AT_ONCE: Final = 4096
 
 
 class BundleWriter:
-    """Writes ``FILE.part`` and gives it its name in ``finish``. Left without that, it takes the
-    part away again.
+    """Writes ``FILE.part`` and gives it its name in ``finish``. Without that, leaving the block
+    removes the part again (B-20, B-21).
 
     Memory does not grow with the bundle.
     """
@@ -79,10 +79,11 @@ class BundleWriter:
         self._drop()
 
     def header(self, header: BundleHeader) -> None:
+        """Write the first item."""
         self._put(item(HEADER, header.to_bytes()))
 
     def frame(self, data: bytes) -> None:
-        """The next frame of the journal."""
+        """Write the next frame of the journal."""
         self._put(item(FRAME, data))
         self.frames += 1
 
@@ -91,20 +92,20 @@ class BundleWriter:
         return value in self._seen
 
     def blob(self, value: Hash, data: bytes) -> None:
-        """A value that was not written yet."""
+        """Write a value that was not written yet."""
         self._seen.add(value, self.size)
         self._put(opening(BLOB, len(data)))
         self._put(data)
         self.blobs += 1
 
     def erase(self, erased: ErasedValue) -> None:
-        """A value that cannot be written, because it was erased."""
+        """List a value that cannot be written, because it was erased."""
         self._seen.add(erased.value, self.size)
         self._put(item(ERASED, erased.to_bytes()))
         self.erased += 1
 
     def finish(self, head: Head) -> None:
-        """Write what belongs to the end, make everything durable, and give the file its name.
+        """Write the head and the index, make everything durable, and give the file its name.
 
         Raises:
             Refused: The name was taken meanwhile.
@@ -197,7 +198,7 @@ class BundleWriter:
         )
 
     def _drop(self) -> None:
-        """Let go of everything; what has no name goes."""
+        """Close the file, and remove it if it was not finished."""
         if self._fd < 0:
             return
         if _is_there(self._part, self._fd):

@@ -36,7 +36,7 @@ from aos.values.foreign import decode_foreign, from_foreign
 from aos.values.schema import Schema, untyped_to_json
 
 LISTED_BYTES: Final = 4096
-"""What a list shows of one value."""
+"""How much of one value a list shows."""
 
 ALL_BYTES: Final = 64 * 1024 * 1024
 

@@ -12,7 +12,7 @@ from aos.values.digests import Hash
 
 
 def first_kept(journal: Journal) -> int:
-    """The first record, beside the genesis, that was not pruned."""
+    """The first record after the genesis that was not pruned."""
     cut = journal.cut()
     return 1 if cut is None else cut.seq + 1
 

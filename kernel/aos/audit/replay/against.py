@@ -40,7 +40,7 @@ DIFFERENCES_KEPT: Final = 100
 """How many steps that differ are told of one by one; the others are counted."""
 
 CLASSES: Final = ("state", "events", "effects", "status", "annotation", "fault")
-"""What of a step may differ."""
+"""The parts of a step that may differ."""
 
 _CLASS_OF: Final = {
     "state": "state",
@@ -93,7 +93,7 @@ class StepDifference:
 
 @dataclass(slots=True, kw_only=True)
 class AgainstReport:
-    """What came of the steps of the candidates' workflows.
+    """The result of running the steps of the candidates' workflows.
 
     Attributes:
         candidates: Hash of each build, by the name of its module.

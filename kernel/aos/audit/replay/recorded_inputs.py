@@ -36,7 +36,7 @@ RecordedInput: TypeAlias = (
 
 
 def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
-    """What was admitted as this record.
+    """Return the input that was admitted as this record.
 
     Raises:
         Damage: A value of it cannot be read.

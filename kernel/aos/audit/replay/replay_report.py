@@ -83,7 +83,7 @@ class Divergence(Damage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
-    """What was executed and compared without a difference.
+    """The records that were executed and compared without a difference.
 
     ``steps`` counts faults too; ``environmental`` are faults that were taken from the record, and
     ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them;

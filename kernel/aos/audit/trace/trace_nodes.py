@@ -244,7 +244,7 @@ class Nodes:
         draft.set(status="waiting", note=note)
 
     def _annotation(self, record: Step) -> str | None:
-        """What the module said beside the step."""
+        """The annotation of the module on the step."""
         if record.ann is None:
             return None
         return short(self._view.lens.annotations(record, record.ann))

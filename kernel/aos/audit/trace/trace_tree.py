@@ -11,7 +11,7 @@ from aos.audit.views.record_view import Document
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One thing that happened, and what came of it.
+    """One thing that happened, with its consequences.
 
     Attributes:
         kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``,

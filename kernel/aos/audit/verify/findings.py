@@ -1,4 +1,4 @@
-"""What verify says: counts, and a list of findings (spec/audit.md, A-20 to A-29)."""
+"""The result of verify: counts, and a list of findings (spec/audit.md, A-20 to A-29)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aos.values.digests import Hash, hash_text, parse_hash
 
 
 class FindingKind(enum.Enum):
-    """What can be wrong. The spelling is part of the public contract."""
+    """The kinds of findings. The spelling is part of the public contract."""
 
     STORE_UNREADABLE = "store_unreadable"
     FRAME_UNREADABLE = "frame_unreadable"
@@ -98,7 +98,7 @@ class FindingList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was checked without executing, and what was found.
+    """The result of a check without execution: counts and findings.
 
     ``blobs`` are distinct blobs read; ``values`` are values that fit their schemas; ``erased`` are
     values whose bytes are missing because a record erased them; ``rows`` are derived rows compared;

@@ -1,5 +1,5 @@
-"""Records folded while a journal is verified, and what follows from the state: derived rows and
-snapshots are compared with the stored ones (spec/audit.md, A-12a and A-27).
+"""Folds the records while a journal is verified, and compares the derived rows and snapshots that
+follow from them with the stored ones (spec/audit.md, A-12a and A-27).
 
 The fold stops at the first record that is not what it was, or that cannot follow the ones before.
 From there on nothing is compared, because every difference would follow from that one.

@@ -1,7 +1,7 @@
 """Snapshots computed again while a journal is gone through (spec/audit.md, A-12a).
 
-A record says that the world as it was after an earlier record is kept under a document. Whoever
-comes past that earlier record takes the same snapshot of its own state, and the two must be one.
+A record says that the world as it was after an earlier record is stored as a document. Replay and
+verify take the same snapshot of their own state after that earlier record, and compare the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def recorded_snapshots(frames: Iterable[Frame]) -> Iterator[tuple[int, Hash]]:
     Records that cannot be read are left to who goes through them."""
     for frame in frames:
         for data in frame.records:
-            # What is canonical spells the kind of its record in one way.
+            # The encoding is canonical, so a snapshot record always contains these bytes.
             if _KIND in data:
                 try:
                     record = from_bytes(data)

@@ -148,7 +148,7 @@ def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Ite
 def _recorded_snapshots(
     store: Store, archives: Sequence[Bundle], cut: Cut | None
 ) -> dict[int, Hash]:
-    """Of the frames before the first that cannot be read: what comes then is not folded."""
+    """Return those in frames before the first unreadable one: later records are not folded."""
     found: dict[int, Hash] = {}
     first = 1 if cut is None else cut.seq + 1
     frames = itertools.chain(*(each.frames() for each in archives), store.frames(first))
@@ -269,7 +269,7 @@ class Verifier:
         self._folding.stop()
 
     def skip_to(self, seq: int) -> None:
-        """Go on with the frame that begins with record ``seq``; what is before is lost."""
+        """Continue with the frame that begins with record ``seq``; earlier ones are lost."""
         self._next_seq = seq
         self._skipped = True
 

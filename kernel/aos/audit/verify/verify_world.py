@@ -161,7 +161,7 @@ def _unreadable(problem: Damage) -> VerifyReport:
 
 
 def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
-    """What the child does."""
+    """The work of the child."""
 
     def say(what: dict[str, object]) -> None:
         out.write(json.dumps(what) + "\n")

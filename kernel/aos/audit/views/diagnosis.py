@@ -49,7 +49,7 @@ ADVICE: Final[Mapping[FaultKind, str]] = {
     FaultKind.HOST_MEMORY: "run the world on a machine with more memory",
     FaultKind.WATCHDOG: "run the world on a machine that is less busy",
 }
-"""What mends each kind of fault. A corrected manifest comes with `aos apply`; then
+"""The advice for each kind of fault. A corrected manifest comes with `aos apply`; then
 `aos cells retry` lets what failed go on."""
 
 INTENT_DIGITS: Final = 12

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +19,8 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 def has_room(folder: Path, size: int) -> bool:
     """Whether a new file of ``size`` bytes fits into ``folder`` now. A temporary file is made and
     removed again. If that fails for another reason, there is taken to be room."""
+    import tempfile  # noqa: PLC0415  # slow to import, and room is rarely short
+
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as probe:
             os.posix_fallocate(probe.fileno(), 0, max(size, 1))

@@ -16,9 +16,6 @@ from aos.core.journal.inputs import (
     ManifestInput,
     StartInput,
 )
-from aos.host.apply.apply import (
-    check_command,
-)
 from aos.host.apply.migrator import Migrator
 from aos.host.door.way import About, while_busy
 from aos.host.errors import Busy
@@ -129,6 +126,9 @@ class Direct:
                 raise Busy(f"nothing is admitted until there is room on the disk: {no_room}")
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        # Every command that writes imports this file; only this one checks a manifest's modules.
+        from aos.host.apply.apply import check_command  # noqa: PLC0415
+
         about = self.about()
         check_command(
             given,

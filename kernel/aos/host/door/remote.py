@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import (
@@ -34,12 +34,14 @@ from aos.host.door.protocol import (
 from aos.host.door.way import PAUSE_S, About, while_busy
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
-from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.values.cbor import Value
 from aos.values.digests import Hash
+
+if TYPE_CHECKING:  # they come with the engine, which a client of a running world does not need
+    from aos.host.world.collecting import Begun
+    from aos.host.world.snapshots import MadeSnapshot
 
 T = TypeVar("T")
 
@@ -128,9 +130,13 @@ class Remote:
         return read_answer(answer.get("answer"))
 
     def snapshot(self) -> MadeSnapshot:
+        from aos.host.world.snapshots import MadeSnapshot  # noqa: PLC0415  # see above
+
         return MadeSnapshot.from_message(self.ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
 
     def begin_marking(self) -> Begun:
+        from aos.host.world.collecting import Begun  # noqa: PLC0415  # see above
+
         # The other side may wait for a snapshot that is in progress.
         answer = self.ask({"op": "collect", "step": "begin"}, answer_s=SNAPSHOT_S)
         return Begun(token=field(answer, "token", int), base=field(answer, "base", int))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import (
@@ -20,11 +20,13 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import Principal
 from aos.host.errors import Busy
-from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import MadeSnapshot
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.values.digests import Hash
+
+if TYPE_CHECKING:  # a client of a running world has no engine of its own
+    from aos.host.world.collecting import Begun
+    from aos.host.world.snapshots import MadeSnapshot
 
 T = TypeVar("T")
 

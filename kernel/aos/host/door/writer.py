@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from nacl.signing import SigningKey
 
@@ -24,14 +24,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.records import CellId
 from aos.errors import Refused, Unavailable, excerpt
-from aos.host.apply.apply import (
-    Applied,
-    left_by,
-    sign_manifest,
-)
 from aos.host.apply.commands import sign_control
-from aos.host.apply.dry_run import dry_run_of
-from aos.host.door.direct import Direct
 from aos.host.door.protocol import (
     MIB,
     SEND_ITEMS_MAX,
@@ -42,16 +35,18 @@ from aos.host.door.remote import WAIT_S, connect
 from aos.host.door.way import PATIENCE_S, PAUSE_S, About, Way
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress
-from aos.host.world.collecting import Begun
-from aos.host.world.snapshots import MadeSnapshot
-from aos.manifest.difference import difference
 from aos.manifest.effective import Effective
-from aos.manifest.load import Loaded
 from aos.store.errors import WorldIsHeld
 from aos.store.forget import Forget
 from aos.store.lock import WorldLock
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
+
+if TYPE_CHECKING:  # a client of a running world has no engine, and ``aos send`` applies nothing
+    from aos.host.apply.apply import Applied
+    from aos.host.world.collecting import Begun
+    from aos.host.world.snapshots import MadeSnapshot
+    from aos.manifest.load import Loaded
 
 BATCH_ITEMS: Final = 512
 BATCH_BYTES: Final = MIB
@@ -83,15 +78,12 @@ class Writer:
     """Sends events, applies manifests and submits commands. Made by ``open_writer``; used by one
     thread at a time."""
 
-    def __init__(self, folder: WorldFolder, way: Way) -> None:
+    def __init__(self, folder: WorldFolder, way: Way, *, is_direct: bool) -> None:
         self.folder = folder
+        self.is_direct = is_direct
+        """Whether no process runs the world, so that the store is open here."""
         self._way = way
         self._about: About | None = None
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the store is open here, because no process runs the world."""
-        return isinstance(self._way, Direct)
 
     def about(self) -> About:
         """Return the current state that commands refer to.
@@ -167,6 +159,11 @@ class Writer:
         Raises:
             Refused: A module may not run, or the key is not an operator's. Nothing has changed.
         """
+        # Every command that writes imports this file; only this one needs what applies a manifest.
+        from aos.host.apply.apply import Applied, left_by, sign_manifest  # noqa: PLC0415
+        from aos.host.apply.dry_run import dry_run_of  # noqa: PLC0415
+        from aos.manifest.difference import difference  # noqa: PLC0415
+
         if len(loaded.effective.document) > DOCUMENT_BYTES_MAX:
             raise Refused(
                 f"the manifest is too large: expected a document of at most {DOCUMENT_BYTES_MAX} "
@@ -306,7 +303,7 @@ def open_writer(
         except WorldIsHeld as held:
             way = connect(folder, patience_s)
             if way is not None:
-                return Writer(folder, way)
+                return Writer(folder, way, is_direct=False)
             if time.monotonic() >= deadline:
                 raise Unavailable(
                     f"{held}; it does not answer on {folder.socket} (it may still be starting: "
@@ -314,7 +311,11 @@ def open_writer(
                 ) from held
             time.sleep(PAUSE_S)
         else:
-            return Writer(folder, Direct.open(folder, lock, patience_s, progress))
+            # The engine is large, and not needed where another process runs the world.
+            from aos.host.door.direct import Direct  # noqa: PLC0415
+
+            direct = Direct.open(folder, lock, patience_s, progress)
+            return Writer(folder, direct, is_direct=True)
 
 
 def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:

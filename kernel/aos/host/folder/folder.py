@@ -27,9 +27,7 @@ from typing import Any, Final
 from nacl.signing import SigningKey
 
 from aos.core.journal.frame import NO_FRAME, Head
-from aos.core.journal.inputs import GenesisInput
 from aos.core.journal.records import Principal
-from aos.core.kernel import genesis
 from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.folder.adoption import check_place
 from aos.host.folder.restore import check_world
@@ -334,6 +332,10 @@ def make_keys(path: Path, operator: str, executors: Sequence[str], sources: Sour
 
 
 def _fill(path: Path, operator: str, executors: Sequence[str], sources: Sources) -> WorldFolder:
+    # Every command opens a folder; only one that makes a world needs the kernel for its genesis.
+    from aos.core.journal.inputs import GenesisInput  # noqa: PLC0415
+    from aos.core.kernel import genesis  # noqa: PLC0415
+
     keys = make_keys(path, operator, executors, sources)
     world_key, operators = keys.world, keys.operators
     nonce, public = sources.random(NONCE_BYTES), bytes(world_key.verify_key)

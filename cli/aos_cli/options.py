@@ -35,7 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print stable, documented JSO
 
 Bundle = Annotated[
     Path | None,
-    typer.Argument(metavar="[FILE]", help="A bundle (see aos export) to read instead of a world."),
+    typer.Argument(metavar="[FILE]", help="Bundle (see aos export) to read instead of a world."),
 ]
 
 At = Annotated[

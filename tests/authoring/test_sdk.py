@@ -284,8 +284,8 @@ def test_the_command_says_what_changed(aos: Aos, shop: Project) -> None:
         "1 file changed\n  ~ src/lib.rs\n"
         "1 file removed\n  - src/old.rs\n"
     )
-    assert first.err == "aos build builds with it\n"
-    assert again.out == f"sdk/ is that of this aos {NEW} already\n"
+    assert first.err == "next: aos build\n"
+    assert again.out == f"sdk/ is already the one of aos {NEW}\n"
     assert document == {
         "project": "shop", "before": NEW, "aos": NEW, "added": [], "changed": [], "removed": [],
     }  # fmt: skip
@@ -301,7 +301,8 @@ def test_where_npm_has_a_lock_of_the_sdk_it_is_to_be_renewed(
     told = aos("sdk", "update", shop.folder, "--force")
 
     assert told.err == (
-        "npm install brings package-lock.json up to sdk/package.json\naos build builds with it\n"
+        "run npm install: sdk/package.json has changed, and package-lock.json must follow\n"
+        "next: aos build\n"
     )
 
 

@@ -167,10 +167,10 @@ def test_an_imported_world_is_adopted_and_runs(aos: Aos, lived_in: Path, tmp_pat
 
     assert adopted.code == 0
     assert adopted.out.splitlines() == [
-        f"adopted: {copy} goes on from record 13",
+        f"adopted: {copy} continues from record 13",
         f"  {hash_text(open_folder(copy).world)}",
-        f"  {copy}/keys/world.key taken over",
-        f"  {copy}/keys/operator.key taken over",
+        f"  {copy}/keys/world.key copied",
+        f"  {copy}/keys/operator.key copied",
         "  1 open effect published again when it runs: this world must run nowhere else",
     ]
     again = aos("adopt", "--json", world=copy)

@@ -90,10 +90,10 @@ def test_a_failed_cell_is_retried_and_skipped(aos: Aos, failed: Path) -> None:
 
     seq = int(retried.out.rpartition("record ")[2].rstrip(")\n"))
     assert retried == (
-        0, f"host/puppet@1 a goes on, with what it failed on first (record {seq})\n", "",
+        0, f"host/puppet@1 a resumes with the entry that failed (record {seq})\n", "",
     )  # fmt: skip
     assert again == (1, "", "aos: no fault has failed host/puppet@1: its status is running\n")
-    assert skipped.out.startswith("host/puppet@1 a goes on, without what it failed on (record ")
+    assert skipped.out.startswith("host/puppet@1 a resumes after the entry that failed (record ")
     assert statuses(aos, failed) == {"a": "running", "b": "failed", "c": "running"}
     is_sound(failed)
 
@@ -107,7 +107,7 @@ def test_all_that_failed_are_retried_with_a_record_each(aos: Aos, failed: Path) 
     send(failed)
 
     assert retried == (
-        0, f"2 cells of 2 go on (records {before + 1} to {before + 2})\n", "",
+        0, f"2 cells of 2 resume (records {before + 1} to {before + 2})\n", "",
     )  # fmt: skip
     assert aos("cells", "retry", "--all-failed", world=failed).out == "no cell has failed\n"
     assert none.json == {"action": "retry", "admitted": 0, "refused": 0, "cells": []}
@@ -145,7 +145,7 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
 
     assert (one.code, one.out) == (1, "")
     assert text.code == 1
-    assert text.out.startswith("2 cells of 3 go on, 1 refused (records ")
+    assert text.out.startswith("2 cells of 3 resume, 1 refused (records ")
     assert text.err == (
         "aos: host/puppet@1 c: no fault has failed host/puppet@1: its status is running\n"
     )
@@ -162,9 +162,9 @@ def test_many_refusals_are_counted(aos: Aos, failed: Path, monkeypatch: pytest.M
 
     found = aos("cells", "retry", "--all-failed", world=failed)
 
-    assert found.out == "0 cells of 12 go on, 12 refused\n"
+    assert found.out == "0 cells of 12 resume, 12 refused\n"
     assert len(found.err.splitlines()) == 11
-    assert found.err.endswith("and 2 more were refused (--json tells of each)\n")
+    assert found.err.endswith("and 2 more were refused (--json lists them all)\n")
 
 
 def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: Path) -> None:
@@ -178,7 +178,7 @@ def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: P
     found = aos("inspect", "intent", intent["intent"], "--json", world=failed).json
 
     assert (retried.code, canceled.code, is_erased.code) == (0, 0, 2)
-    assert retried.out.startswith("2 cells of 2 go on")
+    assert retried.out.startswith("2 cells of 2 resume")
     assert found["receipt_status"] == "canceled"
     # Nothing was left of "b" once what it failed on was skipped.
     assert statuses(aos, failed) == {"a": "running", "c": "running", "wait": "running"}
@@ -203,7 +203,7 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
     assert canceled.out == (
         f"record 14 cancels host/echo@1 of host/puppet@1 wait\n  {row['intent']}\n"
     )
-    assert canceled.err == "whether it was carried out all the same, only who ran it can tell\n"
+    assert canceled.err == "the effect may have run all the same; only its executor can tell\n"
     assert again == (1, "", f"aos: intent {row['intent']} is not open (it may be settled)\n")
     said = aos("inspect", "intent", row["intent"], world=world).out.splitlines()
     assert "status\tsettled canceled" in said

@@ -105,7 +105,7 @@ def test_what_prune_says_to_people(aos: Aos, world: Path, tmp_path: Path) -> Non
     assert lines[-1] == f"next: aos verify --archive {file}"
     again = aos("journal", "prune", "--before", "newest", world=world)
     assert again.code == 0
-    assert again.out.startswith("finished what was begun: pruned to record ")
+    assert again.out.startswith("finished an interrupted prune: pruned to record ")
 
 
 def test_why_a_journal_is_not_pruned(aos: Aos, world: Path, lived_in: Path) -> None:

@@ -193,7 +193,7 @@ def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) 
     again = aos("cells", "unpin", "puppet", "wait", world=world)
     rest = aos("cells", "unpin", "--all-pinned", world=world)
     assert (bad.code, first.code, again.code, rest.code) == (2, 0, 1, 0)
-    assert "host/puppet@1 wait goes on, under the manifest in force (record " in first.out
+    assert "host/puppet@1 wait resumes under the manifest in force (record " in first.out
     assert "is not pinned: it runs under the manifest in force" in again.err
     assert rest.out == "no cell is pinned\n"
 
@@ -539,7 +539,7 @@ def test_ten_refusals_are_told_and_the_others_counted(
 
     assert (found.code, found.out) == (1, "0 admitted, 13 refused\n")
     assert len(found.err.splitlines()) == 11
-    assert found.err.endswith("and 3 more were refused (--json tells of each)\n")
+    assert found.err.endswith("and 3 more were refused (--json lists them all)\n")
 
 
 def test_only_a_busy_world_is_exit_4(

@@ -21,7 +21,7 @@ def adopt(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="A folder with world.key, operator.key, executors/NAME.key: they are copied.",
+            help="Copy world.key, operator.key and executors/NAME.key from this folder.",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,
@@ -51,10 +51,10 @@ def _show(adopted: Adopted) -> None:
     if adopted.origin is None:
         line(f"adopted already: {path}")
     else:
-        line(f"adopted: {path} goes on from record {adopted.seq:,}", style="bold")
+        line(f"adopted: {path} continues from record {adopted.seq:,}", style="bold")
     line(f"  {hash_text(adopted.folder.world)}")
     for name in adopted.keys:
-        line(f"  {path}/keys/{name} taken over")
+        line(f"  {path}/keys/{name} copied")
     if adopted.origin is not None and adopted.open_intents:
         line(
             f"  {count(adopted.open_intents, 'open effect')} published again when it runs: this "

@@ -57,7 +57,7 @@ _STYLES: Final = {"+": "green", "-": "red", "~": "yellow"}
 
 def apply(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A manifest: a folder or one .air.json file.")
+        Path, typer.Argument(metavar="PATH", help="Manifest: a folder or one .air.json file.")
     ],
     *,
     dry_run: Annotated[
@@ -68,7 +68,8 @@ def apply(
         typer.Option(
             "--mode",
             metavar="MODE",
-            help="strict: refuse while work is in flight; pin: instances in flight finish on their "
+            help="strict (default): refuse while work is in flight; pin: instances in flight "
+            "finish on their "
             "version; migrate: new modules convert the stored states.",
         ),
     ] = STRICT,

@@ -28,13 +28,17 @@ SECOND_NS = 1_000_000_000
 
 def build(
     path: Annotated[
-        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+        Path,
+        typer.Argument(
+            metavar="[PATH]",
+            help="Folder of the project, or a folder in it (default: the current folder).",
+        ),
     ] = Path(),
     *,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Write nothing; fail when what is on disk is not what would be written."
+            "--check", help="Write nothing; exit 1 if the files on disk differ from a new build."
         ),
     ] = False,
     json: Json = False,

@@ -189,16 +189,16 @@ def _message(answer: Answer) -> str:
 
 
 _HOW: Final = {
-    RETRY: "with what it failed on first",
-    SKIP: "without what it failed on",
+    RETRY: "with the entry that failed",
+    SKIP: "after the entry that failed",
     UNPIN: "under the manifest in force",
 }
 
 
 def _show(told: _Told, manifest: Effective | None, action: str) -> None:
     assert not isinstance(told.answer, Refusal)
-    first = _HOW[action]
-    line(f"{cell_text(told.cell, manifest)} goes on, {first} (record {told.answer.seq:,})")
+    how = _HOW[action]
+    line(f"{cell_text(told.cell, manifest)} resumes {how} (record {told.answer.seq:,})")
 
 
 def _show_all(told: list[_Told], manifest: Effective | None, action: str) -> None:
@@ -211,7 +211,7 @@ def _show_all(told: list[_Told], manifest: Effective | None, action: str) -> Non
         text = _message(each.answer)
         note(f"aos: {cell_text(each.cell, manifest)}: {text}", style="red")
     if len(refused) > REFUSALS_SHOWN:
-        note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json tells of each)")
+        note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json lists them all)")
     where = ""
     if seqs:
         where = (
@@ -219,7 +219,9 @@ def _show_all(told: list[_Told], manifest: Effective | None, action: str) -> Non
             if len(seqs) == 1
             else f" (records {seqs[0]:,} to {seqs[-1]:,})"
         )
-    parts = [f"{count(len(seqs), 'cell')} of {len(told):,} {'goes' if len(seqs) == 1 else 'go'} on"]
+    parts = [
+        f"{count(len(seqs), 'cell')} of {len(told):,} {'resumes' if len(seqs) == 1 else 'resume'}"
+    ]
     if refused:
         parts.append(f"{len(refused):,} refused")
     line(", ".join(parts) + where)

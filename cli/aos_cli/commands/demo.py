@@ -25,20 +25,22 @@ ORDERS_MIN: Final = 10
 def demo(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="A new or empty folder, which stays."),
+        typer.Argument(
+            metavar="DIR",
+            help="New or empty folder for the world, kept afterwards (default: a temporary "
+            "folder).",
+        ),
     ] = None,
     *,
     orders: Annotated[
-        int, typer.Option(metavar="N", parser=number, help="How many orders are sent.")
+        int, typer.Option(metavar="N", parser=number, help="Number of orders to send, at least 10.")
     ] = 1000,
     seed: Annotated[
         int,
-        typer.Option(
-            metavar="S", parser=number, help="Decides the orders, and what goes wrong with them."
-        ),
+        typer.Option(metavar="S", parser=number, help="Seed of the orders and of the failures."),
     ] = 7,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Without DIR: keep the temporary folder.")
+        bool, typer.Option("--keep", help="Keep the temporary folder if no DIR is given.")
     ] = False,
 ) -> int:
     if orders < ORDERS_MIN:

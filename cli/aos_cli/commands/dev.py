@@ -27,24 +27,28 @@ from aos_cli.output import line, note
 
 def dev(
     path: Annotated[
-        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+        Path,
+        typer.Argument(
+            metavar="[PATH]",
+            help="Folder of the project, or a folder in it (default: the current folder).",
+        ),
     ] = Path(),
     *,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Throw the scratch world away and begin with a new one.")
+        bool, typer.Option("--fresh", help="Delete the scratch world and start with a new one.")
     ] = False,
     until_idle: Annotated[
         bool,
         typer.Option(
             "--until-idle",
-            help="Send the lines of stdin to its end, and end when nothing is left to do.",
+            help="Send the lines of stdin, and exit when nothing is left to do.",
         ),
     ] = False,
     allow_http: Annotated[
         list[str] | None,
         typer.Option(
             metavar="HOST[:PORT]",
-            help="A host that sys/http.request@1 may reach; none otherwise. "
+            help="Allow sys/http.request@1 to reach this host (default: none). "
             "May be given several times.",
         ),
     ] = None,

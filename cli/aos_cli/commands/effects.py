@@ -49,4 +49,4 @@ def cancel(
     of = name_cell(found["workflow"], found["key"])
     line(f"record {answer.seq:,} cancels {found['effect']} of {of}")
     line(f"  {found['intent']}")
-    note("whether it was carried out all the same, only who ran it can tell")
+    note("the effect may have run all the same; only its executor can tell")

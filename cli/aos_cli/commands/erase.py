@@ -28,10 +28,12 @@ Found = dict[str, Any]
 
 def erase(
     value: Annotated[
-        str, typer.Argument(metavar="HASH", help="The value's content hash, all of it.")
+        str, typer.Argument(metavar="HASH", help="The value's content hash, in full.")
     ],
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Erase without asking for confirmation.")
+    ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:

@@ -17,7 +17,7 @@ from aos_cli.progress import progress
 
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The bundle to make.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Bundle file to write.")],
     *,
     to: Annotated[
         int | None,
@@ -25,10 +25,10 @@ def export(
             "--to",
             metavar="SEQ",
             parser=number,
-            help="End with the frame that holds this record; without it, the whole journal.",
+            help="Export up to the end of the frame with this record (default: the whole journal).",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:

@@ -27,17 +27,22 @@ class Intents(Enum):
 
 
 def fork(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
+    ],
     *,
     at: Annotated[
         int,
         typer.Option(
-            "--at", metavar="SEQ", parser=number, help="The last record that it takes over."
+            "--at",
+            metavar="SEQ",
+            parser=number,
+            help="Last record that the new world shares with this one.",
         ),
     ],
     intents: Annotated[
         Intents,
-        typer.Option(help="Open effects: canceled by the core, or kept for people to answer."),
+        typer.Option(help="Cancel the effects that are open at that record, or keep them open."),
     ] = Intents.CANCEL,
     operator: Annotated[
         str, typer.Option(metavar="NAME", help="Name of the operator of the new world.")
@@ -45,7 +50,8 @@ def fork(
     executor: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Make a key for an executor. May be given several times."
+            metavar="NAME",
+            help="Create a key for an executor of this name. May be given several times.",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,

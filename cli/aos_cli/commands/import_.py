@@ -17,8 +17,12 @@ from aos_cli.progress import progress
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle: aos export makes one.")],
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Bundle file, written by aos export.")
+    ],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
+    ],
     *,
     json: Json = False,
 ) -> None:

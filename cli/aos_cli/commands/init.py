@@ -16,16 +16,21 @@ from aos_cli.output import line, print_json
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
+    ],
     *,
     operator: Annotated[
-        str, typer.Option(metavar="NAME", help="Name of the operator who may apply manifests.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Name of the operator, who signs manifests and commands."
+        ),
     ] = "operator",
     executor: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Make a key for an executor of this name, to list in a manifest. "
+            help="Create a key for an executor of this name, to list in a manifest. "
             "May be given several times.",
         ),
     ] = None,

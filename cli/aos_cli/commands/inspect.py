@@ -244,7 +244,7 @@ def inspect_journal(
         typer.Option(
             metavar="N",
             parser=number,
-            help=f"How many at most: {LIMIT}, or with --from all, unless given.",
+            help=f"Maximum number of records (default: {LIMIT}; with --from: all).",
         ),
     ] = None,
     follow: Annotated[

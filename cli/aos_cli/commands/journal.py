@@ -24,7 +24,8 @@ def prune(
         typer.Option(
             "--before",
             metavar="SNAPSHOT",
-            help="The snapshot: its record number, its document's hash, or newest.",
+            help="Snapshot whose earlier records are moved: its record number, the hash of its "
+            "document, or newest.",
         ),
     ],
     archive: Annotated[
@@ -60,11 +61,11 @@ def _document(done: PrunedRecords) -> dict[str, object]:
 
 
 def _show(done: PrunedRecords) -> None:
-    what = "finished what was begun: " if done.was_begun else ""
+    what = "finished an interrupted prune: " if done.was_begun else ""
     line(f"{what}pruned to record {done.last:,}", style="bold")
     line(f"  records {done.first:,} to {done.last:,} are in {done.archive}")
     line(
-        f"  {count(done.frames, 'frame')} taken away; the store has {done.bytes_after:,} bytes, "
+        f"  {count(done.frames, 'frame')} removed; the store has {done.bytes_after:,} bytes, "
         f"and had {done.bytes_before:,}"
     )
     line(f"next: aos verify --archive {quote(str(done.archive))}")

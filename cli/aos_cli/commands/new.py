@@ -16,10 +16,15 @@ from aos_cli.output import line, print_json
 def new(
     name: Annotated[
         Path,
-        typer.Argument(metavar="NAME", help="A new or empty folder; its last part is the name."),
+        typer.Argument(
+            metavar="NAME",
+            help="Folder of the new project; new or empty. Its last part is the project's name.",
+        ),
     ],
     *,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="rust or assemblyscript.")],
+    lang: Annotated[
+        str, typer.Option(metavar="LANG", help="Language of the workflow: rust or assemblyscript.")
+    ],
     json: Json = False,
 ) -> None:
     made = new_project(name, lang=lang)
@@ -40,7 +45,7 @@ def _show(made: NewProject) -> None:
     line(f"new project in {made.folder}", style="bold")
     for command, what in commands(made):
         line(f"  {command:<11} {what}" if what else f"  {command}")
-    line(f"its README.md goes on from there; the workflow is in {made.workflow}")
+    line(f"its README.md continues from there; the workflow is in {made.workflow}")
 
 
 def commands(made: NewProject) -> list[tuple[str, str]]:

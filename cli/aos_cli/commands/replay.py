@@ -42,15 +42,18 @@ def replay(
     *,
     engine: Annotated[
         Engine,
-        typer.Option(help="pulley is the portable interpreter: a referee between machines."),
+        typer.Option(
+            help="Run native code, or the slower portable interpreter (pulley), whose results do "
+            "not depend on the machine."
+        ),
     ] = Engine.NATIVE,
     start: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="snapshot|RECORD",
-            help="Begin behind the newest snapshot, or behind the newest one that was taken after "
-            "this record or before it.",
+            help="Start from the newest snapshot, or from the newest one at or before this "
+            "record (default: the whole journal).",
         ),
     ] = None,
     candidates: Annotated[
@@ -58,8 +61,8 @@ def replay(
         typer.Option(
             "--against",
             metavar="[NAME=]MODULE",
-            help="A candidate build (.wasm) to run the recorded steps on; NAME says of which of "
-            "several modules.",
+            help="Run the recorded steps on this build (.wasm) and compare. NAME selects one of "
+            "several modules. May be given several times.",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,

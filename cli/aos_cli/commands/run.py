@@ -43,7 +43,7 @@ def run(
         bool,
         typer.Option(
             "--until-waiting",
-            help="End when everything that is left waits for a timer, or for an effect that no "
+            help="Exit when all remaining work waits for a timer, or for an effect that no "
             "executor of this process runs.",
         ),
     ] = False,
@@ -51,7 +51,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="M:A",
-            help="Python effects, run in a process of their own: package.module:attribute or "
+            help="Run Python effects in a process of their own: package.module:attribute or "
             "path/to/file.py:attribute. May be given several times.",
         ),
     ] = None,
@@ -59,7 +59,7 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="HOST[:PORT]",
-            help="A host that sys/http.request@1 may reach; none otherwise. "
+            help="Allow sys/http.request@1 to reach this host (default: none). "
             "May be given several times.",
         ),
     ] = None,
@@ -67,7 +67,7 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Values of secrets with file:KEY bindings: KEY=VALUE lines or a JSON object, "
+            help="File with the values of file:KEY secrets: KEY=VALUE lines or a JSON object, "
             "mode 0600. Read again when it changes.",
         ),
     ] = None,
@@ -77,7 +77,7 @@ def run(
             metavar="N",
             min=0,
             envvar="AOS_SNAPSHOT_RECORDS",
-            help="Records between two snapshots; 0: only on request (aos snapshot).",
+            help="Take a snapshot after this number of records; 0: only on request (aos snapshot).",
         ),
     ] = EVERY_RECORDS,
     cell_cache_size: Annotated[
@@ -86,7 +86,7 @@ def run(
             metavar="N",
             min=1,
             envvar="AOS_CELL_CACHE_SIZE",
-            help="Maximum number of resting cells in memory, for each workflow.",
+            help="Maximum number of idle cells kept in memory, for each workflow.",
         ),
     ] = RESTING_MAX,
     world: World = DEFAULT_WORLD,

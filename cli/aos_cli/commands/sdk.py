@@ -20,11 +20,18 @@ PACKAGE: Final = "package.json"
 
 def update(
     path: Annotated[
-        Path, typer.Argument(metavar="[PATH]", help="A project's folder, or one in it.")
+        Path,
+        typer.Argument(
+            metavar="[PATH]",
+            help="Folder of the project, or a folder in it (default: the current folder).",
+        ),
     ] = Path(),
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the copy even if it was edited.")
+        bool,
+        typer.Option(
+            "--force", help="Replace the copy even if it was edited or its release is unknown."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -42,7 +49,7 @@ def update(
             }
         )
     elif updated.is_same:
-        line(f"sdk/ is that of this aos {__version__} already")
+        line(f"sdk/ is already the one of aos {__version__}")
     else:
         _show(updated)
 
@@ -60,5 +67,5 @@ def _show(updated: Updated) -> None:
         for name in names:
             line(f"  {sign} {name}", style=style)
     if PACKAGE in updated.changed:
-        note(f"npm install brings package-lock.json up to sdk/{PACKAGE}")
-    note("aos build builds with it")
+        note(f"run npm install: sdk/{PACKAGE} has changed, and package-lock.json must follow")
+    note("next: aos build")

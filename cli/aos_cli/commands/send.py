@@ -219,7 +219,7 @@ class _Answers:
             return
         hidden = self._counts["refused"] - REFUSALS_SHOWN
         if hidden > 0:
-            note(f"and {hidden:,} more were refused (--json tells of each)", style="red")
+            note(f"and {hidden:,} more were refused (--json lists them all)", style="red")
         parts = [f"{self._counts['admitted']:,} admitted"]
         for kind, words in (("duplicate", "sent before"), ("refused", "refused")):
             if self._counts[kind]:

@@ -39,12 +39,13 @@ def run_tests(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Scenario files, pytest files, or folders; without any the project here.",
+            help="Scenario files, pytest files or folders (default: the project of the current "
+            "folder).",
         ),
     ] = None,
     *,
     no_pytest: Annotated[
-        bool, typer.Option("--no-pytest", help="Leave the tests in Python out.")
+        bool, typer.Option("--no-pytest", help="Run scenarios only, and no tests in Python.")
     ] = False,
     json: Json = False,
 ) -> int:

@@ -29,7 +29,8 @@ def trace(
         list[str],
         typer.Argument(
             metavar="SEQ|INTENT|WORKFLOW KEY",
-            help="A record, an intent by its hash or the first 8 digits or more, or a cell.",
+            help="A record number, an intent (its hash or at least 8 of its first digits), or a "
+            "cell.",
         ),
     ],
     *,

@@ -29,7 +29,7 @@ def verify(
         typer.Option(
             "--archive",
             metavar="FILE",
-            help="Also what was pruned into this archive; once for each.",
+            help="Check this archive of pruned records with the world. May be given several times.",
         ),
     ] = None,
     world: World = DEFAULT_WORLD,

@@ -8,8 +8,8 @@ AosError
 │   └── Erased     the bytes of a value were erased, as a record says          exit 3
 └── Unavailable    the world is busy, locked or unreachable; try again         exit 4
 
-The text of an error says what is wrong, where, what was expected and found, and what to do; use
-``sentence`` to make it. Any other exception that escapes is our own bug (exit 70).
+The text of an error states the problem, its place, the expected and found values, and the remedy;
+``sentence`` makes it. Any other exception that escapes is our own bug (exit 70).
 """
 
 from __future__ import annotations

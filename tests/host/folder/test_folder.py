@@ -90,9 +90,9 @@ def test_a_half_made_folder_is_recognised_by_init_and_by_open(tmp_path: Path) ->
     path = tmp_path / "w"
     init_world(path)
     (path / "world.json").rename(path / UNFINISHED_FILE)
-    with pytest.raises(BadUsage, match="this world was not finished"):
+    with pytest.raises(BadUsage, match="this world is not finished"):
         open_folder(path)
-    with pytest.raises(Refused, match="this world was not finished"):
+    with pytest.raises(Refused, match="this world is not finished"):
         init_world(path)
 
 

@@ -238,7 +238,7 @@ def test_an_imported_world_is_adopted_with_its_keys_and_goes_on(
     assert origin_at(imported) is Origin.IMPORTED
     with pytest.raises(Refused, match=r"was imported and not adopted yet.*then: aos adopt --world"):
         open_writer(imported)
-    with pytest.raises(Refused, match=r"the world's own key is needed.*--keys FOLDER names"):
+    with pytest.raises(Refused, match=r"the world's own key is needed.*with --keys FOLDER"):
         adopt_world(imported)
     assert origin_at(imported) is Origin.IMPORTED
 

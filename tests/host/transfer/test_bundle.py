@@ -595,9 +595,9 @@ def test_a_killed_import_leaves_a_folder_that_says_unfinished(
         finally:
             child.send_signal(signal.SIGKILL)
     assert not (tmp_path / "w" / WORLD_FILE).exists()
-    with pytest.raises(BadUsage, match="this world was not finished"):
+    with pytest.raises(BadUsage, match="this world is not finished"):
         open_reader(tmp_path / "w")
-    with pytest.raises(Refused, match="this world was not finished"):
+    with pytest.raises(Refused, match="this world is not finished"):
         import_world(tmp_path / "b", tmp_path / "w")
 
 

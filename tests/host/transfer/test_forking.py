@@ -399,7 +399,7 @@ def test_a_killed_fork_leaves_a_folder_that_says_unfinished(parent: Path, tmp_pa
         finally:
             child.send_signal(signal.SIGKILL)
     assert not (tmp_path / "f" / WORLD_FILE).exists()
-    with pytest.raises(BadUsage, match="this world was not finished"):
+    with pytest.raises(BadUsage, match="this world is not finished"):
         open_reader(tmp_path / "f")
     shutil.rmtree(tmp_path / "f")
     fork_world(parent, tmp_path / "f", at=5)

@@ -38,7 +38,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What was removed, or with ``is_dry`` would be. ``seq`` is the last record that was marked,
+    """The data that was removed, or with ``is_dry`` would be. ``seq`` is the last marked record,
     ``kept`` counts the data that stays, by reason; a snapshot is named by the record after which it
     was taken. ``gone`` counts the data that was not needed when it was marked; ``spared`` of these
     came again since and stayed. ``is_compacted`` is None if the store was not compacted, because

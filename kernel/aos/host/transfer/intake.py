@@ -168,7 +168,7 @@ def _erased_by(record: Record) -> tuple[Hash, ...]:
 
 
 def _unsigned(tip: Tip) -> Head:
-    """The head of a folder that is not finished: nobody opens it."""
+    """The unsigned head of a folder that is not finished and cannot be opened yet."""
     head = Head.of(tip)
     return Head(
         world=head.world, seq=head.seq, frame=head.frame, log_root=head.log_root,

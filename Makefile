@@ -29,7 +29,7 @@ help:
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
-	@echo "make lock     resolve the dependencies anew into requirements.lock"
+	@echo "make lock     resolve the dependencies again and write requirements.lock"
 
 demo: $(READY)
 	$(BIN)/aos demo
@@ -42,7 +42,7 @@ test-long: export AOS_PART := $(PART)
 test-long: $(READY)
 	AOS_LONG=1 $(BIN)/python -m pytest $(TESTS) -m long -n $(JOBS) --dist worksteal
 
-# What the tests of modules, SDKs and projects start is none of the kernel's.
+# Tests of modules, SDKs and projects start programs that are not part of the kernel.
 COMPILED_TESTS ?= $(filter-out tests/__pycache__ tests/authoring tests/modules tests/sdk,$(patsubst %/,%,$(wildcard tests/*/)))
 
 compiled: $(VENV)/.compiling
@@ -94,7 +94,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# The fuzzer is for `make fuzz` alone, so it is none of the locked development tools.
+# Only `make fuzz` needs the fuzzer, so it is not among the locked development tools.
 $(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.txt
 	@touch $@

@@ -1,7 +1,7 @@
-"""A copy of the ``aos`` package beside which the compiled modules lie (spec/compiled.md).
+"""Build a copy of the ``aos`` package with compiled modules next to the sources (spec/compiled.md).
 
-Python imports an extension module before the source of the same name, so that a folder with both
-needs nothing but to stand first on the path.
+Python prefers an extension module to the source of the same name, so a folder with both only has to
+be first on the path.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from compiling.constructors import written_out
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("values", "core")
-"""What is compiled: the pure part of the kernel, where a world's time goes."""
+"""The packages to compile: the pure part of the kernel, in which a world spends its time."""
 
 _WARNING: Final = "warning: Treating generator comprehension as list"
 
 
 class Unbuildable(Exception):
-    """The compiled kernel cannot be made; the text says what is missing or wrong."""
+    """The kernel cannot be compiled; the text says what is missing or wrong."""
 
 
 def build(out: Path) -> None:
-    """Make ``out`` the compiled kernel of this checkout, whole or not at all.
+    """Replace ``out`` by the compiled kernel of this checkout, atomically.
 
     Raises:
-        Unbuildable: ``out`` is as it was.
+        Unbuildable: It cannot be compiled. ``out`` is unchanged.
     """
     lacking = missing()
     if lacking:
@@ -48,7 +48,7 @@ def build(out: Path) -> None:
 
 
 def missing() -> list[str]:
-    """What is lacking to compile the kernel, each with what to do about it."""
+    """The missing prerequisites for compiling the kernel, each with a remedy."""
     return missing_tools() + [
         f"no {module} (pip install -r kernel/compiling/requirements.txt)"
         for module in ("mypyc", "setuptools")
@@ -57,7 +57,7 @@ def missing() -> list[str]:
 
 
 def missing_tools() -> list[str]:
-    """What of it the machine lacks, whatever is installed for Python."""
+    """The missing prerequisites apart from Python packages."""
     found = []
     command = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
     compiler = command.split()[0]
@@ -75,7 +75,7 @@ def _has(module: str) -> bool:
 
 
 def _copy(stage: Path) -> None:
-    """The package as a wheel has it, with what lies elsewhere in a checkout."""
+    """Copy the package as a wheel has it, with the files that a checkout has elsewhere."""
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     shutil.copytree(ROOT / "kernel" / "aos", stage / "aos", ignore=ignored)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -89,11 +89,11 @@ def _copy(stage: Path) -> None:
 
 
 def compile_in(stage: Path) -> None:
-    """Compile what ``PACKAGES`` names of the package ``aos`` in ``stage``. Beside each extension
-    its source stays, for a Python that the extension was not made for.
+    """Compile the ``PACKAGES`` of the package ``aos`` in ``stage``. The sources stay next to the
+    extensions, for versions of Python that cannot load these.
 
     Raises:
-        Unbuildable: The compiler refuses something, or would make another program of it.
+        Unbuildable: The compiler fails, or would change the behavior of the program.
     """
     sources: dict[str, str] = {}
     for package in PACKAGES:
@@ -103,7 +103,7 @@ def compile_in(stage: Path) -> None:
                 sources[name] = path.read_text(encoding="utf-8")
                 path.write_text(written_out(sources[name], name), encoding="utf-8")
     script = Path(__file__).with_name("extensions.py")
-    # Flags of somebody's shell would make other code; the compiler is theirs to choose.
+    # Flags in the environment would change the code, so they are removed. CC may be set.
     environment = {k: v for k, v in os.environ.items() if k not in ("MYPYPATH", "PYTHONPATH")}
     done = subprocess.run(  # noqa: S603
         [sys.executable, str(script), *sources],
@@ -116,7 +116,7 @@ def compile_in(stage: Path) -> None:
     said = done.stdout + done.stderr
     lazy = [line for line in said.splitlines() if _WARNING in line]
     if done.returncode or lazy:
-        # A generator that is read at once where its author meant it lazily: another program.
+        # The compiler would evaluate a lazy generator immediately, which changes the program.
         raise Unbuildable("\n".join(lazy) or said[-4000:])
     shutil.rmtree(stage / "build")
     for name, source in sources.items():

@@ -1,10 +1,10 @@
-"""Dataclasses whose constructors are written out, so that mypyc compiles them (spec/compiled.md).
+"""Write out the constructors of dataclasses, so that mypyc compiles them (spec/compiled.md).
 
-A constructor that ``dataclass`` makes at import is interpreted, and that of a frozen class sets
-each field by a call. Here each class gets the one that a reader has in mind, and a way to be copied
-and pickled, which compiled classes lack; all else (equality, hash, representation, frozen fields)
-stays what ``dataclass`` makes. Constants of a class move into a base of their own, since mypyc
-takes them for fields.
+A constructor that ``dataclass`` generates at import is interpreted, and that of a frozen class sets
+each field by a call. Here each class gets a plain constructor, and support for copying and
+pickling, which compiled classes lack. All else (equality, hash, representation, frozen fields)
+still comes from ``dataclass``. Constants of a class move into a base class, because mypyc takes
+them for fields.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ast
 from dataclasses import dataclass
 from typing import Final
 
-# The compiler reads the decorator; nothing of it is left to run.
+# Only the compiler reads the decorator; it has no effect at run time.
 _MYPYC_ATTR: Final = """\
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ class _Field:
 
 
 def written_out(source: str, name: str) -> str:
-    """``source`` of the module ``name`` with constructors; all else is byte for byte as it is.
+    """The source of the module ``name`` with constructors; all else is unchanged.
 
     Raises:
-        ValueError: A dataclass has a form that this does not know; it says which and where.
+        ValueError: A dataclass has a form that is not supported; the text names it and its place.
     """
     edits = _Edits(source)
     for node in ast.parse(source).body:
@@ -50,7 +50,7 @@ def written_out(source: str, name: str) -> str:
 
 
 class _Edits:
-    """Changes to the lines of a source, numbered from 1 as they were."""
+    """Changes to the lines of a source. Lines keep their original numbers, from 1."""
 
     def __init__(self, source: str) -> None:
         self._lines = ["", *source.splitlines(keepends=True)]
@@ -84,7 +84,7 @@ class _Edits:
 
 
 def _options(node: ast.ClassDef, name: str) -> dict[str, bool] | None:
-    """What ``dataclass`` is told of a class; None where it is not one."""
+    """The arguments of a class's ``dataclass`` decorator; None without one."""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         if isinstance(called, ast.Name) and called.id == "dataclass":
@@ -110,7 +110,7 @@ def _write_out(edits: _Edits, node: ast.ClassDef, options: dict[str, bool], name
             constants.append(each)
             continue
         default = ast.unparse(each.value) if each.value else None
-        # A field that is more than a name and a value: dataclass knows what to do with it.
+        # A field with more than a name and a default is left to dataclass.
         has_constructor |= default is not None and default.startswith("field(")
         fields.append(_Field(each.target.id, annotation, default))
         last = each.end_lineno or each.lineno

@@ -1,6 +1,7 @@
-"""With ``AOS_COMPILED=1`` a wheel has the compiled kernel, for one Python on one platform (CO-1a).
+"""Put the compiled kernel into a wheel if ``AOS_COMPILED=1`` (CO-1a).
 
-Without it, and for an editable installation, this does nothing.
+The wheel is then for one version of Python on one platform. Otherwise, and for an editable
+installation, the hook does nothing.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""The shop's own books: what was really reserved, charged, refunded and shipped, line by line.
+"""The shop's own books: one line for each real reservation, charge, refund and shipment.
 
-    python manifests/orders/books.py FILE      print the totals; exit 1 when they do not add up
+    python manifests/orders/books.py FILE      print the totals; exit 1 if they do not add up
 
-The books know nothing of the workflow kernel. They are what its claims are compared with: charged -
-refunded = value shipped, and nobody charged twice.
+The books do not depend on the workflow kernel, so the kernel's claims are checked against them:
+charged - refunded = value shipped, and no order is charged twice.
 
 Rule 1: a JSON line is appended, made durable, and never changed. A torn last line was never
-answered for.
+acknowledged.
 
-Rule 2: an idempotency key stands for one request. It is booked once and answered alike for ever.
+Rule 2: an idempotency key identifies one request, which is booked once and always gets the same
+answer.
 
-Rule 3: refund and release are by order. They take back what there is and bar what comes after.
+Rule 3: refund and release are by order. They undo earlier entries and prevent later ones.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What the books add up to. The last four are what must never be more than zero."""
+    """The totals of the books. The last four must never exceed zero."""
 
     reservations: int
     releases: int
@@ -65,7 +66,7 @@ class Totals:
     shipped_and_refunded: int
 
     def wrong(self) -> list[str]:
-        """What does not add up once every order is closed; empty when all is well."""
+        """The totals that do not add up once every order is closed; empty if all are correct."""
         kept = self.charged_cents - self.refunded_cents
         sentences = []
         if kept != self.shipped_cents:

@@ -3,7 +3,7 @@
 
     python manifests/orders/make_orders.py --count 1000 --seed 7 > orders.jsonl
 
-Beside the orders there are some that come in a second time, and some that the customer takes back.
+Some orders are sent a second time, and some are canceled by the customer.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Line = dict[str, Any]
 def orders(
     *, count: int, seed: int, customers: int, hasty: float, repeated: float, cancelled: float
 ) -> Iterator[Line]:
-    """Yield ``count`` orders and what comes with them. Shares are of orders, 0 to 1."""
+    """Yield ``count`` orders with repetitions and cancellations. Shares are of orders, 0 to 1."""
     random = Random(seed)  # noqa: S311  # the orders are made up, and should be the same every time
-    # What comes later than its order, and how many orders later.
+    # Lines that follow their order, and after how many further orders.
     behind: list[tuple[int, Line]] = []
     for number in range(1, count + 1):
         order_id = f"ord-{number:05}"

@@ -25,7 +25,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """What an operation comes to: an entry's kind, the cents that it moves, and the answer."""
+    """The result of an operation: the kind of its entry, the cents that it moves, the answer."""
 
     kind: str
     cents: int

@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def connection_lost(self, _: Exception | None) -> None:
-        # What was asked is done all the same: a caller who hangs up takes nothing back.
+        # A request is completed even if the caller disconnects.
         self._transport = None
 
     def data_received(self, data: bytes) -> None:

@@ -2,8 +2,8 @@
 
     aos run --executors manifests/cookbook/backoff/effects.py:source
 
-`ready-after-3` fails twice and answers the third time, `gone` was never there, any other name is
-busy for ever. Which time it is stands in the params: the workflow counts, not the executor.
+`ready-after-3` fails twice and answers the third time, `gone` does not exist, any other name is
+busy for ever. The number of the attempt is in the params: the workflow counts, not the executor.
 """
 
 from __future__ import annotations

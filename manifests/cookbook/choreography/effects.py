@@ -3,7 +3,7 @@
     aos run --executors manifests/cookbook/choreography/effects.py:bank \\
             --executors manifests/cookbook/choreography/effects.py:carrier
 
-Nobody has more than 100,000 cents, and no parcel gets to Atlantis.
+No customer has more than 100,000 cents, and no parcel reaches Atlantis.
 """
 
 from __future__ import annotations

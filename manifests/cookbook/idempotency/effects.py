@@ -25,7 +25,7 @@ SLOW_S: Final = 2.5
 
 @effect("bank/pay@1")
 async def pay(params: Plain, ctx: EffectContext) -> Plain:
-    """A key stands for one payment: asked again under the same key, it answers and pays nothing."""
+    """Pay once per idempotency key: a repeated call gets the same answer and pays nothing."""
     known = [line for line in _lines() if line["key"] == ctx.idempotency_key]
     line = known[0] if known else _book(params, key=ctx.idempotency_key)
     if not known:

@@ -31,14 +31,14 @@ RESTART_CELLS: Final = 10_000
 QUICK_SECONDS: Final = 0.5
 QUICK_ITEMS: Final = 300
 CHILD_S: Final = 120.0
-"""How long a process may take beside what it is asked to do."""
+"""Time that a process may take in addition to the measured time, in seconds."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What of the plan is run. ``restart_events`` is 0 or how many a restart reads."""
+    """The part of the plan to run. ``restart_events``: events that a restart reads, or 0."""
 
     workloads: tuple[Workload, ...] = WORKLOADS
     sizes: tuple[int, ...] | None = None

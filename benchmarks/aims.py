@@ -1,4 +1,4 @@
-"""(figures of ours, figures of the peers) -> what was aimed at, and what came of it. Pure."""
+"""Compare the figures of AOS and its peers with the goals. Pure."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ TOP: Final = 58
 BOTTOM: Final = 34
 SIDE: Final = 20
 GAP: Final = 0.25
-"""Share of a group's width that is left empty beside its bars."""
+"""Share of a group's width that is left empty around its bars."""
 
 COLOURS: Final = ("#1f4e79", "#c8c8c8", "#8fb7d9", "#d98c5f", "#a9c29a", "#e3b98f")
 FONT: Final = "font-family='system-ui, sans-serif'"

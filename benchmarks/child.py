@@ -1,9 +1,9 @@
-"""One world in a process of its own, so that its memory and its threads are its own.
+"""Run one world in a separate process, so that its memory and threads are measured alone.
 
     python -m benchmarks.child '{"do": "measure", "path": …, "out": FILE}'
 
-``do``: make (a world with so many cells), measure (open it, run points), replay. What came of it is
-written to ``out`` as JSON; a line for each point goes to stderr.
+``do``: make (a world with so many cells), measure (open it, run points), replay. It writes the
+results to ``out`` as JSON, and a line for each point to stderr.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ async def _measure(spec: Spec) -> Json:
 
 
 def _replay(spec: Spec) -> Json:
-    """The whole journal once more, with the sandbox; what differs raises."""
+    """Replay the whole journal with the sandbox. Raises Divergence if a record differs."""
     with open_folder(spec.path).open_store(readonly=True) as store:
         report = replay_store(store)
     return {
@@ -203,7 +203,7 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Journal:
-    """What a point wrote. ``bytes``: of frames, and of the blobs beside them."""
+    """The data that a point wrote. ``bytes``: of frames and of blobs outside of them."""
 
     frames: int
     bytes: int
@@ -251,7 +251,7 @@ def _figures(samples: Samples, point: Point, began_ns: int) -> Summary:
 
 
 def _tell(spec: Spec, found: Json) -> None:
-    busy = ", a busy thread beside it" if found["is_busy"] else ""
+    busy = ", with a busy thread" if found["is_busy"] else ""
     finish = found["finish_ms"] or {"p50": 0.0, "p99": 0.0}
     print(
         f"  {spec.workload}, {spec.size:,} cells, {found['cells']}, {found['in_flight']} in flight"

@@ -54,8 +54,8 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a window of time saw. ``rate`` is finished items a second; ``is_whole`` where the window
-    is all there was, its first and its last item included."""
+    """The figures of a window of time. ``rate`` is finished items per second; with ``is_whole`` the
+    window covers the whole run, from the first to the last item."""
 
     seconds: float
     items: int
@@ -110,7 +110,7 @@ def whole(samples: Samples, start_ns: int) -> Summary:
 
 
 def as_fields(found: Summary) -> dict[str, Any]:
-    """As it stands in a file of figures."""
+    """The fields of a summary in a file of figures."""
     return {
         "items": found.items,
         "seconds": found.seconds,

@@ -1,8 +1,8 @@
-"""What the same work costs without a kernel: its WASM calls, and its bytes into LMDB.
+"""Measure the same work without a kernel: its WASM calls, and writing its bytes to LMDB.
 
 The calls are those of the point itself, each in a fresh instance. The commits have the bytes of its
-frames and blobs, in groups as large as its own, one synced transaction each, in another environment
-of the same folder. One after the other: no threads, no hashes, no records, no state.
+frames and blobs in groups of the same size, one synced transaction each, in another environment in
+the same folder. Both run one after the other: no threads, no hashes, no records, no state.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Bytes:
-    """What one commit held."""
+    """The content of one commit."""
 
     frames: tuple[bytes, ...]
     blobs: tuple[int, ...]

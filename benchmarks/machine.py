@@ -1,4 +1,4 @@
-"""What figures belong to: machine, versions, commit."""
+"""The circumstances of a measurement: machine, versions, commit."""
 
 from __future__ import annotations
 

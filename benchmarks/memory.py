@@ -1,4 +1,4 @@
-"""Anonymous memory of processes, as Linux counts it: what files are mapped does not count."""
+"""Anonymous memory of processes, as Linux counts it: mapped files do not count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: workloads, sizes of worlds, and the points that each world is measured at."""
+"""The measurements: workloads, sizes of worlds, and the points at which each is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Workload = Literal["counter", "steps", "orders", "keeper"]
 Cells = Literal["many", "hot", "line", "fresh", "stream"]
 
 WORKLOADS: Final[tuple[Workload, ...]] = ("counter", "steps", "orders")
-"""What `make bench` measures; ``keeper`` is for state at rest."""
+"""The workloads of `make bench`; ``keeper`` is for cells at rest."""
 IN_FLIGHT: Final = (1, 16, 64, 256)
 
 SIZES: Final[dict[Workload, tuple[int, ...]]] = {
@@ -30,14 +30,14 @@ BATCH: Final = 512
 class Point:
     """One load. ``cells``:
 
-    many     each item goes to the next one of the cells that are there already
-    hot      all go to one cell; runs of three steps go on in it side by side
-    line     all go to one cell, which runs one at a time
-    fresh    each makes a cell of its own
+    many     each item is sent to the next of the existing cells
+    hot      all are sent to one cell; runs of three steps overlap in it
+    line     all are sent to one cell, which runs one at a time
+    fresh    each creates its own cell
     stream   as ``many``, ``in_flight`` batches of 512 events, each sent when one was accepted
 
-    ``is_busy``: a thread of the same process runs Python all the time. ``items`` ends it after so
-    many instead of after ``seconds``.
+    ``is_busy``: a thread of the same process runs Python all the time. ``items``: end the load
+    after that many items instead of after ``seconds``.
     """
 
     in_flight: int

@@ -39,7 +39,7 @@ class Group:
 
 
 class Watch:
-    """What one engine did. Made before it, and used from its three threads."""
+    """Records the work of one engine. Created before it, and used from its three threads."""
 
     engine: Engine
     store: Store

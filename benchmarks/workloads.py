@@ -110,7 +110,7 @@ def _ran(_: Call, output: bytes) -> int | None:
     return run
 
 
-# Orders: an item is done when its parcel stands in the customer's ledger, or when nothing was sold.
+# Orders: an item is done when its parcel is in the customer's ledger, or when nothing was sold.
 
 
 def _place(item: int, _: str, cells: Cells) -> EventInput:

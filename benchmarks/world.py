@@ -93,7 +93,7 @@ class World:
         await self._end()
 
     async def _end(self) -> None:
-        """Wait for the world; what stopped it is raised, also over what came of that."""
+        """Wait for the world's end. Raises the error that stopped it, even if others followed."""
         try:
             await self._run
         finally:

@@ -38,9 +38,9 @@ Json = dict[str, Any]
 
 
 def run(systems: Sequence[System], folder: Path, *, rounds: int, seconds: float) -> Json:
-    """All systems in turn, so many rounds; every turn with its own processes and data.
+    """Measure all systems in turn, for several rounds; each turn has its own processes and data.
 
-    A system that cannot be installed, or whose turn fails, is told; the others go on.
+    If a system cannot be installed or its turn fails, that is printed and the others continue.
     """
     began = time.monotonic()
     missing: dict[str, str] = {}

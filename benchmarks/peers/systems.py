@@ -84,7 +84,7 @@ def _is_compiled() -> None:
 def _aos(folder: Path, points: Sequence[Json], env: Mapping[str, str] | None = None) -> list[Json]:
     world: Json = {"workload": "steps", "path": folder / "world"}
     run_child({**world, "do": "make"}, folder, timeout_s=READY_S, env=env)
-    # In one cell, runs may also go on side by side: which none of the others has.
+    # In one cell runs may also overlap, which no other system offers.
     own = [*points, *({**each, "cells": "hot"} for each in points if each["cells"] == "line")]
     found: Json = run_child(
         {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own), env=env
@@ -139,7 +139,7 @@ def _restate_typescript(
     folder: Path, points: Sequence[Json], *, partitions: int = PARTITIONS
 ) -> list[Json]:
     node, service = tools.node(), tools.NODE / "restate_service.mjs"
-    # Beside its packages, which is where a module looks for them.
+    # Next to its packages, where a module looks for them.
     shutil.copyfile(SERVICES / service.name, service)
     env = {"NODE_ENV": "production", "RESTATE_LOGGING": "ERROR"}
     return _restate(folder, points, [node, service], env, partitions)
@@ -192,7 +192,7 @@ def _path(cells: str) -> str:
     return "/line/hot/run" if cells == "line" else "/steps/run"
 
 
-# What they share
+# Shared by all systems
 
 
 def _turn_s(points: Sequence[Json]) -> float:
@@ -201,7 +201,7 @@ def _turn_s(points: Sequence[Json]) -> float:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on at the moment, all different."""
+    """Different ports on which no process listens at present."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -1,4 +1,4 @@
-"""What the peers need: their packages in a private folder, and PostgreSQL where it is installed."""
+"""Install the packages of the peers in a private folder, and find the installed PostgreSQL."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def node() -> Path:
         NODE.mkdir(parents=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copyfile(HERE / name, NODE / name)
-        # Without scripts: the one that there is reports the installation to somebody.
+        # Without scripts: the only one reports the installation to a third party.
         _install(
             [npm, "ci", "--prefix", NODE, "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
         )

@@ -1,1 +1,1 @@
-"""What it costs to keep a world whose cells are at rest."""
+"""Measure the cost of a world whose cells are at rest."""

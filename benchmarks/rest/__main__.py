@@ -25,7 +25,7 @@ from benchmarks.rest.tables import rest_tables
 from benchmarks.scratch import DEFAULT, scratch
 
 CHILD_S: Final = 120.0
-"""How long a process may take beside what it is asked to do."""
+"""Time that a process may take in addition to the measured time, in seconds."""
 
 SLOWEST_RATE: Final = 300
 """Events a second that even a busy machine takes."""
@@ -97,7 +97,7 @@ class Rest:
             "open", self._large, reads=options.reads, commands=options.commands
         )
         found["replay"] = self._do("replay", self._large)
-        _title("what makes it smaller")
+        _title("commands that make it smaller")
         found["commands"] = housekeeping(path, timeout_s=self._timeout_s)
         found["seconds"] = round(time.monotonic() - began)
         return found

@@ -1,10 +1,10 @@
-"""One world of keepers in a process of its own.
+"""Run one world of keepers in a separate process.
 
     python -m benchmarks.rest.child '{"do": "step", "path": …, "cells": …, "out": FILE}'
 
 ``do``: make (the world, and its last snapshot), step (random cells), snapshot (after some cells
-have changed; and what that costs who sends meanwhile), leave (records that no snapshot has), open
-(and read beside it), replay. What came of it is written to ``out`` as JSON.
+have changed; also the delay for concurrent senders), leave (records after the last snapshot), open
+(with concurrent reads), replay. It writes the results to ``out`` as JSON.
 """
 
 from __future__ import annotations

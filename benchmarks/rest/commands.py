@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def housekeeping(path: Path, *, timeout_s: float) -> list[Json]:
-    """Each command that this release has, one after the other, on a world that nobody runs."""
+    """Measure each command of this release, one after the other, on a world that is not running."""
     return [
         _timed(name, [*words, "--world", str(path)], path, timeout_s=timeout_s)
         for name, words in COMMANDS.items()

@@ -1,4 +1,4 @@
-"""What of a world's store is what: pages by table, and what the newest snapshot needs of them."""
+"""Measure a world's store: pages by table, and the pages that the newest snapshot needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Point reads of random cells from beside the process that runs the world.
+"""Read random cells while another process runs the world.
 
 python -m benchmarks.rest.reads '{"path": …, "cells": …, "count": …, "out": FILE}'
 """
@@ -42,7 +42,7 @@ def beside(path: Path, *, cells: int, count: int) -> Json:
 
 
 def read(path: Path, *, cells: int, count: int) -> Json:
-    """What ``aos inspect cell`` shows of ``count`` random cells, one after the other."""
+    """Read ``count`` random cells as ``aos inspect cell`` does, one after the other."""
     chance = random.Random(SEED)
     began_ns = time.perf_counter_ns()
     with open_reader(path) as reader:

@@ -1,1 +1,1 @@
-"""What the SDKs cost: the same workflow by hand, in Rust and in AssemblyScript."""
+"""Measure the cost of the SDKs: the same workflow by hand, in Rust and in AssemblyScript."""

@@ -136,7 +136,7 @@ def _timed(made: Sequence[_Made], options: Options) -> list[list[float]]:
             _step_us(sandbox, each.calls[:WARM_CALLS], 0)
         found: list[list[float]] = [[] for _ in made]
         for number in range(options.rounds):
-            # Whoever is first meets what the round before left: it is another one each time.
+            # The first variant is affected by the round before, so each round begins with another.
             for place in range(len(made)):
                 at = (place + number) % len(made)
                 found[at].append(_step_us(sandbox, made[at].calls, options.seconds))

@@ -101,8 +101,8 @@ VARIANTS: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """Every call of a small world, how each ended, and what came of it all in plain values: what
-    must be the same of every variant of a workload."""
+    """Every call of a small world, the end of each, and all results as plain values. It must be the
+    same for every variant of a workload."""
 
     calls: tuple[Call, ...]
     ran: tuple[Ran, ...]

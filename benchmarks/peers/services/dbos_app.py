@@ -7,7 +7,7 @@ the workflow's result is committed.
 """
 
 # mypy: disable-error-code="import-not-found"
-# DBOS is installed beside the product, never with it.
+# DBOS is installed separately from the product.
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ python restate_service.py PORT      with the interpreter in which restate-sdk is
 """
 
 # mypy: disable-error-code="import-not-found"
-# The SDK is installed beside the product, never with it.
+# The SDK is installed separately from the product.
 
 from __future__ import annotations
 

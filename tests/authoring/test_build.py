@@ -61,7 +61,7 @@ def test_a_workflow_that_no_event_reaches_is_told_of(project: Project) -> None:
     build(project, console=routed)
 
     [line] = [each for each in told if "no event reaches it" in each]
-    assert line.startswith(f"{fakes.PUPPET}: no event reaches it, since no subscription names it")
+    assert line.startswith(f"{fakes.PUPPET}: no event reaches it, because no subscription names it")
 
 
 def test_what_has_not_changed_is_not_written(project: Project, console: Console) -> None:
@@ -173,7 +173,7 @@ def test_what_a_compiler_refuses_is_shown_and_changes_nothing(
     before = on_disk(project)
     (project.folder / "src/lib.rs").write_text("not rust")
 
-    with pytest.raises(BuildFailed, match=r"the Rust compiler refused \(exit code 101\)"):
+    with pytest.raises(BuildFailed, match=r"the Rust compiler failed \(exit code 101\)"):
         build(project, console=console)
 
     assert capfd.readouterr().err == "error: expected item, found `not`\n --> src/lib.rs:1:1\n"

@@ -156,7 +156,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
 
         # Something is in flight: pinned (AU-84).
         running.source(3)
-        running.expect("what is in flight ends on the version that it began with")
+        running.expect("instances in flight finish on the version that they began with")
         running.expect("host/puppet@1 effects: 62 -> 61")
         running.write("effects.py", fakes.EFFECTS.replace('"!"', '"?"'))
         running.expect("effects.py changed: restarting executors")
@@ -210,7 +210,7 @@ def test_an_effect_that_the_manifest_does_not_have_is_told_until_it_is_mended(
         # One more than there are: the others are run.
         running.expect(
             'aos: @effect("host/refund@1") is not in the manifest, so no workflow requests it: '
-            "expected one of host/echo@1 (mend the name, or define the effect and have a workflow "
+            "expected one of host/echo@1 (fix the name, or define the effect and have a workflow "
         )
         running.expect("running ")
         running.type(do("ada", asks=True))
@@ -336,7 +336,7 @@ def test_until_idle_what_cannot_be_built_or_run_is_its_exit_code(project: Projec
     unrun = run("dev", project.folder, "--until-idle", input="")
 
     assert unbuilt.code == 1
-    assert "the Rust compiler refused" in unbuilt.err
+    assert "the Rust compiler failed" in unbuilt.err
     assert unrun.code == 2
     assert "SyntaxError" in unrun.err
 

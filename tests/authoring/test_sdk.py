@@ -96,7 +96,7 @@ def test_edited_files_are_not_lost(shop: Project) -> None:
 
     assert str(refused.value) == (
         f"{shop.folder}/sdk: edits would be lost: link was added, mine.rs was "
-        "added, src/lib.rs was changed (keep what is yours elsewhere, then replace all of it with "
+        "added, src/lib.rs was changed (save your changes elsewhere, then replace the folder with "
         "--force)"
     )
     assert tree(shop.folder) == before
@@ -181,7 +181,7 @@ def test_what_ends_the_copying_leaves_the_copy_as_it_was(
         update_sdk(shop)
 
     if isinstance(error, OSError):
-        assert "cannot be renewed, and is as it was: No space left on device" in str(failed.value)
+        assert "cannot be updated, and is unchanged: No space left on device" in str(failed.value)
     assert tree(shop.folder) == before
     assert no_scraps(shop)
 
@@ -200,7 +200,7 @@ def test_a_new_copy_that_cannot_take_its_place_leaves_the_old_one_in_it(
 
     monkeypatch.setattr(Path, "rename", fails)
 
-    with pytest.raises(Unavailable, match="is as it was: Input/output error"):
+    with pytest.raises(Unavailable, match="is unchanged: Input/output error"):
         update_sdk(shop)
 
     assert tree(shop.folder) == before

@@ -216,7 +216,7 @@ def test_a_library_that_cannot_be_built_leaves_nothing_that_looks_like_one(
     (debian / "std-is-broken").touch()
     project = fakes.project(tmp_path / "shop")
 
-    with pytest.raises(BuildFailed, match=r"at its own standard library, refused \(exit code 7\)"):
+    with pytest.raises(BuildFailed, match=r"at its own standard library, failed \(exit code 7\)"):
         compile_rust(project, locked=False, console=console)
 
     assert [each.name for each in (tmp_path / "cache/rust-std").iterdir()] == ["lock"]

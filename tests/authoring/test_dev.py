@@ -172,7 +172,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         )  # fmt: skip
         running.expect("cell_does_not_fit")
         running.expect("type `fresh`")
-        running.expect("or take the old states over: migrate(from = …, by = …) in #[workflow]")
+        running.expect("or migrate the old states: migrate(from = …, by = …) in #[workflow]")
         running.expect("the previous version keeps running")
         before = open_folder(world).world
         running.type("fresh")

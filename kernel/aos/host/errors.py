@@ -1,7 +1,7 @@
-"""What the host raises beside the kinds of ``aos.errors``.
+"""Errors of the host, in addition to those of ``aos.errors``.
 
 Damage
-└── WorldStopped   the running world could not go on; what is durable is whole      exit 3
+└── WorldStopped   the running world could not continue; durable data is whole      exit 3
 Unavailable
 ├── Busy           the inbox or the pipeline is full; the same request may pass soon  exit 4
 └── Stopping       the world is shutting down or has shut down                        exit 4
@@ -15,20 +15,20 @@ from aos.store.errors import NoRoom
 
 
 class WorldStopped(Damage):
-    """A commit failed, or the core met damage or a bug. The core is discarded.
+    """A commit failed, or the core met damage or a bug. The core is discarded (H-25, H-26).
 
-    What was acknowledged is durable; what was not is lost, and nobody heard of it. Opening the
-    world again continues from its durable head.
+    Everything acknowledged is durable; only inputs without an answer may be lost. Opening the world
+    again continues from its durable head.
     """
 
 
 class Busy(Unavailable):
-    """The world has more to do than it may hold. Nothing was admitted."""
+    """The inbox is full, or the disk has no room. Nothing was admitted."""
 
 
 class Stopping(Unavailable):
-    """The world stops. Nothing was admitted."""
+    """The world is stopping. Nothing was admitted."""
 
 
 class NoRoomLeft(NoRoom, Stopping):
-    """The world stopped before there was room for its last records. Nobody has heard of them."""
+    """The world stopped before there was room for its last records, which no one has seen."""

@@ -1,4 +1,4 @@
-"""One field of a message between processes, taken with its type."""
+"""Read one field of a message between processes, and check its type."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Message = dict[str, Any]
 
 
 def field(message: Message, name: str, kind: type) -> Any:
-    """Take a field.
+    """Return a field of a message.
 
     Raises:
-        BadUsage: It is missing or of another type.
+        BadUsage: The field is missing or has another type.
     """
     found = message.get(name)
     if type(found) is not kind:

@@ -1,7 +1,7 @@
-"""One world in one process: engine, executors and socket around an event loop (H-80 to H-86).
+"""Run one world in one process: engine, executors and socket around an event loop (H-80 to H-86).
 
-The loop's thread does no work of the core's: it reads messages, hands tasks to executors and signs
-receipts. Signals only set a flag here.
+The loop's thread does none of the core's work: it reads messages, passes tasks to executors and
+signs receipts. A signal only sets a flag.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 KEY_SHOWN: Final = 40
 PUBLISH_SLICE: Final = 1000
 """Tasks that a start publishes before the loop does something else."""
+
 Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[TaskExecutor]]
-"""Makes the executors of a world, given how its durable blobs are read and which world it is."""
+"""Makes the executors of a world, given the reader of its durable blobs and its id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """For a live line. ``waiting`` counts open intents by effect that nobody here can settle."""
+    """For a live line. ``waiting`` counts open intents by effect that no executor here settles."""
 
     stats: EngineStats
     steps_per_s: float
@@ -72,7 +73,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The world is open: its socket answers from here on. ``open_intents`` were published again."""
+    """The world is open and its socket answers. ``open_intents`` were published again."""
 
     folder: WorldFolder
     seq: int
@@ -82,11 +83,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended: idle, or because it was asked to.
+    """How a run ended: idle, or because it was told to stop.
 
-    ``waiting`` counts open intents by effect that no executor here runs, or that one gave up: the
-    latter effects are ``given_up``. ``timers`` are open timers that are not due. ``refused`` has
-    open intents whose receipt from here was refused, and why.
+    ``waiting`` counts open intents, by effect, that no executor here runs or that one gave up; the
+    effects of the latter are ``given_up``. ``timers`` counts open timers that are not due.
+    ``refused`` has the refusals of receipts whose intents are still open.
     """
 
     stats: EngineStats
@@ -113,19 +114,20 @@ async def run_world(
     on_status: Callable[[Status], None] | None = None,
     on_coverage: Callable[[Coverage, Effective], None] | None = None,
 ) -> Ended:
-    """Run the world at ``path`` until a signal, a client's ``stop``, or with ``until_idle`` until
-    nothing is left that this process could do. A timer that is set is something left to do; with
-    ``until_waiting`` it is not, unless it is due.
+    """Run the world at ``path`` until a signal or a client's ``stop``.
 
-    ``cells_kept`` are the cells at rest that stay in memory for each workflow. ``on_coverage`` is
-    told, at the start and when another manifest comes, which effects nobody here runs and which
-    the manifest does not have.
+    With ``until_idle``, also until this process has nothing left to do; a timer that is set is
+    something left to do. With ``until_waiting``, it is only if it is due.
+
+    ``cells_kept`` is how many idle cells of each workflow stay in memory. ``on_coverage`` is called
+    at the start and with each new manifest: it gets the effects that no executor here runs, and
+    those that the manifest does not define.
 
     Raises:
         BadUsage, Refused: There is no such world, or an executor cannot start.
-        Unavailable: Another process runs it, it was stopped while its journal was still read, or
-            its last records found no room on the disk.
-        Damage: The journal is not whole, or a commit failed; what was acknowledged is durable.
+        Unavailable: Another process runs the world, it was stopped while its journal was read, or
+            the disk had no room for its last records.
+        Damage: The journal is damaged, or a commit failed; everything acknowledged is durable.
     """
     folder = open_folder(path)
     with WorldLock(path), contextlib.ExitStack() as stack:
@@ -224,7 +226,7 @@ class _Run:
         self._is_idle = False
         self._takes_tasks = True
 
-    # From other threads. The loop outlives both of them: ``at_work`` waits for their end.
+    # From other threads. The loop outlives them: ``at_work`` waits for their end.
 
     def from_committer(self, published: Published) -> None:
         self._loop.call_soon_threadsafe(self._publish, published)
@@ -244,20 +246,20 @@ class _Run:
         self.over.set()
 
     def failed(self, problem: Exception) -> None:
-        """An executor that cannot take its tasks ends the run: an effect that nobody was given
-        would stay open without a word. The problem is raised once everything is down."""
+        """End the run: an executor could not take its tasks, and their effects would stay open
+        unnoticed (H-83). The problem is raised once everything has stopped."""
         self.problem = self.problem or problem
         self.over.set()
 
     def is_open(self, intent: Hash) -> bool:
-        """Whether somebody waits for it, by all that is durable."""
+        """Whether an intent is open at the durable head."""
         return intent in self._open
 
     async def restored(self, folder: WorldFolder, progress: Progress | None) -> State:
-        """Fold the journal on another thread, so that a signal is heard meanwhile.
+        """Fold the journal on another thread, so that signals are handled meanwhile.
 
         Raises:
-            Stopping: It was asked to stop before it was done.
+            Stopping: The world was stopped before that was done.
         """
 
         def tell(done: int, total: int) -> None:
@@ -276,13 +278,13 @@ class _Run:
     async def at_work(
         self, state: State, server: Server, folder: WorldFolder, snapshots: Snapshots
     ) -> AsyncIterator[None]:
-        """Start everything; stop it in an order in which nothing that was done is lost.
+        """Start everything; stop it in an order in which no finished work is lost (H-82).
 
-        What stopped the engine is raised at the end, when everything is down.
+        A problem that stopped the engine is raised at the end, when everything has stopped.
         """
         seq, manifest = state.tip.seq, state.manifest
         async with contextlib.AsyncExitStack() as stack:
-            # Taken down from the last line up: no requests, no tasks, no steps, no answers.
+            # Stopped from the last line up: first requests, then tasks, steps and answers.
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self.engine.stop)
             await self.pool.start(self.receipts.settle, self.receipts)
@@ -313,7 +315,7 @@ class _Run:
         self._takes_tasks = False
 
     async def _publish_again(self, state: State) -> list[Redelivery]:
-        """Hand executors what was open when the last process ended; return what is lost."""
+        """Publish again what was open when the last process ended; return lost intents (H-42)."""
         self._open.update(
             intent for intent, each in state.intents.items() if not state.is_inherited(each)
         )
@@ -395,7 +397,7 @@ class _Run:
 
     @contextlib.asynccontextmanager
     async def ticking(self, on_status: Callable[[Status], None] | None) -> AsyncIterator[None]:
-        """Tell the status now and then, and let the store forget readers that died."""
+        """Report the status regularly, and let the store forget readers that died."""
         ticks = [self._loop.create_task(self._check_readers())]
         if on_status is not None:
             ticks.append(self._loop.create_task(self._tell_status(on_status)))
@@ -439,7 +441,7 @@ class _Run:
 
 
 def _cell_text(cell: CellId) -> str:
-    """``shop/order@1 ord-1``: the key by its own shape, cut, without what a terminal would obey."""
+    """A cell as ``shop/order@1 ord-1``: its key is shortened, without control characters."""
     workflow, key = cell
     if not key:
         return workflow
@@ -451,8 +453,8 @@ def _cell_text(cell: CellId) -> str:
 
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
-    """The core makes no cycles, and a world is many objects to look through for some: with the
-    usual thresholds a tenth of the time went into that, and more with every cell."""
+    """Collect cycles rarely (H-86). The core makes none, and with the usual thresholds a tenth of
+    the time went into searching a world's many objects for them."""
     before = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     try:
@@ -464,7 +466,7 @@ def _rare_collections() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals(run: _Run) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run cleanly; a KeyboardInterrupt would meet it anywhere."""
+    """Let SIGINT and SIGTERM end the run cleanly; a KeyboardInterrupt could come anywhere."""
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:

@@ -1,4 +1,4 @@
-"""The one door for time and chance: a stamp for each input, a salt for each frame (H-10)."""
+"""The only source of time and randomness: a stamp for each input, a salt for each frame (H-10)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DRAW_BYTES: Final = 4096
 
 
 class _Drawn:
-    """The system's random bytes, many at a time: each call of the system lets other threads in."""
+    """Random bytes of the system, drawn many at a time: each system call lets other threads run."""
 
     def __init__(self) -> None:
         self._left = b""
@@ -30,14 +30,16 @@ class _Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where stamps and salts come from; a test gives its own. Not for two threads at once."""
+    """Where stamps and salts come from; tests pass their own. Used by one thread."""
 
     clock_ns: Callable[[], int] = time.time_ns
     random: Callable[[int], bytes] = field(default_factory=_Drawn)
 
     def stamp(self) -> Stamp:
-        # A machine that has lost its clock may stand before 1970, which is no stamp.
+        """Return the stamp of one input."""
+        # The clock of a broken machine may be before 1970, which a stamp cannot express.
         return Stamp(max(0, self.clock_ns()), self.random(ENTROPY_BYTES))
 
     def salt(self) -> bytes:
+        """Return the salt of one frame."""
         return self.random(SALT_BYTES)

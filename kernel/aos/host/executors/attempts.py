@@ -1,6 +1,6 @@
-"""An attempt is in the journal before it begins (X-12 to X-14).
+"""Journal an attempt before it begins (X-12 to X-14).
 
-While the world is unavailable the same is offered again, as outcomes are.
+While the world is unavailable, the request is retried, as for outcomes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from aos.host.executors.task import AttemptJournal, Report, Task
 from aos.values.digests import hash_text
 
 OnAnswer = Callable[[bool], None]
-"""Called with whether the attempt may begin. Not called when the world stops first."""
+"""Called with whether the attempt may begin. Not called if the world stops first."""
 
 
 class Attempts:
-    """The attempts of one executor's tasks that are on their way into the journal."""
+    """The attempts of one executor's tasks that wait for the journal."""
 
     def __init__(self, name: str, journal: AttemptJournal, report: Report) -> None:
         self._name = name
@@ -34,7 +34,7 @@ class Attempts:
     def begin(
         self, of: Task | OpenIntent, attempt: int, problem: str | None, on_answer: OnAnswer
     ) -> None:
-        """Journal that ``attempt`` begins; ``problem`` is why there is another one."""
+        """Journal that ``attempt`` begins; ``problem`` is why the one before it failed."""
 
         async def run() -> None:
             ask = partial(self._journal.begin, of.intent, attempt, problem)
@@ -45,7 +45,7 @@ class Attempts:
         self._run(run())
 
     def lose(self, of: Task | OpenIntent, attempt: int, problem: str) -> None:
-        """Journal that nobody knows how the only attempt ended. The core settles the intent."""
+        """Journal that the only attempt ended in an unknown way; the core settles the intent."""
 
         async def run() -> None:
             ask = partial(self._journal.lose, of.intent, attempt, problem)
@@ -54,7 +54,7 @@ class Attempts:
         self._run(run())
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait for what is on its way; give up after ``seconds``, or never."""
+        """Wait for pending requests, for at most ``seconds`` (None: without a limit)."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=seconds)
             for task in late:

@@ -1,8 +1,8 @@
-"""The tasks of one worker process: which wait, which run, which is suspected (X-54 to X-58).
+"""The tasks of one worker process: waiting, running, or suspected (X-54 to X-58).
 
 Nothing here does I/O. A task that was running when its process died runs again, with the next
-attempt number, unless it may run only once: then it is lost. One that did so twice is suspected of
-being the cause and runs alone; when the process dies under it once more, it is parked.
+attempt number, unless it may run only once: then it is lost. A task that was running in two deaths
+is suspected of causing them and runs alone. If the process dies again, the task is parked (X-57).
 
 An attempt whose number the journal does not have is journaled before it begins (X-12): the first of
 a task that may run once, and every one after the first.
@@ -26,24 +26,25 @@ PARKED_DEATHS: Final = 3
 class Where(enum.Enum):
     QUEUED = "queued"
     BEGINNING = "beginning"
-    """It has its slot, and its attempt is on the way into the journal."""
+    """It has its slot, and its attempt waits for the journal."""
     RUNNING = "running"
     ASKING = "asking"
-    """As BEGINNING, without a slot: its process died while it waited for that."""
+    """As BEGINNING, but without a slot: its process died meanwhile."""
     CANCELING = "canceling"
-    """Canceled before it ran. The process is told, since only it can sign for that."""
+    """Canceled before it ran. The process must know, because only it can sign that outcome."""
     SETTLING = "settling"
     PARKED = "parked"
     LOST = "lost"
-    """Its only run ended with the process. The core settles it."""
+    """Its only run ended with the process. The core settles the intent."""
 
 
 @dataclass(slots=True, eq=False)
 class Work:
-    """A task and how far it is.
+    """A task and its progress.
 
-    ``attempt`` is the number that runs, or that is next; ``journaled`` the last that the journal
-    has, ``asked`` one that is on its way there. ``problem`` is why the last attempt was not enough.
+    ``attempt`` is the number of the current or next attempt, ``journaled`` the last number that the
+    journal has, ``asked`` a number that waits for the journal. ``problem`` is why the last attempt
+    failed.
     """
 
     task: Task
@@ -58,20 +59,20 @@ class Work:
 
     @property
     def begun(self) -> int:
-        """The last attempt that may have run, which is what a receipt without a run is about."""
+        """The last attempt that may have run: a receipt of a task that never ran names this one."""
         return max(1, self.journaled)
 
 
 @dataclass(slots=True)
 class Death:
-    """What a process leaves behind: tasks that may not run again, and the one that is the cause."""
+    """The end of a process: the tasks that may not run again, and the task that caused it."""
 
     lost: list[Work] = field(default_factory=list)
     cause: Work | None = None
 
 
 class Backlog:
-    """``slots`` of an effect is how many of its calls may run at the same time."""
+    """Decides which tasks run. ``slots`` is how many calls of each effect may run at once."""
 
     def __init__(self) -> None:
         self.slots: Mapping[str, int] = {}
@@ -83,13 +84,13 @@ class Backlog:
         self._taken: Counter[str] = Counter()
         self._settling = 0
         self.parked: dict[Hash, Task] = {}
-        """What was found to end the process."""
+        """Tasks that ended the process and are not run again."""
 
     def __len__(self) -> int:
         return len(self._work)
 
     def tasks(self) -> Mapping[Hash, Task]:
-        """All that are not settled and not on the way to it."""
+        """All tasks that have no outcome yet."""
         return {
             intent: work.task
             for intent, work in self._work.items()
@@ -98,16 +99,16 @@ class Backlog:
 
     @property
     def running(self) -> int:
-        """Running, or about to."""
+        """How many tasks are running or about to run."""
         return len(self._running)
 
     @property
     def busy(self) -> int:
-        """Running, or on the way into the journal."""
+        """How many tasks are running or have an outcome that waits for the journal."""
         return len(self._running) + self._settling
 
     def add(self, task: Task) -> None:
-        """Queue a task; one that is here already is left as it is."""
+        """Queue a task, unless it is here already."""
         if task.intent not in self._work:
             work = Work(task, task.attempt, journaled=0 if task.is_once else task.attempt)
             self._work[task.intent] = work
@@ -119,7 +120,7 @@ class Backlog:
         return self._queues.setdefault(work.task.effect.name, deque())
 
     def cancel(self, intent: Hash) -> Work | None:
-        """Cancel a task. The one that is returned is running: tell the process."""
+        """Cancel a task. Returns it if it is running, so that the process must be told."""
         work = self._work.get(intent)
         if work is None:
             return None
@@ -135,7 +136,7 @@ class Backlog:
         return None
 
     def canceling(self) -> Iterator[Work]:
-        """Take those that were canceled before they ran."""
+        """Take the tasks that were canceled before they ran."""
         while self._cancels:
             work = self._cancels.popleft()
             work.where = Where.RUNNING
@@ -143,9 +144,9 @@ class Backlog:
             yield work
 
     def ready(self) -> Iterator[Work]:
-        """Take those that may run now: a suspect alone, else as many as each effect has slots.
+        """Take the tasks that may run now: a suspect alone, else as many as each effect has slots.
 
-        Those that are BEGINNING must be journaled first: see ``asked`` and ``answered``.
+        A task that is BEGINNING must be journaled first: see ``asked`` and ``answered``.
         """
         suspect = self._head(self._suspects)
         if suspect is not None:
@@ -175,8 +176,8 @@ class Backlog:
         return work
 
     def ask(self, work: Work, attempt: int, problem: str) -> bool:
-        """The process wants to begin another attempt of a task that it has. False where that makes
-        no sense: its number is not the next."""
+        """The process asks for another attempt of a task that it has. False if the request makes no
+        sense, for example because its number is not the next."""
         if work.asked is not None or not work.has_slot or attempt != work.attempt + 1:
             return False
         work.asked = attempt
@@ -184,9 +185,9 @@ class Backlog:
         return True
 
     def answered(self, work: Work, *, is_granted: bool, is_ready: bool) -> bool:
-        """What was asked for is in the journal, or was refused. Whether the process is to be told.
+        """The journal has the attempt, or has refused it. Returns whether to tell the process.
 
-        ``is_ready`` is whether there is a process that a task can be sent to.
+        ``is_ready`` is whether there is a process that takes tasks.
         """
         assert work.asked is not None, "answered without a question"
         attempt, work.asked = work.asked, None
@@ -199,7 +200,7 @@ class Backlog:
             return True
         if work.where in (Where.BEGINNING, Where.ASKING):
             self._put_back(work, is_granted=is_granted)
-        return False  # else the process gave its outcome without another attempt
+        return False  # the process gave an outcome without another attempt
 
     def _put_back(self, work: Work, *, is_granted: bool) -> None:
         if work.where is Where.BEGINNING:
@@ -224,12 +225,12 @@ class Backlog:
         self._queue(work).appendleft(work)
 
     def at_work(self, intent: Hash) -> Work | None:
-        """A task that the process has; None when it is not one."""
+        """Return the task if the process has it, else None."""
         work = self._running.get(intent)
         return work if work is not None and work.where is Where.RUNNING else None
 
     def end(self, intent: Hash) -> Work | None:
-        """A task that the process has has its outcome; None when it is not one."""
+        """A task has its outcome. Returns it, or None if the process does not have it."""
         work = self.at_work(intent)
         if work is not None:
             self._stop_running(work)
@@ -244,17 +245,17 @@ class Backlog:
             self._taken[work.task.effect.name] -= 1
 
     def forget(self, intent: Hash) -> Work | None:
-        """An ended task is settled, or will be published again."""
+        """Remove an ended task: it is settled, or will be published again."""
         work = self._work.pop(intent, None)
         if work is not None:
             self._settling -= 1
         return work
 
     def take_back(self, ending: str, *, is_death: bool) -> Death:
-        """The process is gone: queue again what was running, but for what may run only once.
+        """The process is gone: queue its tasks again, except those that may run only once.
 
-        ``is_death`` is False when we ended the process: nothing that ran is to blame then. What is
-        about to begin was not sent yet and goes on.
+        ``is_death`` is False if we ended the process, so that no task is to blame. A task that is
+        BEGINNING was not sent yet, and stays so.
         """
         sent = [work for work in self._running.values() if work.where is Where.RUNNING]
         is_alone = is_death and sum(work.has_slot for work in sent) == 1
@@ -277,7 +278,7 @@ class Backlog:
         return death
 
     def _repeat(self, work: Work, ending: str) -> None:
-        """Another attempt, unless the process had asked for one already: then that one."""
+        """Queue another attempt, or wait for the one that the process has asked for already."""
         if work.asked is not None:
             work.attempt = work.asked
             work.where = Where.ASKING

@@ -182,8 +182,10 @@ def _no_names(hash: Hash, /) -> bytes:
 def put(
     data: bytes, ref: str | None, refs: Sequence[str], read: BlobReader = _no_names
 ) -> tuple[Value, Mapping[Hash, bytes]]:
-    """(receipt, what to store): the blob, and the edge from it to what it refers to. Who names the
-    blob by its SHA-256 is answered so (AG-31); ``read`` resolves such refs."""
+    """Return the receipt and the blobs to store: the data, and the edge to the blobs it refers to.
+
+    If ``ref`` is a SHA-256 name, the receipt has such names too (AG-31); ``read`` resolves them.
+    """
     blob = content_hash(data)
     spell = sha256_text if ref is not None and is_sha256(ref) else _content_text
     if ref is not None and spell is _content_text:
@@ -204,7 +206,7 @@ def _content_text(data: bytes) -> str:
 
 
 def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
-    """The edge document: who keeps it keeps the blob and all that the blob refers to.
+    """The edge document: keeping it keeps the blob and everything that the blob refers to.
 
     Its content hash is ``digest("aos/edge/1", blob, *refs)``; refs are sorted, each of them once.
     """

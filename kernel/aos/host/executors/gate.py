@@ -1,4 +1,4 @@
-"""Tasks that may run only once -> executors that do not journal attempts themselves (X-14)."""
+"""Journal a task that may run only once before an executor gets it (X-14)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aos.values.digests import Hash
 
 
 class Gate:
-    """``hand_over`` gets a task once its attempt is durable, ``keep`` one whose attempt the journal
-    does not take."""
+    """Holds such tasks. ``hand_over`` gets a task once its attempt is durable, ``keep`` gets a task
+    whose attempt the journal refuses."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from aos.values.digests import Hash
 
 
 class RecordSource(Protocol):
-    """What of a store is read."""
+    """The part of a store that is read here."""
 
     def frame_at(self, seq: int) -> Frame | None: ...
 
@@ -29,7 +29,7 @@ class RecordSource(Protocol):
 
 
 class Spoken:
-    """Tell it of every manifest that comes into force, then ask."""
+    """Finds the ABI of each intent's module. ``add`` every manifest that comes into force."""
 
     def __init__(self, store: RecordSource) -> None:
         self._store = store

@@ -21,20 +21,20 @@ from aos.values.digests import Hash
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, Stalled, WireProblem
 
 READY_S: Final = 60.0
-"""What importing the functions and entering their setup may take."""
+"""Seconds that importing the functions and entering their setup may take."""
 
 END_S: Final = 4.0
-"""What a process has to end in once its stream has ended."""
+"""Seconds that a process has to end in once its stream has ended."""
 
 STALL_S: Final = 30.0
-"""How long a process may be silent in the middle of a message."""
+"""Seconds that a process may be silent in the middle of a message (X-56a)."""
 
 LAST_WORDS_S: Final = 1.0
 LINE_BYTES_MAX: Final = 8192
 
 
 class NotReady(BadUsage):
-    """The process said that it cannot run, or ended before it could."""
+    """The process reported that it cannot run, or ended before it was ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +47,10 @@ class Ready:
 
 
 class Life:
-    """``on_message`` gets what the process says once it is ready.
+    """One process. ``on_message`` gets its messages once it is ready.
 
-    ``environment`` is that of the process, beside what it needs to find the node; None: ours.
+    ``environment`` is the environment of the process (default: ours), to which the variables are
+    added that it needs to find the node.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Life:
         """Start the process and wait until it is ready.
 
         Raises:
-            NotReady: It said why it cannot run, or ended, or took too long. Call ``end``.
+            NotReady: It reported why it cannot run, or ended, or took too long. Call ``end``.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -103,7 +104,7 @@ class Life:
         await asyncio.wait({self._exited}, timeout=LAST_WORDS_S)
         raise NotReady(
             f"{self.label}: its process ended before it was ready ({self._ending()}; "
-            "what it printed stands above)"
+            "see its output above)"
         )
 
     def _spawn(self, descriptor: int) -> subprocess.Popen[bytes]:
@@ -121,15 +122,16 @@ class Life:
         return process
 
     def send(self, message: Message) -> None:
+        """Send a message to the process."""
         self._link.send(message)
 
     def kill(self) -> None:
-        """End the process without asking it."""
+        """Kill the process."""
         if self._process is not None and not self._exited.done():
             self._process.kill()
 
     async def ended(self) -> str:
-        """Wait for the end; return how it came."""
+        """Wait for the end of the process; return how it ended."""
         await _first_of(self._lost, self._exited)
         await self.end()
         return self._ending()
@@ -137,9 +139,9 @@ class Life:
     async def end(self) -> None:
         """End the stream, then the process if it does not end by itself.
 
-        What it printed last is passed on before this returns.
+        Its last output is passed on before this returns.
         """
-        # Of a process that has ended, what it sent last may still be on its way to us.
+        # The last messages of an ended process may not have been read yet.
         if self._exited.done():
             await asyncio.wait({self._lost}, timeout=LAST_WORDS_S)
         self._link.close()
@@ -184,7 +186,7 @@ class Life:
 
         def wait() -> None:
             code = process.wait()
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nothing waits for it
                 loop.call_soon_threadsafe(self._exited.set_result, code)
 
         threading.Thread(target=wait, name=f"wait for {self.label}", daemon=True).start()
@@ -207,7 +209,7 @@ class Life:
             transport.close()
 
     def _print(self, lines: Sequence[bytes]) -> None:
-        # In one piece: a function that prints a lot must not keep the node's loop busy.
+        # In one call: a function that prints a lot must not keep the node's loop busy.
         if lines:
             self._report(
                 "\n".join(f"[{self.label}] {line.decode(errors='replace')}" for line in lines)
@@ -230,7 +232,7 @@ def _read_ready(message: Message) -> Ready:
 
 
 def _environment(descriptor: int, base: Mapping[str, str] | None) -> dict[str, str]:
-    """With the socket's number, and a search path on which this very package is found."""
+    """Add the socket's number, and a search path that leads to this package."""
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = [str(Path(each).resolve()) for each in given if each]
     root = str(Path(aos.__file__).resolve().parent.parent)

@@ -1,4 +1,4 @@
-"""What node and worker process say to each other, as the node makes and reads it (X-50)."""
+"""Messages between node and worker process, as the node writes and reads them (X-50)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aos.worker.wire import Message, WireProblem
 
 
 def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
+    """A task to run, with the blobs that its parameters refer to."""
     task = work.task
     return {
         "op": "run",
@@ -33,11 +34,12 @@ def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
 
 
 def begin(work: Work, *, is_granted: bool) -> Message:
-    """The answer to what asks for another attempt."""
+    """The answer to a request for another attempt."""
     return {"op": "begin", "intent": work.task.intent, "is_granted": is_granted}
 
 
 def cancel(work: Work) -> Message:
+    """Cancel a task, whether or not the process runs it."""
     return {
         "op": "cancel",
         "intent": work.task.intent,
@@ -46,10 +48,11 @@ def cancel(work: Work) -> Message:
     }
 
 
-# Read: what does not fit raises WireProblem, and the process is ended.
+# Reading: a message that does not fit raises WireProblem, and the process is ended.
 
 
 def intent(message: Message) -> Hash:
+    """The intent that a message is about."""
     found = message.get("intent")
     if not isinstance(found, bytes):
         raise WireProblem(f"message {message['op']} has no intent")
@@ -57,6 +60,7 @@ def intent(message: Message) -> Hash:
 
 
 def whole(message: Message, name: str) -> int:
+    """A field that is a whole number of at least zero."""
     number = message.get(name)
     if type(number) is not int or number < 0:
         raise WireProblem(f"message {message['op']} has no {name}")
@@ -64,7 +68,7 @@ def whole(message: Message, name: str) -> int:
 
 
 def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
-    """What a done message says of ``task``. ``name`` signs, if the process has a ``key``."""
+    """Read the outcome of ``task``. ``name`` has signed it if the process has a ``key``."""
     status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
     signature, blobs = message.get("signature"), message.get("blobs")
     if not (
@@ -108,7 +112,7 @@ def _is_hash(given: object) -> bool:
 
 
 def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> StreamFrame:
-    """What a progress message says of ``task``."""
+    """Read a stream frame of ``task`` from a progress message."""
     kind, payload, blob = (message.get(each) for each in ("kind", "payload", "blob"))
     signature = message.get("signature")
     if not (

@@ -13,7 +13,7 @@ from aos.values.sha256 import PREFIX, parse_sha256, true_name
 
 
 class StoredBlobs:
-    """What executors read of a store: blobs by content hash, and what a SHA-256 name stands for."""
+    """The part of a store that executors read: blobs by content hash, and SHA-256 names of them."""
 
     def __init__(self, read: BlobReader, named: Callable[[bytes], Hash | None]) -> None:
         self._read: Final = read
@@ -31,10 +31,10 @@ def is_sha256(ref: str) -> bool:
 
 
 def blob_of(ref: str, read: BlobReader) -> Hash:
-    """The content hash of the blob that ``ref`` names. Whether it is there, ``read`` tells.
+    """The content hash of the blob that ``ref`` names. The blob itself may be absent.
 
     Raises:
-        ValueProblem: It is no hash, of another algorithm, or a name that nobody gave.
+        ValueProblem: It is not a hash, has another algorithm, or is an unknown name.
     """
     if not is_sha256(ref):
         return parse_hash(ref)
@@ -46,12 +46,12 @@ def blob_of(ref: str, read: BlobReader) -> Hash:
 
 
 def documents(*blobs: bytes) -> dict[Hash, bytes]:
-    """The name documents that say the true names of these blobs."""
+    """The name documents for these blobs, with their true names."""
     names = [true_name(data) for data in blobs]
     return {name.hash: name.to_bytes() for name in names}
 
 
 def names_among(blobs: Mapping[Hash, bytes]) -> dict[bytes, Hash]:
-    """What these blobs say, rightly, of one another: anybody may put bytes that look like it."""
+    """True names in these blobs. Any client may put bytes that look like a name document."""
     said = names_in(blobs, lambda _: None)
     return {name.sha256: name.blob for name, is_right in said if is_right}

@@ -1,4 +1,4 @@
-"""Tasks -> the executors that run them, by effect name (X-7 to X-10)."""
+"""Pass each task to the executor that runs its effect (X-7 to X-10)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from aos.manifest.names import KERNEL, NODE, is_system
 from aos.values.digests import Hash
 
 TYPO: Final = 0.9
-"""From this likeness on a name is taken for a slip: one letter of twenty, or the version."""
+"""From this similarity on, a name counts as misspelt: one letter of twenty, or the version."""
 
 ALIKE: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """``unserved`` effects of the manifest have no executor; ``unused`` ones have no definition."""
+    """Effects of the manifest without an executor (``unserved``), and effects that an executor runs
+    but the manifest does not define (``unused``)."""
 
     unserved: tuple[str, ...]
     unused: tuple[str, ...]
@@ -46,9 +47,10 @@ class Coverage:
 class Pool:
     """All executors of one world.
 
-    ``start``, then ``use`` the manifest in force, then ``publish`` what is open; ``use`` again when
-    another manifest comes into force. ``on_waiting`` is called when ``waiting`` has become more.
-    ``failed`` gets what an executor raises when it is given a task that had to be journaled first.
+    Call ``start``, then ``use`` with the manifest in force, then ``publish`` with the open tasks;
+    ``use`` again when another manifest comes into force. ``on_waiting`` is called when ``waiting``
+    grows. ``failed`` gets the exception of an executor that could not take a task after its attempt
+    was journaled.
     """
 
     def __init__(
@@ -75,18 +77,18 @@ class Pool:
 
     @property
     def waiting(self) -> Mapping[Hash, Task]:
-        """Open tasks that nobody here will run: their effect has no executor, or it gave up."""
+        """Open tasks that no executor here will run: their effect has none, or it gave up."""
         stranded = {
             intent: task for each in self._strandings for intent, task in each.stranded().items()
         }
         return {**self._waiting, **stranded} if stranded else self._waiting
 
     def ahead(self) -> AbstractSet[Hash]:
-        """Open tasks that wait for a time that has not come."""
+        """Open tasks that wait for a time in the future."""
         return frozenset[Hash]().union(*(each.ahead() for each in self._timings))
 
     async def start(self, settle: Settle, journal: AttemptJournal) -> None:
-        """Start them all, or none.
+        """Start all executors, or none.
 
         Raises:
             BadUsage: One cannot start, or two run the same effect.
@@ -118,7 +120,7 @@ class Pool:
                     )
 
     def use(self, effective: Effective) -> Coverage:
-        """Take the manifest in force, and report what it has that nobody here can do.
+        """Use the manifest in force, and report its effects that no executor here can run.
 
         Raises:
             BadUsage: As ``check`` does. The executors use the manifest all the same.
@@ -130,11 +132,11 @@ class Pool:
         return self.check(effective.effects)
 
     def check(self, effects: Mapping[str, Effect]) -> Coverage:
-        """Compare what is run here with what the manifest defines.
+        """Compare the effects that executors run with those that the manifest defines.
 
         Raises:
-            BadUsage: An effect that is run here is not defined, and looks like one that is defined
-                and that nobody runs: a misspelt name.
+            BadUsage: An executor runs an effect that is not defined and whose name resembles one
+                that is defined and has no executor: the name is misspelt.
         """
         run_by_others = {name for name, each in effects.items() if each.executor != KERNEL}
         unserved = tuple(sorted(run_by_others - set(self._by_effect)))
@@ -154,7 +156,7 @@ class Pool:
         return Coverage(unserved=unserved, unused=unused)
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Hand each task to its executor; one without stays open and is reported once an effect.
+        """Pass each task to its executor. Without one it stays open, reported once for each effect.
 
         A task that may run only once is journaled first, by its executor or here.
         """
@@ -176,11 +178,11 @@ class Pool:
     def _hand_over(self, executor: TaskExecutor, task: Task) -> None:
         try:
             executor.publish([task])
-        except Exception as problem:  # noqa: BLE001  # there is no caller to hear of it
+        except Exception as problem:  # noqa: BLE001  # there is no caller to raise it to
             self._failed(problem)
 
     def _keep(self, task: Task) -> None:
-        """Its attempt was refused, and a person has been told: it stays open."""
+        """Keep a task open whose attempt was refused; that has been reported."""
         self._waiting[task.intent] = task
         self._on_waiting()
 
@@ -198,14 +200,15 @@ class Pool:
         self._on_waiting()
 
     def waiting_by_effect(self) -> Mapping[str, int]:
-        """How many tasks of each effect nobody here will run."""
+        """How many tasks of each effect no executor here will run."""
         return Counter(task.effect.name for task in self.waiting.values())
 
     def given_up(self) -> frozenset[str]:
-        """The effects of ``waiting`` that have an executor here, which gave its tasks up."""
+        """The effects of ``waiting`` whose executor here has given up their tasks."""
         return frozenset(self._by_effect).intersection(self.waiting_by_effect())
 
     def cancel(self, intents: Sequence[Hash]) -> None:
+        """Cancel tasks at their executors."""
         for intent in intents:
             self._waiting.pop(intent, None)
         if self._gate is not None:
@@ -214,12 +217,13 @@ class Pool:
             executor.cancel(intents)
 
     async def stop(self) -> None:
+        """Stop all executors."""
         if self._gate is not None:
             await self._gate.close()
         await asyncio.gather(*(executor.stop() for executor in self._executors))
 
     def stats(self) -> Mapping[str, ExecutorStats]:
-        """By executor name."""
+        """Return counts for the status, by executor name."""
         return {executor.name: executor.stats() for executor in self._executors}
 
 

@@ -1,4 +1,4 @@
-"""What executors say about open intents -> inputs, many at a time (spec/host.md, H-30 to H-34)."""
+"""Submit the outcomes, attempts and stream frames of executors (spec/host.md, H-30 to H-34)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ BATCH_MAX: Final = 256
 
 FRAMES_MAX: Final = 4096
 FRAME_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Stream frames on their way. They share the inbox with receipts and must leave them room."""
+"""Bounds of stream frames without an answer. They share the inbox with receipts."""
 
 _NOT_FINAL: Final = frozenset(
     {Rule.RECEIPT_INTENT_IS_UNKNOWN, Rule.RECEIPT_INTENT_IS_SETTLED, Rule.TIMER_IS_NOT_DUE}
 )
-"""Refusals that do not leave an intent open which nobody here settles: it is not open, or its
-executor comes again."""
+"""Refusals after which no person need act: the intent is not open, or its executor retries."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,11 +76,11 @@ _AnyWord: TypeAlias = _Word | _FrameWord
 
 
 class Receipts:
-    """Where executors settle, and tell the journal what goes on. Used from one event loop.
+    """The way from executors into the journal. Used from one event loop.
 
-    What is said within one turn of the loop is submitted together, in its order: so a stream frame
-    is admitted before the receipt that ends its intent. ``is_open`` tells whether somebody waits
-    for an intent, by all that is durable.
+    Everything from one turn of the loop is submitted together and in order, so a stream frame is
+    admitted before the receipt that ends its intent (H-32). ``is_open`` returns whether an intent
+    is open at the durable head.
     """
 
     def __init__(
@@ -100,7 +99,7 @@ class Receipts:
         self._frames = 0
         self._frame_bytes = 0
         self.on_way = 0
-        """What was said and has no answer yet."""
+        """How many outcomes, attempts and stream frames have no answer yet."""
         self.refused: dict[Hash, Refusal] = {}
         """Open intents whose receipt from here was refused."""
 
@@ -109,7 +108,7 @@ class Receipts:
 
         Raises:
             Unavailable: The world takes no receipt now; the same one may pass later.
-            WorldStopped: The world could not go on.
+            WorldStopped: The world could not continue.
         """
         return await self._say(outcome)
 
@@ -122,7 +121,7 @@ class Receipts:
         return await self._say(AttemptInput(intent=intent, attempt=attempt, problem=problem))
 
     async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that nobody knows how the only attempt ended; the core then settles the intent.
+        """Journal that the only attempt ended in an unknown way; the core settles the intent.
 
         Raises:
             Unavailable, WorldStopped: As ``settle``.
@@ -132,8 +131,8 @@ class Receipts:
         )
 
     def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        """Submit a stream frame; the future gets the answer, or why it was dropped before. Never
-        raises."""
+        """Submit a stream frame. The future returns the answer or why the frame was dropped, and
+        never raises."""
         word = _FrameWord(frame, asyncio.get_running_loop().create_future())
         has_room = not self._frames or (
             self._frames < FRAMES_MAX and self._frame_bytes + word.size <= FRAME_BYTES_MAX
@@ -148,7 +147,7 @@ class Receipts:
         return word.told
 
     def ended(self, intent: Hash) -> None:
-        """Nobody waits for this intent any more."""
+        """The intent is not open any more."""
         self.refused.pop(intent, None)
 
     def _say(self, said: Outcome | AttemptInput) -> asyncio.Future[Answer]:
@@ -195,7 +194,7 @@ class Receipts:
                 word.told.set_result(answer)
 
     def _note(self, intent: Hash, answer: Refusal) -> None:
-        """Keep why an intent stays open. Its end may have become known before this answer."""
+        """Keep the reason why an intent stays open, unless its end is known already."""
         if answer.rule not in _NOT_FINAL and self._is_open(intent):
             self.refused[intent] = answer
 

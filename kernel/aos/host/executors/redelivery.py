@@ -1,4 +1,4 @@
-"""State -> what a start publishes again, and what may not run again (H-42, K-96, K-97)."""
+"""Find the intents that a start publishes again, and those that must not run again (H-42, K-97)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aos.host.executors.task import AttemptJournal, Report
 
 LOST_PROBLEM: Final = "the process that ran it ended before its receipt was durable"
 SLICE: Final = 1000
-"""Losses that are told before the loop does something else."""
+"""Losses that are journaled before the loop does something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def left_open(state: State) -> Iterator[Redelivery]:
 async def telling_losses(
     lost: Sequence[Redelivery], journal: AttemptJournal, report: Report
 ) -> AsyncIterator[None]:
-    """Journal losses in the background. What is not told at the end, the next start tells."""
+    """Journal losses in the background. The next start journals those that remain at the end."""
     attempts = Attempts("node", journal, report)
 
     async def tell() -> None:

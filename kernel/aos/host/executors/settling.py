@@ -1,4 +1,4 @@
-"""Outcome -> settled, once: retried while the world is unavailable, reported when refused (X-5)."""
+"""Settle each outcome once: retry while the world is unavailable, report a refusal (X-5)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aos.values.digests import hash_text
 RETRY_S: Final = 1.0
 
 OnEnd = Callable[[Outcome, Answer | None], None]
-"""Called with the answer, or None when none came and the outcome may be asked for again."""
+"""Called with the answer, or None if there is none and the outcome may be needed again."""
 
 
 class Settling:
-    """The outcomes of one executor that are on their way into the journal."""
+    """The outcomes of one executor that wait for the journal."""
 
     def __init__(self, name: str, settle: Settle, report: Report) -> None:
         self._name = name
@@ -40,7 +40,7 @@ class Settling:
         answer: Answer | None = None
         try:
             answer = await self._answer(outcome)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the intent stays open and a person is told
+        except Exception as error:  # noqa: BLE001  # in any case the intent stays open, which is reported
             self._say_once(outcome, f"its receipt was not taken: {error!r} (it stays open)")
         else:
             self.done += not isinstance(answer, Refusal)
@@ -78,7 +78,7 @@ class Settling:
                 assert_never(answer)
 
     def _say_once(self, outcome: Outcome, text: str) -> None:
-        """The same trouble usually meets all outcomes of the moment: tell it for the first."""
+        """Report a problem once: it usually concerns all outcomes of the moment."""
         if text != self._trouble:
             self._trouble = text
             self._say(outcome, text)
@@ -87,7 +87,7 @@ class Settling:
         self._report(f"executor {self._name}: {outcome.effect} {hash_text(outcome.intent)}: {text}")
 
     async def drain(self, seconds: float) -> None:
-        """Wait for what is on its way; give up after ``seconds``."""
+        """Wait for pending outcomes, for at most ``seconds``."""
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=seconds)
             for task in late:

@@ -1,4 +1,4 @@
-"""What executors say -> signed inputs of the core (spec/host.md, H-32 and H-33)."""
+"""Sign the outcomes and stream frames of executors for the core (spec/host.md, H-32, H-33)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Said: TypeAlias = Outcome | StreamFrame | AttemptInput
 class Signing:
     """Signs for executors without a key of their own, as ``node`` with the world's key.
 
-    What was signed here is known to ``signatures``: nobody need check it again.
+    ``signatures`` remembers them, so that the core need not check them again.
     """
 
     def __init__(self, signatures: Signatures, *, world: Hash, key: SigningKey) -> None:
@@ -37,7 +37,7 @@ class Signing:
         self._key_id = self._signer.public_key
 
     def inputs(self, said: Sequence[Said]) -> list[Input]:
-        """The inputs in their order. Outcomes without a signature are signed together."""
+        """Return the inputs, in order. Outcomes without a signature are signed together."""
         unsigned = [each for each in said if isinstance(each, Outcome) and each.signature is None]
         messages = [self._message(outcome) for outcome in unsigned]
         signed = self._signer.sign_receipts(self._world, messages)
@@ -126,7 +126,7 @@ class Signing:
 
 def _as_signed(outcome: Outcome) -> ReceiptInput:
     """The receipt that an executor signed with a key of its own."""
-    assert outcome.key_id is not None, "a signature has its key beside it"
+    assert outcome.key_id is not None, "a signature comes with its key"
     assert outcome.signature is not None, "asked for an outcome without a signature"
     return ReceiptInput(
         intent=outcome.intent,

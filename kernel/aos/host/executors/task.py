@@ -1,4 +1,4 @@
-"""What passes between host and executor: a task goes in, an outcome comes out (X-1 to X-6a)."""
+"""The interface between host and executor: a task goes in, an outcome comes out (X-1 to X-6a)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from aos.values.digests import Hash
 class Task:
     """One open intent, as it is published once it is durable.
 
-    ``params`` is canonical CBOR in normal form, ``cell_key`` that of the cell's key (empty for an
-    unkeyed workflow), ``abi`` what the workflow's module speaks. ``attempt`` is the number that the
-    first run here gets: the journal has it, unless it ``is_once``. ``next_frame`` is the lowest
+    ``params`` is canonical CBOR in normal form, and so is ``cell_key`` (empty for an unkeyed
+    workflow). ``abi`` is the ABI of the workflow's module. ``attempt`` is the number of the first
+    run here; the journal has it already, unless the task ``is_once``. ``next_frame`` is the lowest
     number that a stream frame may have.
     """
 
@@ -43,20 +43,20 @@ class Task:
 
     @property
     def is_once(self) -> bool:
-        """Whether it may run once only: its first attempt is journaled, too, and there is no other
-        (K-95, K-97)."""
+        """Whether the task may run only once: its attempt is journaled before it begins, and there
+        is no other (K-95, K-97)."""
         return self.effect.delivery == "at_most_once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How an intent ended: what becomes a receipt.
+    """How an intent ended. It becomes a receipt.
 
     ``payload`` is canonical CBOR of the effect's receipt schema for ``ok`` and of
     ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` (with a ``batch`` if
     it is of several receipts) are all of the executor that signed; unsigned, ``executor`` is
-    ``node`` and the others are None. ``blobs`` are what the payload refers to, to be stored in the
-    transaction of the receipt.
+    ``node`` and the others are None. ``blobs`` are the blobs that the payload refers to; they are
+    stored in the transaction of the receipt.
     """
 
     intent: Hash
@@ -76,7 +76,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFrame:
-    """How far a running intent is: what becomes a stream frame of the journal (K-90).
+    """Progress of a running intent. It becomes a stream frame of the journal (K-90).
 
     ``number`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
     """
@@ -95,8 +95,8 @@ class StreamFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStats:
-    """Counts for a status line. ``done`` is what was settled since the start, ``dropped`` the
-    stream frames that nobody got."""
+    """Counts for a status line. ``done`` tasks were settled since the start, ``dropped`` stream
+    frames were lost."""
 
     running: int
     queued: int
@@ -125,36 +125,37 @@ Settle: TypeAlias = Callable[[Outcome], Awaitable[Answer]]
 """Resolves when the receipt is durable or refused. ``RECEIPT_INTENT_IS_SETTLED`` means that another
 receipt settled the intent first.
 
-Raises Unavailable when the same outcome may be taken later.
+Raises Unavailable if the same outcome may be accepted later.
 """
 
 
 class AttemptJournal(Protocol):
-    """What an executor tells the journal while an intent is open, beside how it ended."""
+    """The way of attempts and stream frames into the journal, while an intent is open."""
 
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         """Journal that an attempt begins; resolve once that is durable or refused. ``problem`` is
-        why the one before it was not enough.
+        why the attempt before it failed.
 
-        Raises Unavailable when the same may be taken later.
+        Raises Unavailable if the same request may be accepted later.
         """
         ...
 
     async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
-        """Journal that nobody knows how the only attempt ended. As ``begin``."""
+        """Journal that the only attempt ended in an unknown way. Otherwise as ``begin``."""
         ...
 
     def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
-        """Hand a stream frame over, ahead of every outcome that is settled after. A frame that is
-        refused is dropped, and nothing else is."""
+        """Submit a stream frame, ahead of every outcome that is settled later. A frame that is
+        refused is dropped; that has no other effect."""
         ...
 
 
 Report: TypeAlias = Callable[[str], None]
-"""Takes a line, or several, for the person who runs the node."""
+"""Takes one or more lines for the person who runs the node."""
 
 
 def report_to_stderr(line: str) -> None:
+    """Print a line on the node's terminal."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201  # the node's terminal
 
 
@@ -162,7 +163,9 @@ class TaskExecutor(Protocol):
     """Runs the tasks of some effects. Used from one event loop only."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name in messages, and in receipts that it signs."""
+        ...
 
     @property
     def effects(self) -> frozenset[str]:
@@ -175,7 +178,7 @@ class TaskExecutor(Protocol):
         ...
 
     async def start(self, settle: Settle) -> None:
-        """Get ready. Raises BadUsage when that cannot be; nothing is left running then."""
+        """Get ready. Raises BadUsage if that fails; then nothing is left running."""
         ...
 
     def use(self, effective: Effective) -> None:
@@ -183,19 +186,20 @@ class TaskExecutor(Protocol):
         ...
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Take tasks to run. Never blocks; an intent that is already here is left as it is."""
+        """Take tasks to run. Never blocks; an intent that is here already is ignored."""
         ...
 
     def cancel(self, intents: Sequence[Hash]) -> None:
-        """Nobody waits for these: end them as ``canceled`` unless they have ended already. Unknown
-        ones are ignored."""
+        """End these as ``canceled``, unless they have ended already. Unknown ones are ignored."""
         ...
 
     async def stop(self) -> None:
-        """Stop taking and running tasks. What is not settled stays open in the journal."""
+        """Stop taking and running tasks. Intents that are not settled stay open in the journal."""
         ...
 
-    def stats(self) -> ExecutorStats: ...
+    def stats(self) -> ExecutorStats:
+        """Return counts for the status."""
+        ...
 
 
 @runtime_checkable
@@ -215,17 +219,17 @@ class Timing(Protocol):
     """An executor whose tasks wait for a time."""
 
     def ahead(self) -> AbstractSet[Hash]:
-        """The tasks whose time has not come: there is nothing to do for them now."""
+        """The tasks whose time is in the future: there is nothing to do for them now."""
         ...
 
 
 @runtime_checkable
 class Stranding(Protocol):
-    """An executor that may come to leave tasks open for good, as far as this run goes."""
+    """An executor that may give up tasks, which then stay open until the world is run again."""
 
     on_stranded: Callable[[], None]
-    """Called when ``stranded`` has become more."""
+    """Called when ``stranded`` has grown."""
 
     def stranded(self) -> Mapping[Hash, Task]:
-        """Tasks that it will not run any more. A person has been told why."""
+        """Tasks that it will not run any more. The reason has been reported."""
         ...

@@ -1,8 +1,8 @@
-"""``sys/timer.set@1``: fires when the wall clock has reached the deadline (X-20 to X-24).
+"""Run ``sys/timer.set@1``: fire when the wall clock reaches the deadline (X-20 to X-24).
 
-One heap for all timers and one timer of the event loop for the first of them. The loop's clock
-stands still while the machine sleeps and does not follow the wall clock when that is set, so the
-wall clock is looked at again each ``RECHECK_S``.
+One heap holds all timers, and one timer of the event loop waits for the first of them. The loop's
+clock stops while the machine sleeps and does not follow changes of the wall clock, so the executor
+reads the wall clock at least every ``RECHECK_S`` seconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SETTLING_MAX: Final = 2048
 
 
 class TimerExecutor:
-    """``clock`` is the wall clock in ns."""
+    """Runs timers. ``clock`` is the wall clock in ns."""
 
     name: Final = "timer"
     effects: Final = frozenset({TIMER})
@@ -90,7 +90,7 @@ class TimerExecutor:
         return ExecutorStats(running=len(self._armed) + len(self._firing), queued=0, done=done)
 
     def ahead(self) -> AbstractSet[Hash]:
-        # A task that is due is soon settled, and whoever asks now is told again then.
+        # With a task that is due, none counts as ahead: the caller asks again once it is settled.
         while self._heap and self._heap[0][2] not in self._armed:
             heapq.heappop(self._heap)
         is_due = bool(self._heap) and self._heap[0][0] <= self._clock()
@@ -156,7 +156,7 @@ class TimerExecutor:
         assert self._settling is not None, "answered before start"
         match answer:
             case Refusal(rule=Rule.TIMER_IS_NOT_DUE):
-                # The wall clock was set back between our look at it and the journal's (X-22).
+                # The wall clock was set back after we had read it (X-22).
                 self._armed[task.intent] = (task, key)
                 self._push(self._clock() + NS_PER_S, task.intent)
             case Admitted() | Duplicate() | Refusal():

@@ -1,8 +1,8 @@
 """Checks of an input that need the store, made just before the kernel's own (H-30, H-47d, H-47e).
 
-The kernel decides from its state alone. What that state does not hold is looked up here: receipts
-of intents that are settled already, modules whose bytes the world lacks, values that a snapshot
-needs. Everything runs on the core's thread, except ``durable``.
+The kernel decides from its state alone. These checks also read the store: for receipts of intents
+that are settled already, modules whose bytes the world lacks, and values that a snapshot needs.
+Everything runs on the core's thread, except ``durable``.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class EngineStats:
 
 @dataclass(slots=True)
 class _Draft:
-    """What the frame in progress holds besides the records that the kernel collects.
+    """The frame in progress, without its records, which the kernel collects.
 
     ``taken`` are batches whose last input is in the frame. ``blobs`` came with admitted inputs;
     ``blob_bytes`` also counts the payloads and values that records refer to.
@@ -221,7 +221,7 @@ class Engine:
         self._inbox.between_frames(partial(rebase, self._kernel.state, taken))
 
     def stats(self) -> EngineStats:
-        """Return the durable figures and what waits."""
+        """Return the durable figures, and how much waits."""
         urgent, events = self._inbox.urgent, self._inbox.events
         return EngineStats(
             figures=self._figures,

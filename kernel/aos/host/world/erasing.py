@@ -1,4 +1,4 @@
-"""What the host refuses to erase, which the core cannot know (spec/host.md, H-47e)."""
+"""Refuse erasures for reasons that the core cannot know (spec/host.md, H-47e)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from aos.values.digests import Hash, hash_text
 
 
 def unerasable(store: Store, value: Hash, *, is_there: bool) -> Refusal | None:
-    """Nothing is erased that is not there: a slip of the hand would look like success. And no part
-    of a snapshot that is kept, of which the core knows the newest only.
+    """Refuse to erase a value that is absent or part of a snapshot that the world keeps.
+
+    Erasing an absent value, perhaps a typing error, would look like success. Of the snapshots, the
+    core knows only the newest.
 
     Raises:
         Damage: A snapshot cannot be read.

@@ -1,4 +1,4 @@
-"""What the core reads blobs from: frames that are not durable yet, then the store (H-14)."""
+"""Read blobs from frames that are not durable yet, then from the store (H-14)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from aos.store.store import erased_error
 from aos.values.digests import Hash
 
 LENT: Final = 2**63
-"""Comes with no frame: after every record."""
+"""The record of a blob that is lent and in no frame: later than every record."""
 
 
 class Overlay:
-    """Blobs that are on their way to the disk, over a store's reader.
+    """Blobs that are on their way to the disk, on top of ``below``, the store's reader.
 
-    The core's thread adds, the committer's thread drops; both may do so at the same time. A blob is
-    dropped only once it can be read from below. One that a record has erased is gone at once, and
-    not only when the disk knows of it.
+    The core's thread adds blobs and the committer's thread drops them, possibly at the same time. A
+    blob is dropped only once ``below`` has it. An erased blob is gone at once, although ``below``
+    has it until the erasing record is durable.
     """
 
     def __init__(self, below: BlobReader) -> None:
@@ -32,11 +32,11 @@ class Overlay:
         return len(self._held)
 
     def has(self, hash: Hash) -> bool:
-        """Whether a blob is on its way."""
+        """Whether a blob is on its way to the disk."""
         return hash in self._held
 
     def is_erased(self, hash: Hash) -> bool:
-        """Whether it was erased and what is below may not know."""
+        """Whether a blob was erased by a record that may not be durable yet."""
         return hash in self._erased
 
     def hold(self, blobs: Mapping[Hash, bytes], *, until: int) -> None:
@@ -47,27 +47,27 @@ class Overlay:
                 self._erased.pop(hash_, None)
 
     def lend(self, blobs: Mapping[Hash, bytes]) -> tuple[Hash, ...]:
-        """Hold what is not on its way already until it is taken back; return what that is."""
+        """Hold blobs until ``take_back``, except those held already; return the new hashes."""
         with self._lock:
             lent = {hash_: data for hash_, data in blobs.items() if hash_ not in self._held}
             self._held.update((hash_, (LENT, data)) for hash_, data in lent.items())
         return tuple(lent)
 
     def take_back(self, hashes: Iterable[Hash]) -> None:
-        """Forget what was lent, unless a frame holds it now."""
+        """Forget lent blobs, unless a frame holds them now."""
         with self._lock:
             for hash_ in hashes:
                 if self._held.get(hash_, (0, b""))[0] == LENT:
                     del self._held[hash_]
 
     def erase(self, hash: Hash, *, by: int) -> None:
-        """Forget a blob, and what is below until record ``by``, which erased it, is durable."""
+        """Hide a blob, also in ``below``, until record ``by``, which erased it, is durable."""
         with self._lock:
             self._held.pop(hash, None)
             self._erased[hash] = by
 
     def drop(self, hashes: Iterable[Hash], *, durable: int) -> None:
-        """Forget those that no frame after record ``durable`` holds again."""
+        """Forget blobs, except those that a frame after record ``durable`` holds again."""
         with self._lock:
             for hash_ in hashes:
                 held = self._held.get(hash_)
@@ -78,6 +78,7 @@ class Overlay:
                     del self._erased[hash_]
 
     def read(self, hash: Hash, /) -> bytes:
+        """Return a blob. Raises as ``below``, and Erased for a blob that was erased."""
         held = self._held.get(hash)
         if held is not None:
             return held[1]

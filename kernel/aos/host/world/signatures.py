@@ -1,8 +1,8 @@
-"""Signatures that are known to be right, so that the core need not check them again (H-33).
+"""Remember valid signatures, so that the core need not check them again (H-33).
 
-Whether a signature is right never changes, so remembering it changes no answer. What this process
-has just signed itself, and what another thread has checked, is found here by the core's thread;
-the root of a batch is checked once for all its receipts.
+A valid signature stays valid, so remembering it changes no answer. The core's thread finds here the
+signatures that this process has just made, and those that another thread has checked. The root of a
+batch is checked once for all its receipts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ KNOWN_MAX: Final = 8192
 
 
 class Signatures:
-    """Remembers right signatures, the last few thousand of them. Any thread may use it."""
+    """The last few thousand valid signatures. For any thread."""
 
     def __init__(self, most: int = KNOWN_MAX) -> None:
         self._most = most
@@ -25,7 +25,7 @@ class Signatures:
         self._old: set[tuple[bytes, bytes, bytes]] = set()
 
     def __call__(self, message: bytes, signature: bytes, public_key: bytes) -> bool:
-        """Whether ``signature`` is the key's over ``message``."""
+        """Whether ``signature`` is valid for ``message`` and the key."""
         named = (message, signature, public_key)
         if named in self._new or named in self._old:
             return True
@@ -35,7 +35,7 @@ class Signatures:
         return True
 
     def trust(self, message: bytes, signature: bytes, public_key: bytes) -> None:
-        """Take a signature as right: this process made it, with the key, over the message."""
+        """Remember a signature that this process has just made, without checking it."""
         with self._lock:
             if len(self._new) >= self._most // 2:
                 self._old, self._new = self._new, set()

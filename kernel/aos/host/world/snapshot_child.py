@@ -1,4 +1,4 @@
-"""The process that makes a snapshot: it reads the world's store and writes to its parent.
+"""The process that makes a snapshot: it reads the world's store and writes to its parent (H-47).
 
     message = kind (1 byte), length (4 bytes, big-endian), body
     B       a blob that the snapshot needs and the last one may not have: its hash, then its bytes
@@ -28,7 +28,7 @@ FAILED: Final = b"E"
 
 
 def snapshot(path: Path, out: IO[bytes]) -> None:
-    """Take the world at ``path`` as it is durable now."""
+    """Make a snapshot of the world at ``path`` at its durable head, and write it to ``out``."""
 
     def say(kind: bytes, body: bytes) -> None:
         out.write(kind + len(body).to_bytes(LENGTH_BYTES, "big"))

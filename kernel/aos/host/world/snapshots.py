@@ -1,9 +1,9 @@
-"""Snapshots of a world while it is open for writing (spec/host.md, H-47).
+"""Make snapshots of a world while it is open for writing (spec/host.md, H-47).
 
-A child process folds what is durable and says which blobs are new (``snapshot_child``). They become
-durable in slices between commit groups, then a record says that the snapshot is there, and once
-that is durable too the core goes on from it. The core's thread does nothing for it but to take that
-record, so that no load can starve a snapshot and no snapshot can stop the world.
+A child process folds everything that is durable and sends the new blobs (``snapshot_child``). They
+become durable in slices between commit groups, then a record announces the snapshot. Once that is
+durable too, the core continues from it. The core's thread only admits that record, so no load can
+starve a snapshot, and no snapshot can stop the world.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from aos.values.cbor import Value, decode_record
 from aos.values.digests import HASH_BYTES, Hash, content_hash, hash_text
 
 SLICE_NS: Final = 500_000
-"""So much longer than a group of frames takes of late may one transaction of a snapshot take: a
-frame that comes meanwhile waits for it. Twelve milliseconds made p99 ten times what it was."""
+"""How much longer than a recent group of frames one transaction of a snapshot may take, since a
+frame that comes meanwhile waits for it (H-47a). With 12 ms, p99 was ten times as high."""
 
 SLICE_FIRST: Final = 128 * KIB
 SLICE_LEAST: Final = 48 * KIB
 SLICE_MOST: Final = 2 * MIB
-"""What it writes: with each blob, the pages on the way to it are written anew."""
+"""Bytes that one transaction may write. Each blob also rewrites the pages on the way to it."""
 
 _BLOB_BYTES: Final = 4 * KIB
 _PIPE_BYTES: Final = 64 * KIB
@@ -48,7 +48,7 @@ _PIPE_BYTES: Final = 64 * KIB
 EVERY_RECORDS: Final = 50_000
 EVERY_S: Final = 600.0
 OLD_RECORDS: Final = 1_000
-"""A snapshot that is old is made anew when there are so many records since."""
+"""An old snapshot is replaced only if there are at least so many records since (H-47b)."""
 
 _LOOK_S: Final = 0.5
 _PAUSE_FIRST_S: Final = 10.0
@@ -61,8 +61,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every:
-    """When a snapshot is made by itself: after so many records, or after so long where there are
-    ``OLD_RECORDS`` at least. 0 records: never."""
+    """When a snapshot is made automatically: after so many records, or after so many seconds if
+    there are at least ``OLD_RECORDS``. With 0 records, never."""
 
     records: int = EVERY_RECORDS
     seconds: float = EVERY_S
@@ -70,8 +70,9 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeSnapshot:
-    """A snapshot that is durable: record ``seq`` says that the world as it was after record ``at``
-    is kept under ``document``. ``blobs`` of together ``bytes`` were written for it."""
+    """A durable snapshot. Record ``seq`` announces the snapshot of the world after record ``at``,
+    whose document is ``document``. ``blobs`` is how many new blobs it took, of ``bytes`` bytes
+    together."""
 
     seq: int
     at: int
@@ -82,11 +83,12 @@ class MadeSnapshot:
     took_ns: int
 
     def to_message(self) -> dict[str, Value]:
+        """Encode it for a client of the socket."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_message(cls, message: Mapping[str, Any]) -> MadeSnapshot:
-        """Raises: BadUsage: It is not what ``to_message`` gives."""
+        """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
         numbers = {
             each.name: field(dict(message), each.name, int)
             for each in dataclasses.fields(cls)
@@ -96,7 +98,7 @@ class MadeSnapshot:
 
 
 class Snapshots:
-    """Makes snapshots of the world of ``engine``, which lies at ``path``, one at a time."""
+    """Makes snapshots of the world at ``path`` that ``engine`` runs, one at a time."""
 
     def __init__(
         self,
@@ -116,13 +118,13 @@ class Snapshots:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Make them by themselves from here on."""
+        """Make snapshots automatically from now on."""
         if self._every.records:
             self._thread = threading.Thread(target=self._run, name="aos-snapshots", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Make no more; one in the making is given up, and leaves blobs that nothing names."""
+        """Make no more snapshots. One in progress is given up; its blobs stay, unused (H-47c)."""
         self._over.set()
         child = self._child
         if child is not None:
@@ -133,16 +135,16 @@ class Snapshots:
 
     @contextlib.contextmanager
     def between(self) -> Iterator[None]:
-        """No snapshot is in the making inside the block; one that is, is waited for."""
+        """Wait for a snapshot in progress; inside the block none is made."""
         with self._one:
             yield
 
     def make(self) -> MadeSnapshot:
-        """Make a snapshot of everything that is durable now. Waits for one in the making first.
+        """Make a snapshot of everything that is durable now, after one that is in progress.
 
         Raises:
             NoRoom: The file system is full. Blobs that were written stay, and count for the next.
-            Stopping: The world stops.
+            Stopping: The world is stopping.
             Refused: There is a newer one.
             Damage: The journal or the last snapshot cannot be read.
         """
@@ -171,7 +173,7 @@ class Snapshots:
             )
 
     def _written(self, written: _Written) -> tuple[SnapshotInput, int]:
-        """Have a snapshot made and everything of it durable. Returns how many cells it has, too."""
+        """Let the child make a snapshot and make it durable; return its input and its cells."""
         with self._started() as child:
             assert child.stdout is not None
             done = self._take(child.stdout, written)
@@ -185,7 +187,7 @@ class Snapshots:
         return given, done["cells"]
 
     def _wait(self, done: Future[T]) -> T:
-        """Raises Stopping when the end comes first: a full disk may hold an answer up for long."""
+        """Wait for a future, long if the disk is full. Raises Stopping if the world ends."""
         while True:
             try:
                 return done.result(_LOOK_S)
@@ -202,7 +204,7 @@ class Snapshots:
             [sys.executable, "-m", "aos.host.world.snapshot_child", str(self._path), str(_NICE)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            # Beside a busy core every read waits for the interpreter: few and large ones.
+            # While the core is busy each read waits for the interpreter, so make few, large ones.
             bufsize=_PIPE_BYTES,
             env={**os.environ, "PYTHONPATH": paths},
         )
@@ -218,7 +220,7 @@ class Snapshots:
             self._child = None
 
     def _take(self, stream: IO[bytes], written: _Written) -> dict[str, Any]:
-        """Write what the child says is new; return what it says at its end."""
+        """Write the new blobs that the child sends; return the fields of its last message."""
         while True:
             header = stream.read(1 + LENGTH_BYTES)
             size = int.from_bytes(header[1:], "big")
@@ -239,7 +241,7 @@ class Snapshots:
                     said = _fields(body)
                     raise (Damage if said["is_damage"] else Unavailable)(said["message"])
 
-    # By itself
+    # Automatically
 
     def _run(self) -> None:
         last_s, pause_s = time.monotonic(), _PAUSE_FIRST_S
@@ -251,7 +253,7 @@ class Snapshots:
             except Stopping:
                 return
             except AosError as problem:
-                self._report(f"no snapshot was made: {problem} (tried again in {pause_s:.0f} s)")
+                self._report(f"no snapshot was made: {problem} (next try in {pause_s:.0f} s)")
                 if self._over.wait(pause_s):
                     return
                 pause_s = min(pause_s * 2, _PAUSE_MOST_S)
@@ -306,8 +308,8 @@ class _Written:
 
 
 def slice_after(most: int, *, took_ns: int, aim_ns: int) -> int:
-    """How much the next slice may write, after one of ``most`` that took so long: up to twice as
-    much, or down to half."""
+    """How much the next slice may write, given that one of ``most`` took ``took_ns``: between half
+    and twice as much."""
     fitting = most * aim_ns // max(took_ns, 1)
     return min(max(fitting, most // 2, SLICE_LEAST), most * 2, SLICE_MOST)
 

@@ -15,15 +15,18 @@ WORD_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class StillNeeded:
-    """``blobs`` are the beginnings of the hashes that stay, in order; ``snapshots`` the rows that
-    stay; ``puts`` the beginnings of the hashes of the keys of rows that may go."""
+    """Rows that must stay, and put rows that may be removed.
+
+    ``blobs`` has the first 8 bytes of the hashes of needed blobs, sorted; ``snapshots`` the needed
+    rows; ``puts`` the first 8 bytes of the hashes of the keys of rows that may be removed.
+    """
 
     blobs: array[int]
     snapshots: frozenset[int]
     puts: frozenset[int]
 
     def may_go(self, claimed: Forget) -> Forget:
-        """Of what somebody says may go, what may."""
+        """Reduce the rows that a client wants to remove to those that may be removed."""
         return Forget(
             blobs=[each for each in claimed.blobs if not _holds(self.blobs, word(each))],
             snapshots=[each for each in claimed.snapshots if each not in self.snapshots],
@@ -32,6 +35,7 @@ class StillNeeded:
 
 
 def word(hash: bytes) -> int:
+    """The first 8 bytes of a hash, as a number."""
     return int.from_bytes(hash[:WORD_BYTES], "big")
 
 

@@ -1,4 +1,4 @@
-"""What the core's thread hands to the committer's thread, and what is published afterwards (H-21).
+"""Types that the core's thread hands to the committer's thread, which publishes them (H-21).
 
     InputBatch ─▶ Engine (core's thread) ─▶ Unit ─▶ Pipeline (committer's thread) ─▶ Published
 
@@ -100,7 +100,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What one commit made durable, that is, all units of one group together.
+    """Everything that one commit made durable: all units of one group together.
 
     Everything here is durable already, so the receiver may act on it at once.
 

@@ -24,6 +24,8 @@ PARKED_DEATHS: Final = 3
 
 
 class Where(enum.Enum):
+    """Where a task is on its way from the queue to its receipt."""
+
     QUEUED = "queued"
     BEGINNING = "beginning"
     """It has its slot, and its attempt waits for the journal."""

@@ -63,12 +63,14 @@ class BlobExecutor:
         self._turn: asyncio.Handle | None = None
 
     async def start(self, settle: Settle) -> None:
+        """Set how outcomes are settled."""
         self._settling = Settling(self.name, settle, self._report)
 
     def use(self, effective: Effective) -> None:
         self._payload_bytes_max = effective.limits.event_bytes
 
     def publish(self, tasks: Sequence[Task]) -> None:
+        """Queue tasks."""
         for task in tasks:
             if task.intent not in self._here:
                 self._here[task.intent] = False
@@ -76,11 +78,13 @@ class BlobExecutor:
         self._plan()
 
     def cancel(self, intents: Sequence[Hash]) -> None:
+        """Mark tasks as canceled."""
         for intent in intents:
             if intent in self._here:
                 self._here[intent] = True
 
     async def stop(self) -> None:
+        """Run no more, and wait for pending outcomes."""
         if self._turn is not None:
             self._turn.cancel()
         self._queue.clear()
@@ -88,6 +92,7 @@ class BlobExecutor:
             await self._settling.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
+        """Return counts for the status."""
         settling = 0 if self._settling is None else len(self._settling)
         done = 0 if self._settling is None else self._settling.done
         return ExecutorStats(running=settling, queued=len(self._queue), done=done)

@@ -101,6 +101,7 @@ class ChildExecutor:
 
     @property
     def name(self) -> str:
+        """Its name; the process reports the final one."""
         return self._process.name
 
     @property

@@ -27,6 +27,7 @@ class Gate:
         self._here: set[Hash] = set()
 
     def hold(self, executor: TaskExecutor, task: Task) -> None:
+        """Journal the attempt of ``task``, then pass it to ``executor``."""
         if task.intent not in self._here:
             self._here.add(task.intent)
             begun = partial(self._begun, executor, task)
@@ -42,6 +43,7 @@ class Gate:
             self._keep(task)
 
     def cancel(self, intents: Iterable[Hash]) -> None:
+        """Do not pass on these tasks."""
         self._here.difference_update(intents)
 
     async def close(self) -> None:

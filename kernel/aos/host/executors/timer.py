@@ -53,12 +53,14 @@ class TimerExecutor:
         self._is_stopping = False
 
     async def start(self, settle: Settle) -> None:
+        """Set how outcomes are settled."""
         self._settling = Settling(self.name, settle, self._report)
 
     def use(self, effective: Effective) -> None:
         pass
 
     def publish(self, tasks: Sequence[Task]) -> None:
+        """Set a timer for each task."""
         for task in tasks:
             if task.intent in self._armed or task.intent in self._firing:
                 continue
@@ -68,6 +70,7 @@ class TimerExecutor:
         self._arm()
 
     def cancel(self, intents: Sequence[Hash]) -> None:
+        """End timers as canceled."""
         for intent in intents:
             armed = self._armed.pop(intent, None)
             if intent in self._firing:
@@ -79,6 +82,7 @@ class TimerExecutor:
                 self._settle(armed[0], CANCELED, failure.payload(), self._clock(), armed[1])
 
     async def stop(self) -> None:
+        """Fire no more, and wait for pending outcomes."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._is_stopping = True
@@ -86,10 +90,12 @@ class TimerExecutor:
             await self._settling.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
+        """Return counts for the status."""
         done = 0 if self._settling is None else self._settling.done
         return ExecutorStats(running=len(self._armed) + len(self._firing), queued=0, done=done)
 
     def ahead(self) -> AbstractSet[Hash]:
+        """The timers, if none of them is due."""
         # With a task that is due, none counts as ahead: the caller asks again once it is settled.
         while self._heap and self._heap[0][2] not in self._armed:
             heapq.heappop(self._heap)

@@ -185,6 +185,7 @@ class Inbox:
 
     @property
     def has_inputs(self) -> bool:
+        """Whether a batch waits."""
         return bool(self.urgent.batches or self.events.batches)
 
     def wait(self, on_wait: Callable[[], None]) -> bool:
@@ -199,6 +200,7 @@ class Inbox:
 
     @property
     def has_errands(self) -> bool:
+        """Whether an errand waits."""
         return bool(self._errands)
 
     def run_errands(self) -> None:

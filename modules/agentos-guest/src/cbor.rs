@@ -142,7 +142,7 @@ fn head(out: &mut Vec<u8>, major: u8, n: u64) {
     }
 }
 
-/// What their kernel hashes: tag 55799, then the value with its keys in canonical order.
+/// The bytes that AgentOS hashes: tag 55799, then the value with its keys in canonical order.
 pub fn described(value: &Value) -> Vec<u8> {
     let mut out = Vec::from([0xd9, 0xd9, 0xf7]);
     write(&mut out, &sorted(value), Lengths::Definite);

@@ -43,7 +43,7 @@ impl Reply {
             let message = format!("this module asked for no {reference}");
             return Err(Fault::new("unknown_reference", message));
         };
-        // A timer that could not be set counts as a pause that is over: the retry follows either way.
+        // A timer that could not be set counts as a pause that is over: the retry follows anyway.
         Ok(match is_timer {
             true => Reply::Waited { action, attempt },
             false => Reply::Answered { action, attempt, answer: answer(action)? },

@@ -69,7 +69,7 @@ impl<'s, 'c> Step<'s, 'c> {
         self.note(&format!("{} (attempt {attempt})", action.name()));
     }
 
-    // The progress in the state recognizes the answer by its reference, so the step keeps no handle.
+    // The progress in the state recognizes the answer by its reference, so no handle is kept.
     fn request<E: Effect>(&mut self, effect: E, key: String, reference: String) {
         self.cx.effect(effect).idempotency_key(key).issuer_ref(reference).forget();
     }

@@ -51,7 +51,7 @@ pub struct Definition {
     pub of: Type,
 }
 
-/// A constant piece of JSON. What is `Absent` is left out of the object that it stands in.
+/// A constant piece of JSON. An object leaves out its `Absent` fields.
 #[derive(Debug)]
 pub enum Json {
     Absent,
@@ -95,8 +95,8 @@ impl Type {
         );
     }
 
-    /// For the state of a workflow: what its handles wait for is in `effects(…)`. Without, the kernel
-    /// would refuse the first step that asks for it (`spec/kernel.md`, K-50).
+    /// For the state of a workflow: check that `effects(…)` has the effect of every handle. Without
+    /// it, the kernel would refuse the first step that requests it (`spec/kernel.md`, K-50).
     pub const fn assert_handles_of(&self, effects: &[&str]) {
         match self {
             Type::List(of) | Type::Set(of) | Type::Option(of) => of.assert_handles_of(effects),
@@ -156,7 +156,7 @@ const fn refuse_handle(effect: &str) -> ! {
     }
 }
 
-/// The name of the last ref on the way: a name that only refers to another stands for it.
+/// The name at the end of a chain of refs: a name that only refers to another is the same type.
 const fn final_name(ty: &Type) -> &'static str {
     let mut at = ty;
     loop {

@@ -1,7 +1,7 @@
 //! Canonical CBOR (RFC 8949 §4.2.1), straight between bytes and typed values: no tree in between.
 //!
-//! What is written is canonical because there is no other way to write it. What is read must be
-//! canonical (the record gate of `spec/values.md`): one byte that is not is a `Misfit`.
+//! Writers cannot write bytes that are not canonical. Readers refuse them, as the record gate does
+//! (`spec/values.md`): a single byte that is not canonical is a `Misfit`.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ const FALSE: u8 = 0xf4;
 const TRUE: u8 = 0xf5;
 const NULL: u8 = 0xf6;
 
-/// The bytes are not what the type is: where, and what was expected there.
+/// The bytes are not of the type: the offset, and what the reader expected there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Misfit {
     /// Offset in the bytes.
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         }
         let width = 1u64 << (small - 24);
         let argument = self.take(width)?.iter().fold(0, |number, byte| number << 8 | *byte as u64);
-        // What fits half the width (or the first byte) has a shorter head.
+        // A number that fits half the width (or the first byte) has a shorter head.
         let least = if width == 1 { 24 } else { 1u64 << (width * 4) };
         if argument < least {
             return Err(self.stop("the shortest head"));

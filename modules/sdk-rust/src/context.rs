@@ -1,4 +1,4 @@
-//! What a step knows besides state and event, and what it says besides the new state.
+//! The inputs of a step besides state and event, and its outputs besides the new state.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,14 +12,14 @@ use crate::schema::{Named, Schema, decode, encode, whole};
 use crate::step::{Input, Output, Status};
 use crate::types::{Hash, Time, Uuid};
 
-/// The step that is being taken: time, chance and the cell's key, and the way to emit events, start
+/// The current step: time, random values and the cell's key, and the way to emit events, start
 /// effects and declare a status.
 ///
-/// Everything here is the same when the step is replayed. There is no other clock and no other
-/// chance.
+/// All of it is the same when the step is replayed. There is no other clock and no other source of
+/// random values.
 pub struct Context<'a> {
     output: &'a mut Output,
-    /// `sys/WorkflowContext@1`, read when something of it is asked for.
+    /// `sys/WorkflowContext@1`, decoded when the step first needs a part of it.
     context: Option<&'a [u8]>,
     known: OnceCell<Known<'a>>,
     unknown: OnceCell<Fault>,
@@ -48,7 +48,7 @@ impl<'a> Known<'a> {
     fn read(from: &mut Reader<'a>) -> Result<Known<'a>, Stop> {
         from.record(10)?;
         from.field(b"\x63key")?;
-        // It stands in the envelope, too.
+        // The envelope has it, too.
         from.item()?;
         from.field(b"\x66now_ns")?;
         let now_ns = from.nat()?;
@@ -86,7 +86,7 @@ impl<'a> Known<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// For macros and dispatchers of their own: a step that writes into `output`.
+    /// For macros and custom dispatchers: a step that writes into `output`.
     pub fn new(input: &Input<'a>, output: &'a mut Output) -> Context<'a> {
         Context {
             output,
@@ -131,14 +131,14 @@ impl<'a> Context<'a> {
         })
     }
 
-    // What it knows.
+    // Inputs.
 
     /// The time: the journal's clock, which never goes back.
     pub fn now(&self) -> Time {
         Time::from_ns(self.known().logical_now_ns as i64)
     }
 
-    /// The wall clock of the host as the step's cause came in. It may go back.
+    /// The host's wall clock when the cause of the step arrived. It may go back.
     pub fn stamped_at(&self) -> Time {
         Time::from_ns(self.known().now_ns as i64)
     }
@@ -157,7 +157,7 @@ impl<'a> Context<'a> {
         self.known().workflow_hash.and_then(Hash::parse)
     }
 
-    /// The hash of the event that this step takes.
+    /// The hash of the event that this step handles.
     pub fn event_hash(&self) -> Hash {
         Hash::parse(self.known().event_hash).unwrap_or_default()
     }
@@ -177,7 +177,7 @@ impl<'a> Context<'a> {
         self.is_new
     }
 
-    /// The cell's key, of the type that the workflow says.
+    /// The cell's key, of the type that the workflow declares.
     ///
     /// ```
     /// # use aos_sdk::prelude::*;
@@ -194,10 +194,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    // Chance.
+    // Random values.
 
-    /// 64 bytes that are this step's own: derived, the same at replay, and in the journal for
-    /// everyone to read.
+    /// 64 bytes, different for each step and the same at replay. They are derived from the journal,
+    /// so they are not secret.
     pub fn entropy(&self) -> &'a [u8] {
         self.known().entropy
     }
@@ -232,9 +232,9 @@ impl<'a> Context<'a> {
         Uuid::from_bytes(bytes)
     }
 
-    // What it says.
+    // Outputs.
 
-    /// The output as it stands: for effects and events by name, with params and values as bytes.
+    /// The output so far: for effects and events by name, with params and values as bytes.
     pub fn output(&mut self) -> &mut Output {
         self.output
     }
@@ -244,13 +244,13 @@ impl<'a> Context<'a> {
         self.output.event(T::NAME, &encode(&event), None);
     }
 
-    /// Emit a domain event and name the key of the cell that it is for. The kernel faults the step
-    /// when it would go to another one.
+    /// Emit a domain event for the cell with this key. If its route leads to another cell, the step
+    /// fails.
     pub fn emit_to<K: Schema, T: Named>(&mut self, key: &K, event: T) {
         self.output.event(T::NAME, &encode(&event), Some(&encode(key)));
     }
 
-    /// Ask for an effect. Nothing is asked before [`Request::start`] or [`Request::forget`].
+    /// Prepare an effect. [`Request::start`] or [`Request::forget`] requests it.
     ///
     /// ```
     /// # use aos_sdk::prelude::*;
@@ -268,7 +268,7 @@ impl<'a> Context<'a> {
         Request::new(self, effect)
     }
 
-    /// Declare how the instance stands. It holds until another status is declared.
+    /// Declare the status of the instance. It holds until the workflow declares another one.
     pub fn status(&mut self, status: Status) {
         self.output.status = Some(status);
     }
@@ -285,7 +285,7 @@ impl<'a> Context<'a> {
         self.output.annotation = Some(encode(&annotation));
     }
 
-    /// What [`log!`](crate::log!) calls.
+    /// Called by [`log!`](crate::log!).
     #[doc(hidden)]
     pub fn line(&mut self, line: String) {
         self.lines.push(line);

@@ -1,4 +1,4 @@
-//! A step that cannot be taken.
+//! A step that cannot be done.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -6,8 +6,8 @@ use core::fmt;
 
 use crate::cbor::{self, Misfit};
 
-/// Why a step cannot be taken. The kernel keeps the state as it was, drops all that the step
-/// emitted and asked for, and fails the instance with these words; `aos cells retry` runs the event
+/// The reason why a step cannot be done. The kernel keeps the state as it was, drops the events and
+/// effects of the step, and fails the instance with this message; `aos cells retry` runs the event
 /// again.
 ///
 /// ```
@@ -22,15 +22,15 @@ use crate::cbor::{self, Misfit};
 /// assert_eq!(share(10, 0).unwrap_err().kind, "nobody");
 /// ```
 ///
-/// A panic is a trap: the instance fails too, but nobody reads why. What ends as planned is no
-/// fault but a status ([`Context::status`](crate::Context::status)).
+/// A panic is a trap: the instance fails too, with the panic's place and message. A planned end is
+/// not a fault but a status ([`Context::status`](crate::Context::status)).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// One word that programs read.
+    /// One word, for programs.
     pub kind: String,
-    /// One sentence that people read. With the kind at most 4,096 bytes.
+    /// One sentence, for people. Kind and message have at most 4,096 bytes together.
     pub message: String,
-    /// What else there is to say, at most 4,096 bytes.
+    /// Further data, at most 4,096 bytes.
     pub detail: Option<Vec<u8>>,
 }
 

@@ -17,13 +17,13 @@ use crate::types::Map;
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<R> {
-    /// It was done; the receipt.
+    /// The effect was done; its receipt.
     Ok(R),
-    /// It failed, in the executor's words.
+    /// The effect failed; the executor's error.
     Error(EffectError),
-    /// Nobody knows whether it was done: its time ran out.
+    /// The time ran out. The effect may have been done.
     Timeout,
-    /// Nobody waits for it any more. It may have been done all the same.
+    /// The request was canceled. The effect may have been done all the same.
     Canceled,
     /// The executor's answer fits no schema.
     Rejected(Rejection),
@@ -36,12 +36,12 @@ pub struct Rejection {
     pub message: String,
 }
 
-/// What answers a request for good: a [`Receipt`] or a [`Rejected`].
+/// The final answer to a request: a [`Receipt`] or a [`Rejected`].
 pub trait Continuation: About {
     fn outcome<R: Named>(&self) -> Result<Outcome<R>, Fault>;
 }
 
-/// What is about a request: a [`Receipt`], a [`Rejected`] or a [`StreamFrame`].
+/// A message about a request: a [`Receipt`], a [`Rejected`] or a [`StreamFrame`].
 pub trait About {
     fn effect(&self) -> &str;
     fn issuer_ref(&self) -> Option<&str>;
@@ -75,7 +75,7 @@ impl Continuation for Receipt {
 }
 
 impl Receipt {
-    /// What it holds, as a value of the schema that `payload_schema` names.
+    /// Its payload, as a value of the schema that `payload_schema` names.
     pub fn payload<T: Schema>(&self) -> Result<T, Fault> {
         decode(&self.receipt_payload).map_err(|_| {
             let words = ["the receipt of ", &self.effect, " is not of its schema"];
@@ -100,7 +100,7 @@ impl Continuation for Rejected {
     }
 }
 
-/// A request in flight, or none: it stands in the state, and knows its answer when it comes.
+/// A request in flight, or none. As a field of the state it recognizes the answer when it comes.
 ///
 /// ```
 /// # use aos_sdk::prelude::*;
@@ -274,7 +274,7 @@ impl<K: Key, E: Effect> PendingSet<K, E> {
         self.references.get(key).map(String::as_str)
     }
 
-    /// Keep a handle under a key. One that was there is replaced, and its answer is nobody's then.
+    /// Keep a handle under a key. It replaces an earlier one, whose answer is then ignored.
     pub fn insert(&mut self, key: K, pending: Pending<E>) {
         match pending.issuer_ref {
             Some(reference) => self.references.insert(key, reference),

@@ -48,8 +48,8 @@ pub use sys::{blob, effect, http, introspect, timer};
 pub use types::{Decimal, Duration, Hash, Map, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 
-/// What a workflow usually names, `String` and `Vec` among it, which a crate without the standard
-/// library does not have by itself.
+/// The names that most workflows use, including `String` and `Vec`, which a crate without the
+/// standard library does not have by itself.
 pub mod prelude {
     pub use crate::{
         Context, Decimal, Duration, Effect, EffectError, Event, Fault, Hash, Map, Named, Outcome,

@@ -1,5 +1,5 @@
-//! The guest's side of a call: where the input is written, how the output is handed back, and the
-//! heap.
+//! The guest's side of a call: where the kernel writes the input, how the guest returns the output,
+//! and the heap.
 
 use alloc::vec::Vec;
 
@@ -38,13 +38,13 @@ mod guest {
     const PAGE: usize = 65_536;
 
     /// A heap that only grows: a step is short and its instance is thrown away, so freeing would be
-    /// work for nothing. The latest allocation may grow in place, which is what a `Vec` being
+    /// useless work. The latest allocation may grow in place, which is what a `Vec` being
     /// filled does.
     struct Bump {
         next: Cell<usize>,
     }
 
-    // There is one thread in a guest: the sandbox offers no others.
+    // A guest has one thread; the sandbox offers no others.
     unsafe impl Sync for Bump {}
 
     #[global_allocator]

@@ -1,4 +1,4 @@
-//! A panic -> its words, where the kernel looks for them (spec/sandbox.md, S-47).
+//! A panic -> its message, in the place where the kernel reads it (spec/sandbox.md, S-47).
 
 use core::arch::wasm32::unreachable;
 use core::cell::{Cell, UnsafeCell};
@@ -7,14 +7,14 @@ use core::panic::PanicInfo;
 
 const WORDS_MAX: usize = 512;
 
-/// What the kernel reads after a trap: the length, then as many bytes of UTF-8.
+/// The kernel reads this after a trap: the length, then as many bytes of UTF-8.
 #[repr(C)]
 struct Place {
     length: Cell<u32>,
     words: UnsafeCell<[u8; WORDS_MAX]>,
 }
 
-// There is one thread in a guest: the sandbox offers no others.
+// A guest has one thread; the sandbox offers no others.
 unsafe impl Sync for Place {}
 
 /// The linker exports the address of what is exported as an immutable global.
@@ -24,7 +24,7 @@ static PLACE: Place = Place { length: Cell::new(0), words: UnsafeCell::new([0; W
 /// A panic is a trap, with `file:line:column: message` for the kernel to put into the fault.
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
-    // Words that panic while they are made: what there is of them has to do.
+    // If formatting the message panics, the part that is there already must suffice.
     if PLACE.length.get() == 0 {
         if let Some(place) = info.location() {
             PLACE.say(place.file());
@@ -42,8 +42,8 @@ fn panic(info: &PanicInfo) -> ! {
     unreachable()
 }
 
-// By hand, and without anything that can panic itself: no sum is more than WORDS_MAX. What the
-// library has for it would be a kilobyte more in a counter.
+// Written by hand, without code that can panic itself: no sum exceeds WORDS_MAX. The library's
+// functions for this would add a kilobyte to a counter.
 impl Place {
     /// Add as many whole characters as there is room for.
     #[inline(never)]
@@ -53,7 +53,7 @@ impl Place {
         while !text.is_char_boundary(size) {
             size = size.wrapping_sub(1);
         }
-        // `size` was cut to the room that there is, and nobody holds a reference to it.
+        // `size` is at most the free room, and there is no other reference to these bytes.
         unsafe {
             let to = self.words.get().cast::<u8>().add(start);
             core::ptr::copy_nonoverlapping(text.as_ptr(), to, size);

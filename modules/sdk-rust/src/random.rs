@@ -1,8 +1,8 @@
-//! Chance that replay finds again: xoshiro256** out of the step's entropy (`spec/sdk.md`, SD-10 to
-//! SD-14).
+//! Random values that are the same in a replay: xoshiro256** from the entropy (`spec/sdk.md`,
+//! SD-10 to SD-14).
 
-/// The step's sequence of numbers. It is the same whenever the step is taken again, and readable in
-/// the journal: never a secret.
+/// The step's sequence of numbers. It is the same in a replay. Readers of the journal can compute
+/// it, so it is never a secret.
 pub struct Random {
     state: [u64; 4],
 }

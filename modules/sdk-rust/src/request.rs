@@ -1,4 +1,4 @@
-//! Effects: what a workflow asks the outside to do.
+//! Effects: requests of a workflow to the outside.
 
 use alloc::string::String;
 use core::marker::PhantomData;
@@ -39,11 +39,11 @@ use crate::step::IdempotencyKey;
 pub trait Effect: Named {
     /// The effect's name in the manifest.
     const EFFECT: &'static str;
-    /// What its executor answers.
+    /// The answer of its executor.
     type Receipt: Named;
 }
 
-/// An effect that is about to be asked for.
+/// An effect that is about to be requested.
 #[must_use = "nothing is asked before `.start()` or `.forget()`"]
 pub struct Request<'r, 'a, E> {
     cx: &'r mut Context<'a>,
@@ -64,15 +64,15 @@ impl<'r, 'a, E: Effect> Request<'r, 'a, E> {
         }
     }
 
-    /// Requests of this effect with one key are one thing to the outside, however often they are
-    /// made: text or bytes, at most 256. The same key with other params is a fault.
+    /// All requests of this effect with one key count as a single request outside, however many
+    /// there are. Text or bytes, at most 256. The same key with other params is a fault.
     pub fn idempotency_key(mut self, key: impl Into<IdempotencyKey>) -> Self {
         self.idempotency_key = Some(key.into());
         self
     }
 
-    /// A reference of your own instead of the one that is made: at most 256 bytes, and best no
-    /// other request's of this cell. One that begins with `aos:` is a fault.
+    /// A reference of your own instead of a generated one: at most 256 bytes, and best unique among
+    /// the requests of this cell. One that begins with `aos:` is a fault.
     pub fn issuer_ref(mut self, reference: impl Into<String>) -> Self {
         let reference = reference.into();
         if reference.starts_with(OURS) {
@@ -83,7 +83,7 @@ impl<'r, 'a, E: Effect> Request<'r, 'a, E> {
         self
     }
 
-    /// Ask for it. The handle belongs into the state: it finds the answer again.
+    /// Request the effect. Keep the handle in the state: it recognizes the answer.
     #[must_use = "without its handle the answer is not found again; `.forget()` says that it is not wanted"]
     pub fn start(mut self) -> Pending<E> {
         let reference = match self.issuer_ref.take() {
@@ -94,7 +94,7 @@ impl<'r, 'a, E: Effect> Request<'r, 'a, E> {
         Pending::new(reference)
     }
 
-    /// Ask for it and keep no handle. The answer comes all the same, and is nobody's.
+    /// Request the effect without a handle. The answer comes all the same; no handle recognizes it.
     pub fn forget(mut self) {
         let reference = self.issuer_ref.take();
         self.ask(reference.as_deref());

@@ -1,4 +1,4 @@
-//! What a type has to be so that it can stand in a state, an event, params or an annotation.
+//! The traits of types that a state, an event, params or an annotation can hold.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -59,7 +59,7 @@ pub trait Schema: Sized {
     /// Append the value's canonical bytes.
     fn write(&self, out: &mut Vec<u8>);
 
-    /// Read one value. What is not canonical, or not of the type, is a misfit.
+    /// Read one value. Bytes that are not canonical, or not of the type, are a misfit.
     fn read(from: &mut Reader<'_>) -> Result<Self, Stop>;
 
     /// The order of the canonical bytes, which is that of sets and maps.
@@ -68,8 +68,8 @@ pub trait Schema: Sized {
     }
 }
 
-/// A type with a name: a schema of the manifest. `#[schema("namespace/Name@1")]` beside the derive
-/// makes one.
+/// A type with a name: a schema of the manifest. `#[schema("namespace/Name@1")]` next to the
+/// derive makes one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a schema of the manifest: it has no name",
     label = "needs a name",
@@ -80,7 +80,7 @@ pub trait Named: Schema {
     const DEFINITION: Definition;
 }
 
-/// What the keys of a map may be: `u64`, `i64`, `String`, `Uuid`, `Hash`.
+/// The types that the keys of a map may have: `u64`, `i64`, `String`, `Uuid`, `Hash`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the key of a map",
     label = "not a key",
@@ -100,7 +100,7 @@ pub fn decode<T: Schema>(bytes: &[u8]) -> Result<T, Misfit> {
     whole(bytes, T::read)
 }
 
-/// What `read` makes of `bytes`, all of them.
+/// The value that `read` finds in `bytes`, if it uses all of them.
 pub(crate) fn whole<'a, T>(
     bytes: &'a [u8],
     read: impl FnOnce(&mut Reader<'a>) -> Result<T, Stop>,

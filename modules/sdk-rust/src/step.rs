@@ -1,8 +1,8 @@
-//! One call of the kernel, undecoded: what it hands in, and what it is handed back
-//! (`spec/kernel.md`, K-30, K-31).
+//! One call of the kernel, undecoded: its input and its output (`spec/kernel.md`, K-30,
+//! K-31).
 //!
-//! [`Workflow`](crate::Workflow) is made of this. Whoever wants to read events and state in a way
-//! of their own implements [`Reducer`] and exports it with [`export!`](crate::export).
+//! [`Workflow`](crate::Workflow) is made of this. To read events and state in another way,
+//! implement [`Reducer`] and export it with [`export!`](crate::export).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -59,7 +59,7 @@ fn embedded<'a>(from: &mut Reader<'a>, field: &'static [u8]) -> Result<&'a [u8],
     from.bytes()
 }
 
-/// What an instance says of itself. A declared status holds until another is declared.
+/// The status of an instance. A declared status holds until the workflow declares another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Running,
@@ -67,8 +67,8 @@ pub enum Status {
     Failed,
 }
 
-/// What the caller of an effect wants to be one and the same request to the outside: text or bytes,
-/// at most 256.
+/// Requests of one effect with the same key count as a single request outside: text or bytes, at
+/// most 256.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IdempotencyKey {
     Text(String),
@@ -133,7 +133,7 @@ impl Output {
         cbor::write_text(schema, out);
     }
 
-    /// Ask for an effect by its name.
+    /// Request an effect by its name.
     pub fn effect(
         &mut self,
         effect: &str,
@@ -166,7 +166,7 @@ impl Output {
         self.fault.get_or_insert(fault);
     }
 
-    /// How many effects were asked for so far.
+    /// The number of effects requested so far.
     pub fn effect_count(&self) -> usize {
         self.effects.count
     }

@@ -1,4 +1,4 @@
-//! Typed steps: what `#[workflow]` makes of a function.
+//! Typed steps: `#[workflow]` makes them from a function.
 
 use crate::context::Context;
 use crate::fault::Fault;
@@ -38,7 +38,7 @@ use crate::step::{Input, Output, Reducer};
 ///
 /// Its `defworkflow` is then the author's to write, with `context: "sys/WorkflowContext@1"`.
 pub trait Workflow {
-    /// What a cell keeps. A new cell begins with its default.
+    /// The state of a cell. A new cell begins with its default.
     type State: Named + Default;
     /// A record, or a variant of everything that can reach the cell.
     type Event: Named;
@@ -65,7 +65,7 @@ impl<W: Workflow> Reducer for Typed<W> {
     }
 }
 
-/// What a workflow's function may return: nothing, or that it cannot take the step.
+/// The types that a workflow's function may return: nothing, or `Result<(), Fault>`.
 #[diagnostic::on_unimplemented(
     message = "a workflow returns `()` or `Result<(), Fault>`, not `{Self}`",
     label = "returns neither"

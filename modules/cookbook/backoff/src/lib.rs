@@ -1,12 +1,12 @@
 //! `report/fetching@1`, keyed by report: fetched until it is there, gone, or too late.
 //!
-//! Rule 1: which attempt it is, is in the state, and in the params of the effect.
+//! Rule 1: the number of the attempt is in the state, and in the params of the effect.
 //!
 //! Rule 2: before attempt n + 1 there is a pause of 1 s, doubled n - 1 times, at most a minute, less
-//! up to a quarter of it by chance, so that many cells do not come back at once.
+//! a random part of up to a quarter, so that many cells do not retry at the same time.
 //!
-//! Rule 3: the deadline is a timer of its own, set in the first step. Whatever ends the work cancels
-//! what is still in flight, so that a report that is done leaves nothing open.
+//! Rule 3: the deadline is a timer of its own, set in the first step. The end of the work cancels
+//! everything that is still in flight, so that a finished report leaves nothing open.
 
 #![no_std]
 
@@ -156,7 +156,7 @@ impl State {
         Ok(())
     }
 
-    /// The handles are dropped: what is canceled answers nobody.
+    /// The handles are dropped: the answers to canceled requests are ignored.
     fn end(&mut self, phase: Phase, cx: &mut Context) {
         self.fetch.cancel(cx);
         self.pause.cancel(cx);

@@ -1,9 +1,9 @@
-//! `quote/request@1`, keyed by quote: many suppliers are asked at once, one answer comes of it.
+//! `quote/request@1`, keyed by quote: it asks many suppliers in parallel and gives one answer.
 //!
-//! Rule 1: every question has its handle in `asks`, under the supplier. What settles leaves the set.
+//! Rule 1: every request has its handle in `asks`, under the supplier, until it settles.
 //!
-//! Rule 2: the join is where the set is empty, where there are enough offers, or the deadline,
-//! whichever is first. It happens once: what is still in flight is canceled and its handle dropped.
+//! Rule 2: the join is when the set is empty, when there are enough offers, or at the deadline,
+//! whichever is first. It happens once: requests in flight are canceled, their handles dropped.
 //!
 //! Rule 3: a supplier that fails is a failure of its own, kept with the reason, and never one of the
 //! request. Only a request without any offer has failed.
@@ -19,7 +19,7 @@ pub struct Asked {
     pub quote_id: String,
     pub item: String,
     pub suppliers: Vec<String>,
-    /// So many offers end it.
+    /// The number of offers that ends the request.
     pub enough: u64,
     pub patience: Duration,
 }

@@ -1,13 +1,13 @@
-//! `bank/transfer@1`, keyed by transfer: whatever crashes, the money moves once.
+//! `bank/transfer@1`, keyed by transfer: the money moves once, whatever crashes.
 //!
 //! Rule 1: `Keyed`: the bank knows idempotency keys. Every attempt has the same key and the same
-//! params, so it may be asked until it answers.
+//! params, so the workflow may retry until the bank answers.
 //!
-//! Rule 2: `Unkeyed`: each call is a payment. The effect is `at_most_once`, never asked for again,
-//! and when its end is not known the workflow looks, which may be repeated.
+//! Rule 2: `Unkeyed`: each call is a payment. The effect is `at_most_once`, never requested again.
+//! If its outcome is unknown, the workflow looks it up, which may be repeated.
 //!
-//! Rule 3: what was not booked after an unclear end is not paid again: the call may still be on its
-//! way. A person decides.
+//! Rule 3: after an unclear outcome, a payment that is not booked is not paid again: the call may
+//! still be on its way. A person decides.
 
 #![no_std]
 
@@ -17,7 +17,7 @@ use aos_sdk::Continuation;
 const PAUSE: Duration = Duration::seconds(1);
 const PAUSE_MAX: Duration = Duration::minutes(5);
 
-/// Send `cents` to somebody.
+/// Send `cents` to a recipient.
 #[derive(Schema)]
 #[schema("bank/Asked@1")]
 pub struct Asked {
@@ -153,7 +153,7 @@ impl State {
         if let Some(outcome) = self.wire.settle(answer)? {
             return match outcome {
                 Outcome::Ok(payment) => self.paid(payment.reference, cx),
-                // What an executor says itself is clear; that nobody knows is the kernel's word.
+                // An error of the executor is clear. `unknown_outcome` comes from the kernel.
                 Outcome::Error(error) if !error.retryable && error.code != "unknown_outcome" => {
                     self.unpaid(error.code, Status::Completed, cx)
                 }

@@ -1,12 +1,12 @@
 //! `trip/booking@1`, keyed by trip: a flight, a hotel and a car, or nothing of it.
 //!
-//! Rule 1: what is asked for stands in `undo` from the step that asks, not from its answer: whoever
-//! may have done something is told to take it back.
+//! Rule 1: a service is in `undo` from the step that requests it, not from its answer: a service
+//! that may have done something is asked to undo it.
 //!
-//! Rule 2: only a clear no, an error that is not retryable, needs no undoing.
+//! Rule 2: only a clear refusal, an error that is not retryable, needs no undoing.
 //!
-//! Rule 3: compensation goes backwards, one at a time. One that fails is tried three times, then it
-//! waits for a person, with all that is still to be undone in the state.
+//! Rule 3: compensation goes backwards, one at a time. One that fails is tried three times. Then it
+//! waits for a person, and the state shows everything that is still to be undone.
 
 #![no_std]
 
@@ -16,7 +16,7 @@ use aos_sdk::Continuation;
 const CANCELS_MAX: u64 = 3;
 const PAUSE: Duration = Duration::millis(500);
 
-/// Somebody wants to travel.
+/// A customer wants to travel.
 #[derive(Schema)]
 #[schema("trip/Requested@1")]
 pub struct Requested {
@@ -24,7 +24,7 @@ pub struct Requested {
     pub city: String,
 }
 
-/// A person has mended what stuck: try the cancellations again.
+/// A person has solved the problem: retry the cancellations.
 #[derive(Schema)]
 #[schema("trip/GoOn@1")]
 pub struct GoOn {
@@ -69,7 +69,7 @@ pub struct Booking {
     pub reference: String,
 }
 
-/// Takes back what was booked for this trip, and bars a booking that is still on its way.
+/// Cancels the booking of this trip, and blocks a booking that is still on its way.
 #[derive(Effect)]
 #[effect("trip/cancel@1", receipt = Canceled, executor = "agencies", timeout_ms = 10000)]
 pub struct Cancel {
@@ -106,7 +106,7 @@ pub enum Phase {
     Stuck,
 }
 
-/// Newest last in `undo`: what has to be canceled if the trip is not to be.
+/// `undo` has the bookings to cancel if the trip fails, the newest last.
 #[derive(Schema, Default)]
 #[schema("trip/BookingState@1")]
 pub struct State {
@@ -139,7 +139,7 @@ fn booking(state: &mut State, event: Event, cx: &mut Context) -> Result<(), Faul
             cx.status(Status::Running);
             state.cancel_next(cx)
         }
-        // A request that comes twice, a word from a person that is too late.
+        // A request that comes twice, or a person's answer that comes too late.
         Event::Requested(_) | Event::GoOn(_) => Ok(()),
         Event::Receipt(receipt) => state.answered(&receipt, cx),
         Event::Rejected(rejected) => state.answered(&rejected, cx),
@@ -160,7 +160,7 @@ impl State {
         Ok(())
     }
 
-    /// Ask for the service after those that were asked for.
+    /// Request the next service.
     fn book_next(&mut self, cx: &mut Context) -> Result<(), Fault> {
         let trip_id: String = cx.key()?;
         let Some(&what) = SERVICES.get(self.undo.len()) else {
@@ -221,7 +221,7 @@ impl State {
 }
 
 impl Service {
-    /// One key for every attempt at one thing.
+    /// One key for all attempts at one action.
     fn key(self, what: &str) -> String {
         let name = match self {
             Service::Flight => "flight",

@@ -6,10 +6,10 @@ use crate::cursor::{Cursor, string};
 use crate::failure::Failure;
 
 pub struct Argument {
-    /// None for a value that stands alone.
+    /// None for a value without a name.
     pub name: Option<String>,
     pub span: Span,
-    /// Behind `=`, inside of `( )`, or the value that stands alone.
+    /// The tokens after `=` or inside `( )`, or the value without a name.
     pub value: TokenStream,
     pub is_group: bool,
 }
@@ -98,7 +98,7 @@ impl Argument {
         Ok(self.value.clone())
     }
 
-    /// What stands between the commas of a group.
+    /// The items between the commas of a group.
     pub fn items(&self) -> Vec<TokenStream> {
         let mut cursor = Cursor::new(self.value.clone(), self.span);
         let mut items = Vec::new();
@@ -114,7 +114,7 @@ pub fn named<'a>(arguments: &'a [Argument], name: &str) -> Option<&'a Argument> 
     arguments.iter().find(|argument| argument.name.as_deref() == Some(name))
 }
 
-/// The value that stands alone at the front, of which there is at most one.
+/// The value without a name at the front; there is at most one.
 pub fn first(arguments: &[Argument]) -> Result<Option<&Argument>, Failure> {
     for (place, argument) in arguments.iter().enumerate() {
         if argument.name.is_none() && place > 0 {

@@ -100,7 +100,7 @@ impl Cursor {
         }
     }
 
-    /// Everything up to a comma that stands in no angle brackets; the comma is taken.
+    /// Everything up to a comma outside of angle brackets; consumes the comma.
     pub fn until_comma(&mut self) -> TokenStream {
         let mut tokens = Vec::new();
         let (mut depth, mut after_dash) = (0, false);

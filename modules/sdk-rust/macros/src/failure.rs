@@ -1,4 +1,4 @@
-//! What is wrong with the author's text, where it is wrong.
+//! An error in the author's source, with its place.
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 

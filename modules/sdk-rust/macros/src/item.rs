@@ -219,7 +219,7 @@ pub fn doc(attributes: &[Attribute]) -> String {
 }
 
 impl Item {
-    /// The arguments of `#[name(…)]` beside the derive; none where it is not there.
+    /// The arguments of `#[name(…)]` next to the derive; none if it is missing.
     pub fn arguments(&self, name: &str, known: &[&str]) -> Result<Option<Vec<Argument>>, Failure> {
         let mut found = self.attributes.iter().filter(|attribute| attribute.name == name);
         let Some(attribute) = found.next() else { return Ok(None) };

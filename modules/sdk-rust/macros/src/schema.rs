@@ -48,7 +48,7 @@ fn schema_name(item: &Item) -> Result<Option<String>, Failure> {
     Ok(Some(name))
 }
 
-/// What an arm may hold.
+/// The types that an arm may hold.
 #[derive(Clone, Copy)]
 pub enum ArmsAre {
     Any,
@@ -97,7 +97,7 @@ pub fn implement(
     Ok(tokens)
 }
 
-/// The `defschema`. The kernel's own are nobody's to define.
+/// The `defschema`. Only the kernel defines its own schemas.
 fn node(item: &Item, name: &str) -> TokenStream {
     if name.starts_with("sys/") {
         return TokenStream::new();

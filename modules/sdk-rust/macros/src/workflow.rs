@@ -25,7 +25,7 @@ const KNOWN: [&str; 10] = [
 ];
 const LIMITS: [&str; 6] =
     ["fuel", "memory_bytes", "output_bytes", "state_bytes", "effects", "events"];
-/// What every module exports already.
+/// The exports that every module has already.
 const TAKEN: [&str; 2] = ["memory", "alloc"];
 
 struct Function {

@@ -97,7 +97,7 @@ pub struct ListCells {
 #[schema("sys/IntrospectListCellsReceipt@1")]
 pub struct CellsListed {
     pub cells: Vec<CellInfo>,
-    /// The key to go on after, where there are more.
+    /// If there are more cells: the key after which the next request continues.
     pub next: Option<Vec<u8>>,
     pub meta: ReadMeta,
 }

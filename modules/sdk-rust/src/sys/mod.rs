@@ -66,8 +66,8 @@ pub struct Rejected {
     pub emitted_at_seq: u64,
 }
 
-/// Progress of an effect that is still open: `sys/EffectStreamFrame@1`. Without an arm for it
-/// nobody hears of progress.
+/// Progress of an effect that is still open: `sys/EffectStreamFrame@1`. Without an arm for it, the
+/// workflow gets no progress.
 #[derive(Schema, Clone, Debug, PartialEq)]
 #[schema("sys/EffectStreamFrame@1")]
 pub struct StreamFrame {
@@ -92,7 +92,7 @@ pub struct StreamFrame {
     pub signature: Vec<u8>,
 }
 
-/// What went wrong with an effect: `sys/EffectError@1`.
+/// The error of an effect: `sys/EffectError@1`.
 #[derive(Schema, Clone, Debug, PartialEq, Eq)]
 #[schema("sys/EffectError@1")]
 pub struct EffectError {
@@ -100,11 +100,11 @@ pub struct EffectError {
     pub code: String,
     /// One sentence that people read.
     pub message: String,
-    /// Whether the executor sees any use in asking again.
+    /// Whether the executor expects that a retry can succeed.
     pub retryable: bool,
 }
 
-/// Names a secret of the manifest. Its value never comes near a module.
+/// Names a secret of the manifest. A module never gets its value.
 #[derive(Schema, Clone, Debug, PartialEq)]
 #[schema("sys/SecretRef@1")]
 pub struct SecretRef {

@@ -31,7 +31,7 @@ pub struct Set {
     pub key: Option<String>,
 }
 
-/// A timer at this time. What is past fires at once.
+/// A timer at this time. A time in the past fires immediately.
 pub fn at(time: Time) -> Set {
     Set { deliver_at_ns: time.nat_ns(), key: None }
 }

@@ -104,7 +104,7 @@ impl Decimal {
 
     pub fn checked_add(self, other: Decimal) -> Option<Decimal> {
         let scale = self.scale.max(other.scale);
-        // What does not fit 128 bits here has more than 34 digits: its last one is not 0.
+        // A number that does not fit 128 bits here has more than 34 digits: its last one is not 0.
         let (one, two) = (self.widened(scale)?, other.widened(scale)?);
         let exponent = -(scale as i64);
         if self.negative == other.negative {
@@ -126,8 +126,8 @@ impl Decimal {
         if one == 0 || two == 0 {
             return Some(Decimal::ZERO);
         }
-        // Every ten of the product is taken out of its factors first: what is left and does not fit
-        // 128 bits has more than 34 digits.
+        // First divide each ten of the product out of its factors: a rest that does not fit 128 bits
+        // has more than 34 digits.
         while one % 10 == 0 {
             one /= 10;
             exponent += 1;

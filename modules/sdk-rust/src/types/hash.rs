@@ -9,8 +9,8 @@ use crate::air::Type;
 use crate::cbor::{self, Reader, Stop};
 use crate::schema::{Key, Schema, text_order};
 
-/// A hash as text, such as `blake3:` and 64 hex digits. What it is of, a module does not compute:
-/// receipts and the context bring hashes.
+/// A hash as text, such as `blake3:` and 64 hex digits. A module does not compute
+/// hashes: receipts and the context contain them.
 ///
 /// ```
 /// use aos_sdk::Hash;

@@ -43,7 +43,7 @@ impl<K: Key, V> Map<K, V> {
         self.entries.is_empty()
     }
 
-    /// The place of `key`, or where it would stand.
+    /// The index of `key`, or the index where it would be inserted.
     fn place(&self, key: &K) -> Result<usize, usize> {
         self.entries.binary_search_by(|(other, _)| other.order(key))
     }

@@ -43,7 +43,7 @@ impl<T: Schema> Set<T> {
         self.items.is_empty()
     }
 
-    /// The place of `item`, or where it would stand.
+    /// The index of `item`, or the index where it would be inserted.
     fn place(&self, item: &T) -> Result<usize, usize> {
         self.items.binary_search_by(|other| other.order(item))
     }

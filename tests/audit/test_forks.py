@@ -315,7 +315,7 @@ def findings(frames: Sequence[Frame]) -> set[FindingKind]:
         ("world_key", b"\x01" * 32, FindingKind.SIGNATURE_WRONG),
         ("operators", (Principal("eve", b"\x02" * 32),), FindingKind.SIGNATURE_WRONG),
         ("open_work", "keep", FindingKind.SIGNATURE_WRONG),
-        ("open_work", "drop", FindingKind.RECORD_CANNOT_FOLLOW),
+        ("open_work", "drop", FindingKind.RECORD_UNREADABLE),
         ("erased", (OTHER,), FindingKind.SIGNATURE_WRONG),
         ("cut", OTHER, FindingKind.SIGNATURE_WRONG),
         ("signature", bytes(64), FindingKind.SIGNATURE_WRONG),

@@ -161,7 +161,7 @@ def test_an_imported_world_is_adopted_and_runs(aos: Aos, lived_in: Path, tmp_pat
     )
     without = aos("adopt", world=copy)
     assert without.code == 1
-    assert "--keys FOLDER names the folder where world.key is" in without.err
+    assert "name the folder of world.key with --keys FOLDER" in without.err
 
     adopted = aos("adopt", "--keys", lived_in / "keys", world=copy)
 

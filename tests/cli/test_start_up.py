@@ -46,7 +46,7 @@ def imported(*words: str | Path) -> set[str]:
         (["--version"], 175, 11),
         (["inspect", "world"], 340, 135),
         (["inspect", "cell", "puppet", "ada"], 340, 135),
-        (["send", "host/Do@1", EVENT], 375, 162),
+        (["send", "host/Do@1", EVENT], 375, 168),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from aos.core import kernel
-from aos.core.decide import admit, control, owed, routing, settle, step
+from aos.core.decide import admit, control, owed, settle, step
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.journal import frame, identity, signing
@@ -204,7 +204,7 @@ def _cascade_without_depth(patch: Patch) -> None:
 
 
 def _mailbox_unbounded(patch: Patch) -> None:
-    patch.setattr(routing, "place", lambda _, targets, __: (tuple(targets), ()))
+    patch.setattr(admit, "place", lambda _, targets, __: (tuple(targets), ()))
 
 
 def _owed_last(patch: Patch) -> None:

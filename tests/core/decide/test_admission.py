@@ -302,7 +302,7 @@ def test_the_worlds_key_signs_as_node_and_under_no_other_name() -> None:
     loaded = air([*NODES, counter], [route("t/Add@1", COUNTER, "key")], executors=[named])
     answer = refused(world.apply(loaded))
     assert answer.rule is Rule.MANIFEST_IS_INVALID
-    assert "nobody else may" in answer.message
+    assert "no other may" in answer.message
 
 
 @pytest.mark.parametrize("serial", [-1, 2**64, 2**100, -(2**100)])

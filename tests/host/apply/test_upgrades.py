@@ -25,7 +25,7 @@ from aos.errors import AosError
 from aos.host.apply import stored_states
 from aos.host.apply.apply import Applied, sign_manifest
 from aos.host.apply.dry_run import dry_run_of
-from aos.host.door import writer as client
+from aos.host.door import direct
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world, open_folder
 from aos.host.folder.reader import open_reader
@@ -357,7 +357,7 @@ def test_states_are_written_as_they_are_made_and_a_full_disk_refuses_the_manifes
     """K-78: nothing of it counts without the record."""
     world = counted(tmp_path / "world", *range(2, 6))
     before = states(world)
-    monkeypatch.setattr(client, "restore", partial(restore, limits=Limits(kept_bytes=4)))
+    monkeypatch.setattr(direct, "restore", partial(restore, limits=Limits(kept_bytes=4)))
 
     def full(self: object, blobs: object) -> Future[None]:
         failed: Future[None] = Future()

@@ -206,7 +206,7 @@ def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None
     for each in executors.values():
         if is_misnamed(each, world_key):
             return (
-                f"{NODE} must have this world's own key and nobody else may, expected ed25519:"
+                f"{NODE} must have this world's own key and no other may: expected ed25519:"
                 f"{world_key.hex()}, found {each.name} with ed25519:{each.public_key.hex()}"
             )
     return None

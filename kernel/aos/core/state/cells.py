@@ -1,12 +1,15 @@
-"""All cells of a world: those that have work, and those at rest in layers (spec/state.md, SN-10).
+"""Keep the cells of a world in four layers, few of them in memory (spec/state.md, SN-10).
 
-    active   mail, intents in flight, a fault, a place in the ring: always in memory
-    resting  the last that came to rest: in memory, so many of each workflow
-    delta    others that changed since the snapshot: their entries, packed; and what was deleted
-    base     everything else: the snapshot's index of the workflow
+    active   cells with mail, open intents, a fault or a place in the ring: always in memory
+    resting  cells that came to rest or were read most recently: in memory, bounded per workflow
+    delta    other cells that changed since the snapshot: packed entries, and tombstones
+    base     all other cells: the workflow's index in the last snapshot, in the blob store
 
-A read goes down the layers. Which layer holds a cell decides nothing: the same records give the
-same cells whatever the sizes, and the same roots.
+A read searches the layers from top to bottom; the first one that has the cell, or has it as
+deleted, decides. The layer of a cell changes no result: the same records give the same cells and
+the same roots, whatever the bounds are.
+
+A cell is *dirty* if a record after the snapshot's changed it, otherwise *clean* (SN-11).
 """
 
 from __future__ import annotations
@@ -29,41 +32,59 @@ from aos.errors import Damage
 from aos.values.digests import Hash, content_hash
 
 RESTING_MAX: Final = 4096
-"""Cells at rest that are kept in memory for each workflow, unless the host says otherwise."""
+"""Default number of cells in the resting layer of one workflow; the host sets it by ``keep``."""
 
 TIDIED: Final = 8
-"""Packed cells that are looked at when one comes to rest, while some are left of an older base."""
+"""Packed cells that ``tidy`` checks whenever a cell comes to rest after a rebase."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A cell of a delta: its entry, and the blobs that it names where those are not stored yet."""
+    """A cell of a delta: its entry, and the blobs of the entry that no store has yet."""
 
     changed: int
+    """The last record that changed the cell."""
+
     entry: Entry | None
+    """None for a tombstone: the cell was deleted, although the base may still have it."""
+
     state: bytes | None = None
+    """The bytes of the state; None if the state is in the blob store or was spilled."""
+
     keys: bytes | None = None
+    """The bytes of the idempotency keys; None if there are none or they were spilled."""
 
     @property
     def size(self) -> int:
+        """Bytes that spilling this cell frees; 0 if nothing is left to spill."""
         return len(self.state or b"") + len(self.keys or b"")
 
 
 @dataclass(slots=True, eq=False)
 class Shelf:
-    """The cells of one workflow. ``count`` are all, ``declared`` those whose module declared this
-    terminal status last."""
+    """The layers of one workflow, except its active cells, which are in ``Cells.active``."""
 
     base: CellIndex
+    """The workflow's index in the last snapshot, or the one that a later migration made."""
+
     resting: OrderedDict[CellId, Cell] = field(default_factory=OrderedDict)
+    """Cells at rest, decoded, in the order in which they entered this layer and leave it."""
+
     delta: OrderedDict[CellId, Packed] = field(default_factory=OrderedDict)
+    """Packed cells and tombstones. A rebase makes some of them clean; ``tidy`` drops those."""
+
     count: int = 0
+    """Number of cells in all four layers; tombstones do not count."""
+
     declared: Counter[str] = field(default_factory=Counter)
+    """Number of cells by the terminal status that their module declared last."""
+
     since: int = 0
-    """The record of the migration that the base came out of, if that is what it is."""
+    """The record of the migration that made the base; 0 if no migration made it."""
 
     @property
     def undeclared(self) -> int:
+        """Number of cells whose module declares no terminal status."""
         return self.count - self.declared.total()
 
 
@@ -73,20 +94,46 @@ def _no_blobs(hash: Hash) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class Pins:
-    """What was spilled and no snapshot names yet, with the last record that changed its cell."""
+    """Spilled blobs that the world still needs although no snapshot names them yet.
+
+    The collector of unused blobs asks this set before it removes a blob.
+    """
 
     at: dict[Hash, int] = field(default_factory=dict)
+    """The last record that changed a cell with this blob, by content hash."""
 
     def __contains__(self, hash: object) -> bool:
         return hash in self.at
 
     def drop(self, last: int) -> None:
-        """A snapshot after record ``last`` names the rest."""
+        """Drop the blobs of cells that no record after ``last`` changed: a snapshot names those."""
         self.at = {hash: seq for hash, seq in self.at.items() if seq > last}
 
 
 class Cells:
-    """Found by (workflow, key). Whoever changes a cell calls ``wake`` before, ``rest`` after."""
+    """A mapping of (workflow, key) to cell, over the four layers of all workflows.
+
+    To change a cell, the fold calls ``wake``, changes it, then calls ``rest``. A cell moves between
+    memory and disk in this order:
+
+    1. ``rest`` moves an idle cell to the resting layer. If that is full, the oldest cell leaves it:
+       a clean one is forgotten, because the base has it; a dirty one is packed into the delta, with
+       the bytes of its state and keys.
+    2. ``Kernel.seal`` calls ``spill`` once per frame. If the deltas are too large, ``spill`` moves
+       bytes of the oldest packed cells into the frame's blobs, and pins them. From then on, the
+       cell is read by ``read``, which must find a blob of a sealed frame before it is durable.
+    3. The host commits the blobs in the transaction of the frame. Until the next snapshot, nothing
+       else of this object is written: after a crash, the next process loads the last snapshot and
+       folds the records after it, which gives the same cells.
+    4. A snapshot writes the blobs and nodes of all dirty cells (``indexed``). The host makes them
+       durable before it submits the record that names the snapshot.
+    5. When that record is durable, too, the host calls ``rebase``: the snapshot's indexes become
+       the base, and the pins that it names are dropped. If that happened earlier, no durable record
+       would name these blobs, and the collector of unused blobs could remove them.
+    6. ``tidy`` drops the packed cells that the new base has, a few at a time.
+
+    Not thread-safe, except for membership tests on ``pins``.
+    """
 
     __slots__ = (
         "_delta_bytes",
@@ -109,32 +156,48 @@ class Cells:
         self, read: BlobReader = _no_blobs, *, at: int = 0, limits: Limits = LIMITS
     ) -> None:
         self.active: dict[CellId, Cell] = {}
+        """The active layer of all workflows: never packed, so it has no bound here."""
         self.shelves: dict[str, Shelf] = {}
+        """The other three layers, by workflow. A shelf stays when its last cell is deleted."""
         self.at = at
-        """The record that the base was taken after."""
+        """The record that the base was taken after; a cell with a later ``changed`` is dirty."""
         self.spills = False
-        """Whether the host stores what ``spill`` returns."""
+        """Whether the host commits the blobs that ``spill`` returns. False during a restart and in
+        replay: ``spill`` then returns nothing, and the deltas grow without a bound."""
         self._read = read
+        """Reads index nodes, states and keys: durable ones, and those of frames on their way."""
         self._most = RESTING_MAX
+        """Bound of the resting layer of each workflow, in cells."""
         self._delta_bytes = 0
+        """Bytes of states and keys in the deltas of all workflows; entries do not count."""
         self._delta_bytes_max = limits.delta_bytes
+        """Above this, ``spill`` begins; it ends when half of this is left."""
         self._spill_bytes = limits.spill_bytes
+        """Bytes that one frame may spill, unless it packed more than that."""
         self._packed_bytes = 0
-        """Of the deltas' bytes, those that came since the last ``spill``."""
+        """Bytes that were packed since the last ``spill``."""
         self._unspilled: OrderedDict[CellId, None] = OrderedDict()
         """Packed cells of every workflow whose bytes are in memory, the oldest first."""
         self._is_spilling = False
+        """Whether the deltas exceeded their bound and are not yet down to half of it."""
         self._stale: list[tuple[Shelf, Iterator[CellId]]] = []
+        """Packed cells that ``tidy`` has still to check since a rebase, by shelf."""
         self.pins = Pins()
-        """Blobs that only this object needs. Another thread may ask whether one is among them."""
+        """Spilled blobs that only this object needs. Other threads may test membership."""
 
     def keep(self, most: int) -> None:
-        """Keep up to ``most`` cells at rest in memory for each workflow."""
+        """Bound the resting layer of each workflow to ``most`` cells, but at least one.
+
+        The next cells that come to rest apply the new bound.
+        """
         self._most = max(most, 1)
 
     def read_with(self, read: BlobReader) -> None:
-        """Read blobs so from here on: what was spilled may not be durable yet, and a replay takes
-        snapshots of its own whose parts are nowhere else."""
+        """Read all blobs with ``read`` from now on.
+
+        The kernel passes a reader that also finds blobs that are not durable: spilled ones, and the
+        parts of snapshots that a replay takes itself.
+        """
         self._read = read
         for shelf in self.shelves.values():
             shelf.base = CellIndex(shelf.base.root, shelf.base.count, read)
@@ -142,7 +205,11 @@ class Cells:
     # Reading
 
     def get(self, id: CellId) -> Cell | None:
-        """Raises: Damage: The index, or an entry of it, cannot be read."""
+        """Return a cell, or None if there is none. A cell at rest moves to the resting layer.
+
+        Raises:
+            Damage: The index or an entry in it cannot be read. Nothing has changed.
+        """
         found = self.active.get(id)
         if found is not None:
             return found
@@ -170,13 +237,17 @@ class Cells:
             yield cell.id, cell
 
     def values(self) -> Iterator[Cell]:
-        """All cells, by workflow and then by the hash of the key. Those at rest are read for this
-        and not kept."""
+        """All cells, by workflow and then by the hash of the key. Packed cells and cells of the
+        base are decoded one by one and not kept.
+
+        Raises:
+            Damage: An index or an entry cannot be read.
+        """
         for workflow in sorted(self.shelves):
             yield from self.of(workflow)
 
     def statuses(self, workflow: str) -> Counter[str]:
-        """How many cells of a workflow have each status; those at rest are not read for it."""
+        """Number of cells of a workflow by status. Reads no cell at rest."""
         found: Counter[str] = Counter()
         shelf = self.shelves.get(workflow)
         if shelf is None:
@@ -190,7 +261,8 @@ class Cells:
         return found
 
     def of(self, workflow: str, after: Hash | None = None) -> Iterator[Cell]:
-        """The cells of one workflow by the hash of their key, from after this hash on."""
+        """The cells of one workflow in the order of their key hashes, which are greater than
+        ``after``. Raises as ``values``."""
         shelf = self.shelves.get(workflow)
         if shelf is None:
             return
@@ -213,8 +285,10 @@ class Cells:
                 yield self._cell(workflow, held.entry, held)
 
     def changed(self, workflow: str, since: int) -> Iterator[Cell]:
-        """The cells of one workflow that a record after ``since`` changed, in no order that means
-        anything. ``since`` is not before ``at``: what changed after that is in memory."""
+        """The cells of one workflow that a record after ``since`` changed, in any order.
+
+        ``since`` must not be before ``at``, so that all these cells are above the base.
+        """
         assert since >= self.at, f"cells since record {since}, and the base is of {self.at}"
         shelf = self.shelf(workflow)
         for id, packed in list(shelf.delta.items()):
@@ -226,7 +300,7 @@ class Cells:
                 yield cell
 
     def naming(self, blob: Hash) -> Iterator[Cell]:
-        """The cells whose state, or whose keys, are this blob. Looks at every entry."""
+        """The cells whose state or keys are this blob. Reads every leaf of every index."""
         for cell in self.active.values():
             if blob in entry_references(cell):
                 yield cell
@@ -264,7 +338,7 @@ class Cells:
                 return None
             cell = self._cell(id[0], Entry(data))
         shelf.resting[id] = cell
-        # Where states are spilled, only ``rest`` packs: a read does not add to a frame's blobs.
+        # If states are spilled, only ``rest`` packs: a read must not add to the blobs of a frame.
         if not self.spills:
             self._bound(shelf)
         return cell
@@ -280,7 +354,7 @@ class Cells:
     # Writing
 
     def shelf(self, workflow: str) -> Shelf:
-        """The cells of a workflow; an empty shelf where there was none."""
+        """Return the shelf of a workflow; an empty one is added if there is none."""
         found = self.shelves.get(workflow)
         if found is None:
             found = Shelf(CellIndex(None, 0, self._read))
@@ -288,14 +362,15 @@ class Cells:
         return found
 
     def add(self, cell: Cell) -> None:
-        """Take a cell that is new."""
+        """Add a new cell to the active layer. There must be no cell with this id."""
         shelf = self.shelf(cell.id[0])
         shelf.count += 1
         self._drop_packed(shelf, cell.id)
         self.active[cell.id] = cell
 
     def wake(self, cell: Cell, seq: int) -> None:
-        """Record ``seq`` changes it."""
+        """Begin a change of ``cell`` by record ``seq``: mark it dirty and move it to the active
+        layer. Call ``rest`` after the change."""
         cell.changed = seq
         if cell.id not in self.active:
             shelf = self.shelves[cell.id[0]]
@@ -304,7 +379,7 @@ class Cells:
             self.active[cell.id] = cell
 
     def declare(self, cell: Cell, status: TerminalStatus | None) -> None:
-        """Its module declared a terminal status, or took it back."""
+        """Set the terminal status that the module declares for ``cell``; None withdraws it."""
         if cell.declared == status:
             return
         declared = self.shelves[cell.id[0]].declared
@@ -315,7 +390,8 @@ class Cells:
         cell.declared = status
 
     def rest(self, cell: Cell) -> None:
-        """What changes it is over: where nothing is left to do it comes to rest, or is gone."""
+        """End a change of ``cell``. A cell that has work stays active. An idle one moves to the
+        resting layer or, if it has no state, is deleted."""
         if not cell.is_at_rest or self.active.pop(cell.id, None) is None:
             return
         shelf = self.shelves[cell.id[0]]
@@ -335,7 +411,7 @@ class Cells:
         shelf.count -= 1
         if cell.declared is not None:
             shelf.declared[cell.declared] -= 1
-        # A snapshot that is in the making may still bring it, as may the base.
+        # The base may still have the cell, or a snapshot in progress may bring it back.
         if self.spills or shelf.base.count:
             shelf.delta[cell.id] = Packed(cell.changed, None)
 
@@ -350,7 +426,7 @@ class Cells:
         if size:
             self._unspilled[id] = None
             self._delta_bytes += size
-            if self.spills:  # a restart packs as it folds, and has no frame that waits
+            if self.spills:  # in a restart, no frame waits for the blobs
                 self._packed_bytes += size
 
     def _drop_packed(self, shelf: Shelf, id: CellId) -> None:
@@ -360,10 +436,13 @@ class Cells:
             del self._unspilled[id]
 
     def spill(self) -> dict[Hash, bytes]:
-        """Return the blobs that leave memory with the frame that ends now (SN-11a); once a frame.
+        """Move states and keys out of memory and return them, for the frame that is being sealed
+        (SN-11a).
 
-        They begin to leave when the deltas hold more than ``Limits.delta_bytes``, and continue
-        frame by frame until half of it is left. Their cells stay as dirty as they were.
+        Call it once per frame and commit the result in the frame's transaction: this object reads
+        these blobs from now on. Spilling begins when the deltas hold more than
+        ``Limits.delta_bytes`` and continues, frame by frame, until half of that is left. The cells
+        stay dirty, and their entries stay in memory.
         """
         packed_bytes, self._packed_bytes = self._packed_bytes, 0
         found: dict[Hash, bytes] = {}
@@ -379,7 +458,7 @@ class Cells:
             id = next(iter(self._unspilled))
             shelf = self.shelves[id[0]]
             packed = shelf.delta[id]
-            # A cell that is larger than the whole bound leaves alone.
+            # A cell that is larger than the bound is spilled as the only one of its frame.
             if left and left >= packed_bytes and left + packed.size > self._spill_bytes:
                 break
             left += packed.size
@@ -394,16 +473,21 @@ class Cells:
             if data is not None:
                 hash = content_hash(data)
                 found[hash] = data
-                # Another cell may have the same state, and have it for longer.
+                # Another cell may have the same state and need it until a later snapshot.
                 self.pins.at[hash] = max(packed.changed, self.pins.at.get(hash, 0))
 
     # Migrations
 
     def replace(self, workflow: str, root: Hash, count: int, *, seq: int, read: BlobReader) -> None:
-        """Record ``seq`` has migrated all cells of a workflow: these are their entries now.
+        """Replace the cells of a workflow by those that the migration of record ``seq`` made.
+
+        The index of ``count`` entries under ``root`` becomes the base. Active cells stay active and
+        get their new states; the resting layer and the delta become empty. ``read`` is used only if
+        no reader was set before.
 
         Raises:
-            Damage: The index cannot be read, or is not of these cells.
+            Damage: The index cannot be read, or does not have exactly these cells. The cells may
+                be half changed and must not be used.
         """
         shelf = self.shelf(workflow)
         if self._read is _no_blobs:
@@ -435,7 +519,15 @@ class Cells:
     # Snapshots
 
     def indexed(self, put: Callable[[bytes], Hash]) -> dict[str, CellIndex]:
-        """The index of each workflow as it is now; ``put`` gets every blob that is new."""
+        """Build the index of each workflow with all changes since the base, for a snapshot.
+
+        ``put`` receives the states, keys and nodes that the base does not have, and returns their
+        content hashes; spilled blobs are stored already and not put again. Changes no layer: see
+        ``rebase``.
+
+        Raises:
+            Damage: A node of a base cannot be read.
+        """
         return {name: self._indexed(name, put) for name in sorted(self.shelves)}
 
     def _indexed(self, workflow: str, put: Callable[[bytes], Hash]) -> CellIndex:
@@ -458,16 +550,19 @@ class Cells:
         return shelf.base.updated(changes, put) if changes else shelf.base
 
     def rebase(self, indexes: Mapping[str, CellIndex], at: int) -> None:
-        """Go on from the indexes of a snapshot that was taken after record ``at``. What changed
-        since stays above them; the rest leaves memory as other cells come to rest, or by ``tidy``:
-        all of it at once would stop the world for as long as it takes."""
+        """Make the indexes of a snapshot taken after record ``at`` the base (SN-13).
+
+        Everything that the snapshot names must be durable. Changes after ``at`` stay in the layers
+        above. The cells that became clean leave the delta later, in ``tidy``: removing all of them
+        together would stop the world for too long. No read returns another result than before.
+        """
         self.at = at
         self.pins.drop(at)
         for name, index in indexes.items():
             if self.shelf(name).since <= at:
                 self.shelf(name).base = index
         for name, shelf in self.shelves.items():
-            # A migration since has written every cell anew: no older snapshot is below that.
+            # A migration after the snapshot has replaced every cell: the snapshot has old states.
             if shelf.since > at:
                 continue
             if name not in indexes:
@@ -476,7 +571,8 @@ class Cells:
                 self._stale.append((shelf, iter(tuple(shelf.delta))))
 
     def tidy(self, most: int | None = None) -> None:
-        """Let go of cells that the base has as they are: of all, or look at up to ``most``."""
+        """Drop packed cells that are clean, because the base has them. Check ``most`` cells at
+        most, or all of them if it is None."""
         while self._stale:
             shelf, ids = self._stale[-1]
             looked = 0
@@ -494,14 +590,14 @@ class Cells:
 def _others(
     shelf: Shelf, after: Hash | None, above: Mapping[Hash, Cell | Packed]
 ) -> Iterator[tuple[Hash, bytes]]:
-    """The entries of the base that nothing in memory hides."""
+    """The entries of the base that no layer above has."""
     for hash, data in shelf.base.items(after):
         if hash not in above:
             yield hash, data
 
 
 def _stored(cell: Cell, put: Callable[[bytes], Hash]) -> bytes | None:
-    """The entry of a cell, once everything that it names is stored; None where it has no state."""
+    """Put the state and the keys of a cell and return its entry; None if it has no state."""
     if cell.state is None:
         return None
     if not isinstance(cell.state, Ref):

@@ -1,6 +1,6 @@
-"""The document of a snapshot -> State (spec/state.md, SN-1 to SN-23); ``take`` writes it.
+"""Load the state of a world from a snapshot, which ``take`` wrote (spec/state.md, SN-1 to SN-23).
 
-Open work is read at once. Cells at rest and the dedup window are read when somebody asks for them,
+Loading reads only the open work. Cells at rest and the dedup window are read when they are needed,
 so that a world of a million cells opens as quickly as one of a hundred.
 """
 
@@ -37,32 +37,31 @@ from aos.values.errors import ValueProblem
 T = TypeVar("T")
 
 _FORGED = (ValueError, TypeError, KeyError, AttributeError, IndexError)
-"""What reading a document raises that was put together by somebody else."""
+"""Exceptions that reading a forged document can raise."""
 
 
 def load(
     document: Hash, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
 ) -> State:
-    """The state that ``take`` wrote down; ``find`` is asked where a submission id is.
+    """Return the state that ``take`` wrote; ``find`` looks submission ids up in the store.
 
     Raises:
-        Damage: The document or a page is missing, altered or none that is written.
+        Damage: The document or a page is missing or altered, or ``take`` does not write such bytes.
     """
     return _whole(lambda: _Loader(document, read).state(find, limits))
 
 
 def layers(document: Hash, read: BlobReader) -> Taken:
-    """What ``rebase`` needs of a snapshot. Raises as ``load``."""
+    """Read the parts of a snapshot that ``rebase`` needs. Raises as ``load``."""
     return _whole(lambda: _Loader(document, read).taken())
 
 
 def parts(
     document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[Hash]:
-    """The blobs that make a snapshot up: its document, chunks, pages and nodes, and no value.
+    """The blobs of a snapshot itself: its document, chunks, pages and nodes, but no values.
 
-    ``seen`` says of a node of an index whether it is known already; it is left out then with
-    everything below it.
+    A node of an index for which ``seen`` returns true is left out, with everything below it.
 
     Raises:
         Damage: The document or a node above the leaves cannot be read.
@@ -83,10 +82,10 @@ def parts(
 def references(
     document: Hash, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[tuple[Hash, str]]:
-    """Every blob that a snapshot needs and what it is, the document itself first.
+    """Every blob that a snapshot needs, with a description, the document first.
 
-    ``seen`` says of a node of an index whether everything below it is known already; it is left out
-    then. Values that states name are not followed. A blob may come more than once.
+    A node of an index for which ``seen`` returns true is left out, with everything below it. Values
+    that states name are not followed. A blob may occur more than once.
 
     Raises:
         Damage: The document, a page or a node cannot be read.
@@ -141,7 +140,7 @@ def _ref(slot: Slot | None, what: str) -> Iterator[tuple[Hash, str]]:
 
 
 def _whole(build: Callable[[], T]) -> T:
-    """Anything else than what ``take`` writes is damage: only a forger could have hashed it."""
+    """Run ``build``; turn errors into Damage, since ``take`` writes nothing that causes one."""
     try:
         return build()
     except _FORGED as problem:
@@ -161,7 +160,7 @@ def _value(hash: Hash, read: BlobReader) -> Value:
 
 @dataclass(slots=True)
 class _Loader:
-    """One document while it is read."""
+    """Reads one document."""
 
     document: Hash
     read: BlobReader

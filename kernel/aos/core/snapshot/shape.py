@@ -1,7 +1,7 @@
-"""What a snapshot's document and the items of its pages are made of (spec/state.md, SN-5 and SN-6).
+"""Check the shape of a snapshot's document and page items (spec/state.md, SN-5 and SN-6).
 
-Whoever can hash can write anything: what is not of this shape, or does not agree with itself, is
-damage before anything is built of it.
+A valid hash does not make a document valid, because anyone can compute a hash. A document with
+another shape, or one that contradicts itself, is damage.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ ITEMS: Final[Mapping[str, Shape]] = {
     "cells": either(row(*_ACTIVE), row(*_ACTIVE, _MORE)),
     "world_keys": row(text, hash),
 }
-"""What is open, page by page (SN-6)."""
+"""The shape of the items of open work, by page name (SN-6)."""
 
 _DOCUMENT: Final[Mapping[str, Shape]] = {
     "format": nat,
@@ -150,7 +150,11 @@ _OPTIONS: Final[Mapping[str, Shape]] = {
 
 
 def check_document(value: Mapping[str, Value]) -> None:
-    """Raises: Damage: A field is missing, too many, or of another type."""
+    """Check the fields of a document.
+
+    Raises:
+        Damage: A field is missing, unknown, or of another type.
+    """
     for name in _DOCUMENT.keys() - value.keys():
         raise Damage(f"the snapshot has no {name}")
     known = {**_DOCUMENT, **_OPTIONS}
@@ -166,16 +170,20 @@ def check_document(value: Mapping[str, Value]) -> None:
 
 
 def check_item(name: str, item: Value) -> None:
-    """Raises: Damage: It is not what a page of ``name`` holds."""
+    """Check an item of a page of ``name``.
+
+    Raises:
+        Damage: It has another shape.
+    """
     if not ITEMS[name](item):
         raise Damage(f"a page of {name} of the snapshot holds what is none of them")
 
 
 def check_agrees(state: State) -> None:
-    """What is open is said in more than one place.
+    """Check the facts about open work that a snapshot states in more than one place.
 
     Raises:
-        Damage: Two places say another thing.
+        Damage: Two places contradict each other.
     """
     active = state.cells.active
     ready = {id for id, cell in active.items() if cell.in_ring}

@@ -1,12 +1,12 @@
-"""State -> the document of a snapshot and the blobs that it names (spec/state.md, SN-1 to SN-23).
+"""Write the state of a world as a snapshot: a document and blobs (spec/state.md, SN-1 to SN-23).
 
     document = {format, world, seq, frame, log, clock_ns, world_key, operators, semantics, serial,
                 controls, revoked, pinned, manifest, manifest_seq, snapshot, cells, submissions,
                 work, eras?}
 
 ``cells`` has the root of each workflow's index, ``submissions`` the chunks of the dedup window,
-``work`` the pages of everything that is open. Its content hash is the root of the world at that
-record: the same records give the same bytes, whatever snapshots there were before.
+``work`` the pages of all open work. The document's content hash is the root of the world at that
+record: the same records give the same bytes, whatever snapshots were taken before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Items: TypeAlias = Iterator[Value]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A snapshot: its document's hash and size, and the layers that it makes the new base."""
+    """A snapshot: its document's hash and size, and the layers for ``rebase``."""
 
     document: Hash
     size: int
@@ -49,10 +49,10 @@ class Taken:
 
 
 def take(state: State, put: Put) -> Taken:
-    """Write down ``state``, which must be at the end of a frame. It does not change.
+    """Write ``state``, which must be at the end of a frame. The state does not change.
 
-    ``put`` gets every blob that the base of ``state`` does not hold, some that it does, and the
-    document last.
+    ``put`` receives every blob that the base of ``state`` does not have, some that it has, and the
+    document last. Spilled states are stored already and are not put.
 
     Raises:
         Damage: A part of the index cannot be read.
@@ -72,8 +72,8 @@ def take(state: State, put: Put) -> Taken:
 
 
 def rebase(state: State, taken: Taken) -> None:
-    """Go on from a snapshot of an earlier or of this very state: what did not change since need
-    not stay in memory. Nothing that anybody reads changes."""
+    """Continue from a durable snapshot of this or an earlier state, so that cells that did not
+    change since may leave memory. No read returns another result than before."""
     state.cells.rebase(taken.cells, taken.at)
     state.submissions.rebase(taken.chunks, taken.at)
 
@@ -200,7 +200,7 @@ def _active(cell: Cell) -> Value:
 
 
 def _more(cell: Cell) -> list[Value]:
-    """What few cells have."""
+    """The optional facts that few cells have."""
     more: dict[str | int, Value] = {}
     if cell.version:
         more["version"] = cell.version
@@ -210,7 +210,7 @@ def _more(cell: Cell) -> list[Value]:
 
 
 def _kept(cell: Cell) -> Value:
-    """The state by its hash, as its entry has it, whether or not it is in memory now."""
+    """The state's hash and size, as in its entry, whether or not it is in memory."""
     if cell.state is None or isinstance(cell.state, Ref):
         return _slot(cell.state)
     return [content_hash(cell.state), len(cell.state)]

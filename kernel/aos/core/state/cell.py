@@ -1,4 +1,4 @@
-"""An instance of a workflow while it is in memory, and what waits for it (spec/kernel.md, K-60)."""
+"""An instance of a workflow while it is in memory, with its mail and its open intents (K-60)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Root:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenIntent:
-    """An effect that was asked for and is not settled.
+    """An effect that a step requested and no receipt has settled.
 
-    ``opened_ns`` is the journal clock at the step; ``idempotency_key`` is what executors see, the
-    same for every attempt, and for every intent of this cell that asks with the same ``key``.
+    ``opened_ns`` is the journal clock at that step. Executors see ``idempotency_key``: it is the
+    same for every attempt, and for every intent of this cell that requests the same ``key``.
     ``effect`` and ``executors`` are those of the manifest in force then, ``manifest`` is its hash.
     """
 
@@ -61,7 +61,7 @@ class EventMail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptMail:
-    """A continuation in the mailbox of the cell that asked for the effect."""
+    """A continuation in the mailbox of the cell that requested the effect."""
 
     entry: EntryId
     root: Root
@@ -72,7 +72,7 @@ class ReceiptMail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamMail:
-    """A stream frame in the mailbox of the cell that asked for the effect."""
+    """A stream frame in the mailbox of the cell that requested the effect."""
 
     entry: EntryId
     root: Root
@@ -88,19 +88,20 @@ Mail: TypeAlias = EventMail | ReceiptMail | StreamMail
 class Cell:
     """An instance of a workflow (K-60).
 
-    ``declared`` is the terminal status that its module last declared, ``fault`` why the kernel
-    failed it. A faulted cell keeps the entry that it failed on at the head of its mailbox and what
-    comes after behind it; nothing runs. ``mail_uncounted`` are entries that came when that was
-    full: the journal alone holds them. ``keys`` are the idempotency keys that it asked with, each
-    with the hash of its params, the one that was asked for last at the end.
+    ``declared`` is the terminal status that its module last declared, ``fault`` the reason why the
+    kernel failed it. A faulted cell runs nothing: the entry that failed stays at the head of its
+    mailbox, and later mail queues behind it. ``mail_uncounted`` counts the entries that arrived
+    when the mailbox was full: only the journal holds them. ``keys`` are the idempotency keys of its
+    requests, each with the hash of its params, the most recent last.
 
-    ``runs`` while a step of it is folded: it has left the ring, and what it sends itself does not
-    put it back before its turn (K-41). ``changed`` is the last record that changed anything of it;
-    0 for one that came out of a snapshot and did not change since.
+    ``runs`` is true while the kernel folds a step of the cell: the cell has left the ring, and
+    events that it sends to itself do not put it back before its turn (K-41). ``changed`` is the
+    last record that changed the cell; 0 if none did since the snapshot that it was read from.
 
-    ``version`` is the record of the manifest that it came in flight under; 0, or one before the
-    oldest that still counts: that. ``is_kept`` where it is done and stays under it all the same,
-    because its state does not fit the manifest in force (``version.py``, K-74).
+    ``version`` is the record of the manifest under which the cell came in flight; 0, or a record
+    before the oldest era, means the oldest era. ``is_kept`` means that the cell is done but
+    stays under that manifest, because its state does not fit the one in force (``version.py``,
+    K-74).
     """
 
     id: CellId
@@ -132,12 +133,12 @@ class Cell:
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing waits for it and it waits for nothing: it need not be in memory."""
+        """Whether the cell has no work and waits for nothing, so that it may leave memory."""
         return not (
             self.mailbox or self.inflight or self.in_ring or self.runs or self.fault is not None
         )
 
     @property
     def is_gone(self) -> bool:
-        """Nothing is left of it: a deleted cell, or one whose only event left no state."""
+        """Whether nothing of the cell is left: it was deleted, or its only event left no state."""
         return self.state is None and not self.mailbox and not self.inflight and self.fault is None

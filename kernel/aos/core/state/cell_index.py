@@ -1,10 +1,10 @@
 """The canonical Merkle map of the cells at rest: key hash -> entry (spec/state.md, CI-1 to CI-15).
 
-A subtree is the entries whose key hashes share some first nibbles. One with at most 64 entries is a
-leaf; one with more is an interior node with a child for each next nibble that occurs. So the shape
-follows from the entries alone, whatever was written and deleted before, and the root names exactly
-them. Nodes are blobs: an index that was changed shares with the one before every node that is not
-on the way to a change.
+A subtree holds the entries whose key hashes share their first nibbles. One with at most 64 entries
+is a leaf; one with more is an interior node with a child for each next nibble that occurs. So the
+shape depends on the entries alone, not on earlier changes, and the root identifies exactly these
+entries. Nodes are blobs: a changed index shares with its predecessor every node that is not on the
+path to a change.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _TOP_SHIFT: Final = 8 * HASH_BYTES - 4
 
 
 class _Nodes:
-    """The nodes of an index and of all that were made from it, by hash."""
+    """The nodes of an index and of all indexes that were made from it, by hash."""
 
     __slots__ = ("_interior", "read")
 
     def __init__(self, read: Callable[[Hash], bytes]) -> None:
         self.read = read
-        # By content, so that it is right for every version; what cannot be read is not kept.
+        # Keyed by content, so the cache is valid for every version. Failed reads are not kept.
         self._interior = lru_cache(INTERIORS_KEPT_MAX)(lambda at: read_interior(read(at), at=at))
 
     def interior(self, subtree: Subtree, depth: int) -> Interior:
@@ -60,9 +60,9 @@ class _Nodes:
 class CellIndex:
     """The entries under ``root``, ``count`` of them; no root means none.
 
-    ``read`` gives the bytes of a node by its hash, and has compared the two. Two indexes are equal
-    when they have the same entries. Every method raises Damage for a node that is not what would be
-    written, as far as it reads, and passes on what ``read`` raises.
+    ``read`` returns the bytes of a node by its hash, and must have verified the hash. Two indexes
+    are equal if they have the same entries. Every method raises Damage if a node that it reads is
+    not canonical, and passes on the exceptions of ``read``.
     """
 
     root: Hash | None
@@ -78,7 +78,7 @@ class CellIndex:
         object.__setattr__(self, "_nodes", _Nodes(self.read))
 
     def get(self, key_hash: Hash) -> bytes | None:
-        """The entry of ``key_hash``. A leaf is looked at only as far as this needs it."""
+        """The entry of ``key_hash``, or None. Checks only the part of the leaf that it needs."""
         assert len(key_hash) == HASH_BYTES
         subtree = self._top()
         if subtree is None:
@@ -95,7 +95,7 @@ class CellIndex:
         return entry_in(self.read(subtree.hash), subtree.size, key_hash, at=subtree.hash)
 
     def items(self, after: Hash | None = None) -> Iterator[tuple[Hash, bytes]]:
-        """Key hashes, ascending from the first behind ``after``, with their entries.
+        """Key hashes greater than ``after``, ascending, with their entries.
 
         One leaf at a time is in memory.
         """
@@ -107,10 +107,9 @@ class CellIndex:
                 yield from zip(keys[start:], entries[start:], strict=True)
 
     def nodes(self, skip: Callable[[Hash], bool] = lambda _: False) -> Iterator[Hash]:
-        """The hash of every node, once, a node before its children; no leaf is read for it.
+        """The hash of every node, once, a node before its children. Reads no leaf.
 
-        ``skip`` is asked about each before it is given: a node for which it is true is left out
-        with all that is below it.
+        A node for which ``skip`` returns true is left out, with everything below it.
         """
         for subtree, _ in self._walk("", skip):
             yield subtree.hash
@@ -118,7 +117,7 @@ class CellIndex:
     def leaves(
         self, skip: Callable[[Hash], bool] = lambda _: False
     ) -> Iterator[tuple[Hash, Sequence[bytes]]]:
-        """As ``nodes``, each with the entries that it holds itself: none but a leaf does."""
+        """As ``nodes``, each hash with the node's own entries; only leaves have some."""
         for subtree, prefix in self._walk("", skip):
             is_leaf = subtree.size <= LEAF_ENTRIES_MAX
             yield subtree.hash, self._nodes.leaf(subtree, prefix)[1] if is_leaf else ()
@@ -126,9 +125,9 @@ class CellIndex:
     def _walk(
         self, beyond: str, skip: Callable[[Hash], bool] = lambda _: False
     ) -> Iterator[tuple[Subtree, str]]:
-        """Every subtree, with the hex digits that its key hashes share, in the order of these.
+        """Every subtree, with the hex digits that its key hashes share, in the order of the digits.
 
-        Left out are those in which nothing can be greater than the hex digits ``beyond``.
+        Subtrees in which no key hash can be greater than the hex digits ``beyond`` are left out.
         """
         top = self._top()
         ahead = [(top, "")] if top else []
@@ -164,11 +163,11 @@ class CellIndex:
     def updated(
         self, changes: Mapping[Hash, bytes | None], put: Callable[[bytes], Hash]
     ) -> CellIndex:
-        """The index after ``changes``: an entry is set, None deletes, also what is not there.
+        """Return the index after ``changes``: bytes set an entry, None deletes it if it exists.
 
-        ``put`` takes the bytes of each node that is new, children first, and returns their content
-        hash; ``read`` must know them when the new index is used. What raises leaves this index as
-        it was; nodes that ``put`` took by then belong to no index.
+        ``put`` receives the bytes of each new node, children first, and returns their content hash;
+        ``read`` must find them when the new index is used. After an exception this index is
+        unchanged, and nodes that ``put`` received belong to no index.
 
         Raises:
             OverflowError: An entry is longer than ``ENTRY_BYTES_MAX``. Nothing was put.
@@ -187,8 +186,8 @@ class CellIndex:
 class _Update:
     """One batch of changes on its way down, and the new nodes on their way up.
 
-    Entries that make a leaf are ``Held`` until it is known that they are one by themselves: the
-    interior node above them may have become too small to be.
+    Entries of a leaf are ``Held`` until it is known that they form a leaf of their own: the
+    interior node above may have become so small that its children merge into one leaf.
     """
 
     __slots__ = ("_keys", "_nodes", "_put", "_values")
@@ -211,9 +210,9 @@ class _Update:
     def _changed(
         self, subtree: Subtree | None, depth: int, start: int, end: int
     ) -> Subtree | Held | None:
-        """``subtree`` after the changes from ``start`` to ``end``, which all belong into it.
+        """``subtree`` after the changes from ``start`` to ``end``, which all belong to it.
 
-        It is the same subtree when they change nothing.
+        Returns the same subtree if they change nothing.
         """
         if subtree is None or subtree.size <= LEAF_ENTRIES_MAX:
             return self._changed_leaf(subtree, depth, start, end)
@@ -249,9 +248,10 @@ class _Update:
     def _split(
         self, held: Held, depth: int, leaf: Subtree | None, before: Held
     ) -> Subtree | Held | None:
-        """Entries that are a subtree: as they are, or split by their next nibble.
+        """Make a subtree of entries: one leaf, or an interior node that splits them by nibble.
 
-        Those of ``before`` are ``leaf``, here or further down: a leaf does not say how deep it is.
+        If they equal ``before``, the result is the stored ``leaf``, at this depth or a deeper one:
+        the bytes of a leaf do not depend on its depth.
         """
         keys, entries = held
         if len(keys) <= LEAF_ENTRIES_MAX:
@@ -268,10 +268,10 @@ class _Update:
     def _gathered(
         self, children: Sequence[Subtree | Held | None], prefix: str
     ) -> Subtree | Held | None:
-        """What is no longer an interior node, out of its children, which can only be leaves."""
+        """Merge the children of a node that became too small to be interior; all are leaves."""
         present = [(nibble, child) for nibble, child in enumerate(children) if child]
         if len(present) <= 1:
-            # It comes up as it is, and is not written again.
+            # The only child takes the place of its parent and is not written again.
             return present[0][1] if present else None
         gathered = Held([], [])
         for nibble, child in present:
@@ -289,17 +289,17 @@ class _Update:
         return Subtree(self._put(interior_bytes(node)), node.size)
 
     def _kept(self, part: Subtree | Held | None) -> Subtree | None:
-        """``part``, written if it is not yet."""
+        """Write ``part`` unless it is written."""
         if isinstance(part, Held):
             return Subtree(self._put(leaf_bytes(part)), len(part.keys))
         return part
 
 
 def proved(root: Hash | None, key_hash: Hash, proof: Sequence[bytes]) -> bytes | None:
-    """The entry that ``proof`` shows under ``root``; None when it shows that there is none.
+    """The entry that ``proof`` proves under ``root``; None if it proves that there is none.
 
     Raises:
-        Damage: It shows neither.
+        Damage: It proves neither.
     """
     assert len(key_hash) == HASH_BYTES
     if root is None:
@@ -336,7 +336,7 @@ def _nibble(key_hash: Hash, depth: int) -> int:
 
 
 def _group(keys: Sequence[Hash], depth: int, start: int, end: int) -> tuple[int, int]:
-    """The nibble of the key hash at ``start``, and where those end that have the same there."""
+    """The nibble of the key hash at ``start``, and the end of the run of keys that share it."""
     nibble = _nibble(keys[start], depth)
     low, high = start + 1, end
     while low < high:
@@ -359,7 +359,7 @@ def _is_same(before: Subtree | None, after: Subtree | Held | None) -> bool:
 
 
 def _checked(node: Interior, subtree: Subtree, depth: int) -> Interior:
-    """An interior node, once it is as large as its parent says and not lower than one can be."""
+    """Check that ``node`` has the size that its parent states, at a possible depth; return it."""
     if node.size != subtree.size or depth > INTERIOR_DEPTH_MAX:
         expected = f"{subtree.size} entries, at most {INTERIOR_DEPTH_MAX} nibbles down"
         found = f"{node.size}, {depth} nibbles down"

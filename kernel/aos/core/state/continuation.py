@@ -1,6 +1,6 @@
-"""(OpenIntent, settled receipt) -> the value that the origin cell receives (spec/kernel.md).
+"""Build the value that the origin cell receives for a settled receipt (spec/kernel.md).
 
-The origin cell is the one that the intent recorded; ``routing.subscriptions`` has no part in it.
+The origin cell is recorded in the intent; ``routing.subscriptions`` does not affect it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Payload:
 def read_payload(
     effective: Effective, intent: OpenIntent, status: str, payload: bytes
 ) -> Payload | str:
-    """Normalise a payload: by the effect's receipt schema, or for another status than ``ok`` by
-    ``sys/EffectError@1`` and, where that does not fit, by the receipt schema.
+    """Normalise a payload by the effect's receipt schema. If the status is not ``ok``, try
+    ``sys/EffectError@1`` first.
 
     Returns:
-        The payload, or what is wrong with it: it fits neither.
+        The payload; or a text with the problem, if it fits no schema.
     """
     receipt = intent.effect.receipt
     problems = []
@@ -54,12 +54,12 @@ def read_payload(
 
 
 def takes(workflow: Workflow, schema: str) -> bool:
-    """Whether the workflow can be called with a value of ``schema``."""
+    """Whether the workflow accepts events of ``schema``."""
     return schema == workflow.event.name or schema in workflow.arms
 
 
 def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | None:
-    """The continuation schema that ``workflow`` takes for this effect; None if it takes none."""
+    """The continuation schema that ``workflow`` accepts for this effect, or None."""
     if takes(workflow, ENVELOPE):
         return ENVELOPE
     legacy = LEGACY_ARMS.get(intent.effect.name)
@@ -72,8 +72,8 @@ _ERROR: Final = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
 
 
 def _settled_payload(intent: OpenIntent, receipt: _Settled, payload: bytes) -> Payload:
-    """The payload as it was read when the receipt was admitted. Another manifest may be in force
-    since, with another bound and without ``sys/EffectError@1`` (K-101)."""
+    """The payload as it was read when the receipt was admitted. The manifest in force may have
+    changed since, to another bound and without ``sys/EffectError@1`` (K-101)."""
     of_effect = intent.effect.receipt
     schema = of_effect if receipt.payload_schema == of_effect.name else _ERROR
     data, value = schema.from_ingress_value(payload, max_bytes=RECORD_BYTES_MAX)
@@ -86,7 +86,7 @@ def continuation(
     receipt: _Settled,
     read: BlobReader,
 ) -> Value:
-    """Build what the workflow is called with, wrapped in its arm. The receipt was admitted as
+    """Build the event for the workflow, wrapped in its arm. The receipt must have been admitted as
     ``delivered`` or ``rejected``, so that its arm exists."""
     return _wrapped(workflow, *unwrapped(workflow, intent, receipt, read))
 
@@ -116,7 +116,7 @@ def _wrapped(workflow: Workflow, schema: str, value: Value) -> Value:
 
 
 def stream_frame(workflow: Workflow, intent: OpenIntent, frame: Stream, read: BlobReader) -> Value:
-    """Build what the workflow is called with for a stream frame, wrapped in its arm."""
+    """Build the event for a stream frame, wrapped in the workflow's arm."""
     return _wrapped(workflow, STREAM, unwrapped_frame(intent, frame, read))
 
 

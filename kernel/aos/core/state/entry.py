@@ -1,7 +1,7 @@
 """A cell at rest as its workflow's index holds it (spec/state.md, SN-12).
 
 entry = [key, state hash, state size, last_active_ns, last_seq, workflow hash, module hash, more]
-more  = {"keys"?: hash of the keys that it asked with, "kept"?: true, "status"?: declared status,
+more  = {"keys"?: hash of its idempotency keys, "kept"?: true, "status"?: declared status,
          "version"?: record of a manifest}
 """
 
@@ -35,7 +35,8 @@ class Entry:
     data: bytes
 
     def to_cell(self, workflow: str, read: BlobReader, *, keys: bytes | None = None) -> Cell:
-        """The cell, clean. ``keys`` are the bytes of its keys where ``read`` may not have them yet.
+        """Decode the cell, as clean. Pass ``keys``, the bytes of its idempotency keys, if ``read``
+        may not find them yet.
 
         Raises:
             Damage: These are not the bytes of an entry, or its keys cannot be read.
@@ -58,7 +59,11 @@ class Entry:
         return cell
 
     def references(self) -> tuple[Hash, ...]:
-        """The blobs that it names: its state, and its keys if it has any. Raises: Damage."""
+        """The blobs that the entry names: its state, and its keys if it has any.
+
+        Raises:
+            Damage: These are not the bytes of an entry.
+        """
         _, state, *_, more = self._parts()
         keys = more.get("keys")
         return (Hash(state),) if keys is None else (Hash(state), Hash(keys))
@@ -67,7 +72,7 @@ class Entry:
         try:
             return _quickly(self.data)
         except (IndexError, ValueError):
-            pass  # whatever it is, the careful way knows
+            pass  # the complete reader below finds out what it is
         try:
             value = decode_record(self.data)
         except ValueProblem as problem:
@@ -95,8 +100,11 @@ class Entry:
 
 
 def _quickly(data: bytes) -> _Parts:
-    """The parts of an entry without options, as nearly all are; ValueError or IndexError for any
-    other bytes, which may be an entry all the same."""
+    """Read an entry without options, as nearly all are.
+
+    Raises:
+        ValueError, IndexError: These are other bytes, which may still be a valid entry.
+    """
     if data[0] != _EIGHT:
         raise ValueError("not an entry without options")
     key, at = read_bytes(data, 1)
@@ -133,7 +141,7 @@ def _are_options(more: Mapping[str | int, Value]) -> bool:
 
 
 def entry_of(cell: Cell) -> Entry:
-    """The entry of a cell that has a state."""
+    """Encode the entry of a cell, which must have a state."""
     assert cell.state is not None, "a cell without a state has no entry"
     more: dict[str | int, Value] = {}
     if cell.declared is not None:
@@ -157,21 +165,25 @@ def entry_of(cell: Cell) -> Entry:
 
 
 def entry_references(cell: Cell) -> tuple[Hash, ...]:
-    """What the entry of a cell names, or would name: its state, and its keys if it has any."""
+    """The blobs that a cell's entry names or would name: its state, and its keys if any."""
     state = () if cell.state is None else (slot_hash(cell.state),)
     keys = pack_keys(cell.keys)
     return state if keys is None else (*state, content_hash(keys))
 
 
 def pack_keys(keys: OrderedDict[str, Hash]) -> bytes | None:
-    """Idempotency keys and the hashes of their params, the newest last; None for none."""
+    """Encode idempotency keys and the hashes of their params, newest last; None if empty."""
     if not keys:
         return None
     return encode([[name, params] for name, params in keys.items()])
 
 
 def read_keys(data: bytes) -> OrderedDict[str, Hash]:
-    """Inverse of ``pack_keys``. Raises: Damage."""
+    """Inverse of ``pack_keys``.
+
+    Raises:
+        Damage: These are not the bytes that ``pack_keys`` writes.
+    """
     try:
         listed = decode_record(data)
     except ValueProblem as problem:

@@ -1,8 +1,8 @@
 """The manifests that instances of a world may still run under (spec/kernel.md, K-72).
 
-A strict apply finds nothing in flight, so that every instance goes on under the new manifest. One
-that pins leaves instances under those before it. So from the last strict apply on each manifest is
-an *era*, the one in force the last of them; with a strict apply they are forgotten.
+A strict apply requires that nothing is in flight, so every instance continues under the new
+manifest. A pinning apply leaves instances under earlier manifests. So each manifest since the last
+strict apply is an *era*; the last era is the one in force. A strict apply forgets all earlier eras.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
 KEPT_MAX: Final = 16
-"""Manifests that are kept decoded; the others are read again when an instance needs them."""
+"""Number of manifests kept decoded; others are read again when an instance needs them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Eras:
 
     @property
     def is_one(self) -> bool:
-        """Whether the manifest in force is the only one that anything can run under."""
+        """Whether all instances run under the manifest in force."""
         return len(self.all) < 2
 
     def begin(self, era: Era, effective: Effective, read: BlobReader, *, pins: bool) -> None:
-        """Another manifest is in force. Unless it ``pins``, those before are forgotten."""
+        """Put another manifest in force. Unless it ``pins``, forget the earlier eras."""
         self.all = (*self.all, era) if pins else (era,)
         self._read = read
         self._keep(era.manifest, effective)
 
     def at(self, seq: int) -> Effective:
-        """The manifest of an era.
+        """The manifest of the era that record ``seq`` began.
 
         Raises:
             Damage: It cannot be read.

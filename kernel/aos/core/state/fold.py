@@ -1,8 +1,8 @@
-"""(State, Record) -> State: the only way a world changes (spec/kernel.md, K-2).
+"""Apply a record to the state: the only way in which a world changes (spec/kernel.md, K-2).
 
 The same fold runs after every live decision, on restart and in replay, and never runs a module. It
-checks that the record can follow this state. That it had to come out so, ``Kernel`` decided or
-``replay`` compares.
+checks that the record can follow this state. It does not check that the record is what the rules
+require: ``Kernel`` made that decision, and ``replay`` compares it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
     """Check that ``frame`` follows the state's tip, fold its records and return them.
 
     Raises:
-        Damage: The frame or a record in it is not one that can follow. The state is then of no use.
+        Damage: The frame or a record in it cannot follow. The state must not be used any more.
     """
     tip = follow(state.tip, frame)
     records = [from_bytes(data) for data in frame.records]
@@ -84,11 +84,11 @@ def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
 
 
 def fold(state: State, record: Record, read: BlobReader) -> None:
-    """Take ``record`` into ``state``.
+    """Apply ``record`` to ``state``.
 
     Raises:
-        Damage: The record cannot follow this state, as only a damaged journal holds it. The state
-            is then half changed and of no use.
+        Damage: The record cannot follow this state; the journal is damaged. The state may be half
+            changed and must not be used any more.
     """
     if record.seq != state.next_seq:
         raise Damage(f"record {state.next_seq} calls itself record {record.seq}")
@@ -149,7 +149,7 @@ def _fold_genesis(state: State, record: Genesis) -> None:
 
 
 def _fold_fork(state: State, record: Fork) -> None:
-    """K-110 to K-113: from here on this is another world, with everything that the first had."""
+    """Turn the state into that of another world, which keeps all its cells (K-110 to K-113)."""
     if (record.parent, record.at) != (state.world, record.seq - 1):
         raise Damage(
             f"record {record.seq} is a fork of world {record.parent.hex()[:16]} after record "
@@ -252,7 +252,7 @@ def _fold_step(state: State, record: Step) -> None:
 
 
 def _under(state: State, cell: Cell, record: Step | Faulted) -> int:
-    """The record of the manifest that the ring's head ran under."""
+    """The record of the manifest under which the ring's head ran."""
     under = state.manifest_seq if record.under is None else record.under
     expected = runs_under(state, cell)
     if under != expected or record.under == state.manifest_seq:
@@ -264,8 +264,8 @@ def _under(state: State, cell: Cell, record: Step | Faulted) -> int:
 
 
 def _release(state: State, cell: Cell, *, fits: bool) -> None:
-    """An instance that was pinned is done, unless it is in flight still: what comes next runs under
-    the manifest in force where its state ``fits`` that (K-74)."""
+    """Unpin a pinned instance that is no longer in flight. If its state ``fits`` the manifest in
+    force, its next entry runs under that; otherwise it is kept under its own (K-74)."""
     if cell.fault is not None or is_in_flight(state, cell):
         return
     if fits:
@@ -315,7 +315,7 @@ def _fold_kernel_receipt(state: State, record: KernelReceipt) -> None:
 
 
 def _settle(state: State, record: Receipt | KernelReceipt, root: Root, *, depth: int) -> None:
-    """End an open intent and do what the record says came of it."""
+    """End an open intent and apply the outcome of the record."""
     if record.abandoned and record.outcome != "faulted":
         raise _abandons_alone(record)
     intent = state.intents.pop(record.intent, None)
@@ -349,7 +349,7 @@ def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
 
 
 def _forget_work(state: State, intent: Hash) -> None:
-    """What was streamed of an intent that is open no longer, and owed for it."""
+    """Forget the stream and the owed receipt of an intent that is no longer open."""
     state.streams.pop(intent, None)
     if state.owed:
         state.owed = deque([owed for owed in state.owed if owed.intent != intent])
@@ -402,7 +402,7 @@ def _fold_attempt(state: State, record: Attempt) -> None:
 
 
 def _fold_snapshot(state: State, record: Snapshot) -> None:
-    """SN-3: that the document is the world as it was then, replay and verify find out."""
+    """Note a snapshot (SN-3). Replay and verify check that the document is the world at ``at``."""
     before = state.snapshot.at if state.snapshot is not None else 0
     if not before < record.at < record.seq:
         raise Damage(
@@ -437,7 +437,7 @@ def _fold_control(state: State, record: Control) -> None:
 
 
 def _go_on(state: State, id: CellId, record: Control) -> None:
-    """Take a fault back: the entry that failed runs first, unless it is skipped (K-101)."""
+    """Clear a fault. The entry that failed runs first, unless it is skipped (K-101)."""
     cell = state.cells.get(id)
     if cell is None or cell.fault is None:
         raise Damage(f"record {record.seq} retries {id[0]}, which no fault has failed")
@@ -459,13 +459,13 @@ def _go_on(state: State, id: CellId, record: Control) -> None:
     if cell.mailbox:
         _make_ready(state, cell)
     if under != state.manifest_seq:
-        # Whether its state fits the manifest in force, its next step tells.
+        # Its next step decides whether its state fits the manifest in force.
         _release(state, cell, fits=False)
     state.cells.rest(cell)
 
 
 def _unpin(state: State, id: CellId, record: Control) -> None:
-    """Let an instance go on under the manifest in force (K-107)."""
+    """Let an instance continue under the manifest in force (K-107)."""
     cell = state.cells.get(id)
     if cell is None or not is_pinned(state, cell):
         raise Damage(f"record {record.seq} unpins {id[0]}, which nothing pins")
@@ -605,7 +605,7 @@ def _deliver(state: State, cell: Cell, mail: Mail) -> None:
 
 
 def _make_ready(state: State, cell: Cell) -> None:
-    """Give a cell with mail its place at the ring's tail, unless it has one or may not run."""
+    """Put a cell with mail at the ring's tail, unless it is in the ring or may not run."""
     if not cell.in_ring and not cell.runs and cell.fault is None:
         cell.in_ring = True
         state.ring.append(cell.id)
@@ -621,7 +621,7 @@ def _overload(state: State, cell: Cell, seq: int) -> None:
 
 
 def _fail(state: State, cell: Cell, fault: Fault, seq: int) -> None:
-    """Fail an instance. One that has failed keeps its first fault: that is what stops it."""
+    """Fail an instance. If it has failed before, it keeps its first fault."""
     if cell.fault is not None:
         return
     cell.fault = fault

@@ -2,16 +2,16 @@
 
     leaf      ["aos/index-leaf/1", keys, ends, entries]
                   keys       the key hashes, ascending, 32 bytes each
-                  ends       where each entry ends in ``entries``, 4 bytes each
-                  entries    the entries, one behind the other
+                  ends       the offset in ``entries`` where each entry ends, 4 bytes each
+                  entries    the concatenated entries
     interior  ["aos/index-node/1", map, hashes, counts]
                   map        2 bytes: bit n (of value 1 << n) is set when nibble n has a child
                   hashes     the hashes of the children, by nibble, 32 bytes each
-                  counts     how many entries each of them has, 8 bytes each
+                  counts     the number of entries of each child, 8 bytes each
 
-Integers are big end first. Everything but the contents follows from the number of entries or of
-children, so that reading is comparing: what is not exactly what would be written is Damage.
-``entry_in`` alone looks at no more than it needs.
+Integers are big-endian. The layout depends only on the number of entries or children, so a reader
+compares the bytes with the layout: any other bytes are Damage. Only ``entry_in`` checks no more
+than it needs.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ INTERIOR_DEPTH_MAX: Final = 62
 """Nibbles above the lowest interior node: only 16 key hashes can share 63 of their 64 nibbles."""
 
 ENTRY_BYTES_MAX: Final = 1 << 20
-"""So that a leaf is below 2^27 bytes, and what ``ends`` says far below 2^32."""
+"""Keeps a leaf below 2^27 bytes, and the offsets in ``ends`` far below 2^32."""
 
 
 class Subtree(NamedTuple):
-    """A part of an index that is written: the hash of its top node, and how many entries it has."""
+    """A written part of an index: the hash of its top node, and its number of entries."""
 
     hash: Hash
     size: int
@@ -49,14 +49,14 @@ class Held(NamedTuple):
 
 
 class Interior(NamedTuple):
-    """``children`` has a place for each nibble; ``size`` is the sum of theirs."""
+    """``children`` has a place for each nibble; ``size`` is the sum of their sizes."""
 
     size: int
     children: tuple[Subtree | None, ...]
 
 
 class _LeafLayout:
-    """Where everything stands in a leaf of ``count`` entries, and the heads that are before it."""
+    """The offsets of the parts of a leaf with ``count`` entries, and the CBOR heads before them."""
 
     __slots__ = ("ends", "ends_at", "ends_head", "ends_head_at", "keys", "keys_at", "opening")
 
@@ -70,7 +70,7 @@ class _LeafLayout:
         self.ends = Struct(f">{count}I")
 
     def entries_at(self, data: bytes, *, at: Hash) -> int:
-        """Where the entries begin, once all heads and the length are what they must be."""
+        """Check all heads and the length; return the offset of the entries."""
         if not data.startswith(self.opening):
             _refuse(f"a leaf of {self.keys.size // HASH_BYTES} entries", _described(data), at=at)
         head_at = self.ends_at + self.ends.size
@@ -105,7 +105,7 @@ def leaf_bytes(held: Held) -> bytes:
 
 
 def leaf_count(data: bytes) -> int | None:
-    """How many entries a leaf has, by its opening alone; None for what is no leaf."""
+    """The number of entries of a leaf, read from its first bytes; None if it is not a leaf."""
     for count in range(1, LEAF_ENTRIES_MAX + 1):
         if data.startswith(_LEAVES[count].opening):
             return count
@@ -118,14 +118,14 @@ def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Held:
     ``at`` is the hash of the node, for the error.
 
     Raises:
-        Damage: These are not the bytes that ``leaf_bytes`` writes of such a leaf.
+        Damage: These are not the bytes that ``leaf_bytes`` writes for such a leaf.
     """
     layout = _LEAVES[count]
     base = layout.entries_at(data, at=at)
     keys = layout.keys.unpack_from(data, layout.keys_at)
     if not all(map(lt, keys, keys[1:])):
         _refuse("key hashes in ascending order, each once", "another order", at=at)
-    # The first and the last, and so all that are between.
+    # The keys ascend, so checking the first and the last covers all between.
     for key in (keys[0], keys[-1]):
         if not key.hex().startswith(prefix):
             _refuse(f"key hashes that begin with {prefix}", key.hex(), at=at)
@@ -142,18 +142,18 @@ def read_leaf(data: bytes, count: int, prefix: str, *, at: Hash) -> Held:
 
 
 def entry_in(data: bytes, count: int, key_hash: Hash, *, at: Hash) -> bytes | None:
-    """The entry of ``key_hash`` in a leaf of ``count`` entries; the others are not looked at.
+    """The entry of ``key_hash`` in a leaf of ``count`` entries. Checks no other entry.
 
     ``at`` is the hash of the node, for the error.
 
     Raises:
-        Damage: This is no leaf of ``count`` entries, or the entry has no place in it.
+        Damage: This is no leaf of ``count`` entries, or the ends of the entry are invalid.
     """
     layout = _LEAVES[count]
     base = layout.entries_at(data, at=at)
     keys_at, keys_end = layout.keys_at, layout.ends_head_at
     found = data.find(key_hash, keys_at, keys_end)
-    # The same 32 bytes may also stand across two key hashes.
+    # The same 32 bytes may also occur across two key hashes.
     while found >= 0 and (found - keys_at) % HASH_BYTES:
         found = data.find(key_hash, found + 1, keys_end)
     if found < 0:
@@ -172,7 +172,7 @@ def entry_in(data: bytes, count: int, key_hash: Hash, *, at: Hash) -> bytes | No
 
 
 class _InteriorLayout:
-    """The same for an interior node of ``children`` children."""
+    """The offsets of the parts of an interior node with ``children`` children."""
 
     __slots__ = ("counts", "counts_at", "counts_head", "hashes", "hashes_head", "size")
 
@@ -208,10 +208,10 @@ def interior_bytes(interior: Interior) -> bytes:
 
 
 def read_interior(data: bytes, *, at: Hash) -> Interior:
-    """An interior node of whatever size. ``at`` is its hash, for the error.
+    """Read an interior node of any size. ``at`` is its hash, for the error.
 
     Raises:
-        Damage: These are not the bytes that ``interior_bytes`` writes of more than 64 entries.
+        Damage: These are not the bytes that ``interior_bytes`` writes for more than 64 entries.
     """
     if not data.startswith(_MAP_HEAD):
         _refuse("an interior node", _described(data), at=at)

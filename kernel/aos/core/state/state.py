@@ -1,4 +1,4 @@
-"""What a world is at one point of its journal. Only ``fold`` changes it (spec/kernel.md)."""
+"""The state of a world at one point of its journal. Only ``fold`` changes it (spec/kernel.md)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Debt(enum.Enum):
     """Why the core owes a receipt (K-80)."""
 
     ANSWER = "answer"
-    """The intent is of one of its own effects."""
+    """The intent requests one of the core's own effects."""
     CANCEL = "cancel"
     """An operator canceled it."""
     LOSS = "loss"
-    """It may run only once, and nobody knows how that ended."""
+    """The intent may run only once, and it is unknown how that run ended."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,8 +46,8 @@ class Owed:
 
 @dataclass(slots=True)
 class StreamState:
-    """How far an intent's stream is: the last frame's number, frames in all, and how many came in
-    the second of journal time that began at ``since_ns``."""
+    """The progress of an intent's stream: the number of the last frame, the count of all frames,
+    and the count of frames in the second of journal time that began at ``since_ns``."""
 
     last: int = -1
     frames: int = 0
@@ -57,8 +57,8 @@ class StreamState:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A snapshot that is journaled: the record that says so, the record ``at`` whose frame it was
-    taken after, and the content hash of its document."""
+    """A journaled snapshot: the record that announces it, the record ``at`` that ends the frame
+    after which it was taken, and the content hash of its document."""
 
     seq: int
     at: int
@@ -67,7 +67,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A world that this one was forked of, and the last record that it has from there."""
+    """A world from which this one was forked, and the last record that it has from there."""
 
     world: Hash
     at: int
@@ -77,18 +77,19 @@ class Ancestor:
 class State:
     """The whole world. ``clock_ns`` is the journal clock: the highest stamp so far.
 
-    ``intents`` are open work in the order of opening; ``abandoned`` those that nobody waits for any
-    more. ``owed`` are receipts that the core makes itself before the ring goes on. ``attempts`` has
-    the last journaled attempt of an intent that is open or abandoned, ``streams`` how far the
-    stream of an open one is. ``serial`` counts manifest records, ``controls`` control records.
-    ``revoked`` are all keys that a manifest of this world ever revoked, ``pinned`` the hashes of
-    all its manifests and their modules, ``snapshot`` the last one that is journaled. ``eras`` are
-    the manifests that something may run under, the one in force the last of them. ``ancestors``
-    are the worlds that it was forked of, the nearest last. ``limits`` are of no journal: they come
-    from whoever makes the state, and are ``LIMITS`` but in tests.
+    ``intents`` are the open intents in the order of opening; ``abandoned`` those whose receipts no
+    cell waits for. ``owed`` are receipts that the core makes itself before the ring continues.
+    ``attempts`` has the last journaled attempt of each intent that is open or abandoned,
+    ``streams`` the progress of each open intent's stream. ``serial`` counts manifest records,
+    ``controls`` control records. ``revoked`` are all keys that a manifest of this world ever
+    revoked, ``pinned`` the hashes of all its manifests and their modules, ``snapshot`` the last
+    journaled one. ``eras`` are the manifests that instances may still run under; the last is the
+    one in force. ``ancestors`` are the worlds from which this one was forked, the nearest last.
+    ``limits`` are in no journal: the caller that makes the state sets them, to other values than
+    ``LIMITS`` only in tests.
 
-    What is forgotten oldest first is an OrderedDict: taking the first entry off a dict again and
-    again walks over every entry that is gone.
+    Collections that forget their oldest entry are OrderedDicts: removing the first entry of a dict
+    repeatedly walks over every removed entry.
     """
 
     tip: Tip
@@ -118,13 +119,13 @@ class State:
     world_keys: OrderedDict[str, Hash] = field(default_factory=OrderedDict)
 
     def attempt(self, intent: OpenIntent) -> int:
-        """The attempt that counts for an open intent; 0 where the first must be journaled yet."""
+        """The current attempt of an open intent; 0 if its first must still be journaled."""
         first = 0 if intent.effect.delivery == "at_most_once" else 1
         return self.attempts.get(intent.intent, first)
 
     def is_inherited(self, intent: OpenIntent) -> bool:
-        """Whether it was opened in a world that this one was forked of: nobody carries it out
-        here (K-113)."""
+        """Whether the intent was opened in a world from which this one was forked: executors do not
+        run it here (K-113)."""
         return bool(self.ancestors) and intent.seq <= self.ancestors[-1].at
 
     @property
@@ -140,8 +141,8 @@ class State:
 def empty(
     tip: Tip, read: BlobReader, *, find: Find | None = None, limits: Limits = LIMITS
 ) -> State:
-    """Return the state before a world's genesis. Its layers read blobs by ``read``; ``find`` knows
-    which record a submission id names."""
+    """Return the state before a world's genesis. Its layers read blobs with ``read``; ``find``
+    returns the record of a submission id."""
     return State(
         tip=tip,
         limits=limits,

@@ -1,7 +1,7 @@
-"""The dedup window: which events came under which submission id (spec/state.md, SN-20 to SN-23).
+"""The dedup window: recent events by submission id (spec/state.md, SN-20 to SN-23).
 
-The newest are in memory, the others in the chunks that a snapshot holds. A chunk has the events of
-``Limits.chunk`` sequences, oldest first; which chunk has an id, the store's derived row tells.
+The newest events are in memory, the others in the chunks of a snapshot. A chunk has the events of
+``Limits.chunk`` sequences, oldest first; a derived row of the store tells which chunk has an id.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aos.values.errors import ValueProblem
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """An event that came under this submission id: its record and what it was."""
+    """An event that was submitted under an id: its record, payload hash and time."""
 
     seq: int
     payload: Hash
@@ -31,7 +31,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Events of the sequences from ``number * Limits.chunk`` on that are still in the window."""
+    """The window's events of the ``Limits.chunk`` sequences from ``number * Limits.chunk`` on."""
 
     number: int
     hash: Hash
@@ -39,15 +39,16 @@ class Chunk:
 
 
 Find: TypeAlias = Callable[[str], int | None]
-"""The sequence of the newest durable event under an id; None where there is none."""
+"""Returns the sequence of the newest durable event under an id, or None."""
 
 _Row: TypeAlias = tuple[str, Submission]
 
 
 class Submissions:
-    """Submission ids oldest first; an id that comes again is the newest.
+    """Submission ids, oldest first; an id that is submitted again becomes the newest.
 
-    ``chunks`` are the snapshot's that this world goes on from, ``find`` what knows where an id is.
+    ``chunks`` are those of the snapshot that the world continues from; ``find`` looks an id up in
+    the store.
     """
 
     __slots__ = (
@@ -83,14 +84,18 @@ class Submissions:
         self._evicted = 0
 
     def read_with(self, read: BlobReader) -> None:
-        """Read chunks so from here on."""
+        """Read chunks with ``read`` from now on."""
         self._read = read
 
     def __len__(self) -> int:
         return self._base + len(self._recent)
 
     def items(self) -> Iterator[tuple[str, Submission]]:
-        """All of them, oldest first. Raises: Damage: A chunk cannot be read."""
+        """All ids with their events, oldest first.
+
+        Raises:
+            Damage: A chunk cannot be read.
+        """
         if self._base:
             yield from tuple(self._front_rows())
             for chunk in tuple(self._chunks)[1:]:
@@ -109,7 +114,11 @@ class Submissions:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def get(self, submission_id: str) -> Submission | None:
-        """Raises: Damage: A chunk cannot be read."""
+        """Return the newest event under an id, or None.
+
+        Raises:
+            Damage: A chunk cannot be read.
+        """
         found = self._recent.get(submission_id)
         if found is not None or not self._base or self._find is None:
             return found
@@ -131,7 +140,7 @@ class Submissions:
         return found
 
     def remember(self, submission_id: str, event: Submission, *, oldest_ns: int, most: int) -> None:
-        """Take the newest event; forget what is older than ``oldest_ns`` or too many."""
+        """Add the newest event. Forget events older than ``oldest_ns``, and all but ``most``."""
         while len(self) and self._oldest().at_ns < oldest_ns:
             self._forget_oldest()
         self._recent[submission_id] = event
@@ -176,7 +185,7 @@ class Submissions:
     # Snapshots
 
     def chunks(self, put: Callable[[bytes], Hash]) -> tuple[Chunk, ...]:
-        """All chunks of the window as it is now; ``put`` gets the bytes of those that are new."""
+        """All chunks of the current window; ``put`` receives the bytes of the new ones."""
         if self._base:
             self._front_rows()
         found = list(self._chunks)
@@ -202,7 +211,7 @@ class Submissions:
         chunks.append(_chunk(number, (*before, *rows), put))
 
     def rebase(self, chunks: Iterable[Chunk], at: int) -> None:
-        """Go on from ``chunks``, which are the window as it was at record ``at``."""
+        """Continue from ``chunks``, which are the window after record ``at``."""
         total = len(self)
         newer = list(takewhile(lambda row: row[1].seq > at, reversed(self._recent.items())))
         self._recent = OrderedDict(reversed(newer))
@@ -210,7 +219,7 @@ class Submissions:
         self._front = None
         first = (self._evicted + 1) // self._chunk
         kept = [chunk for chunk in chunks if chunk.number >= first]
-        # All that they hold may be forgotten meanwhile.
+        # All their events may have been forgotten since.
         self._chunks = deque(kept if self._base else [])
 
 

@@ -1,11 +1,11 @@
-"""The core as one object: inputs and the ring go in, frames come out (spec/kernel.md, K-1 to K-6).
+"""The core as one object: it turns inputs and the ring into frames (spec/kernel.md, K-1 to K-6).
 
     admit(input, stamp)   decide, record, fold
     step()                run the ring's head once: decide, record, fold
-    seal(salt)            everything since the last seal becomes one frame
+    seal(salt)            make one frame of all records since the last seal
 
-The kernel does no I/O: it is given a runner for modules and a reader for blobs, and both are
-functions. The same object runs live, in tests and under replay.
+The kernel does no I/O: the host passes it a runner for modules and a reader for blobs, and both
+are deterministic. The same object runs live, in tests and under replay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def genesis(
     """Make a world: its state after the genesis record, and the frame that holds it.
 
     Raises:
-        Refused: The world's key did not sign it.
+        Refused: The world's key did not sign the genesis.
     """
     message = GenesisInput.message(given.nonce, given.world_key, given.operators)
     if not is_signed(message, given.signature, given.world_key):
@@ -213,7 +213,7 @@ class Kernel:
         for the records that it does not decide again.
 
         Raises:
-            Damage: It cannot follow. The state is then of no use.
+            Damage: The record cannot follow. The state must not be used any more.
         """
         # Encode first: a record that cannot be written must not be folded (K-2).
         data = to_bytes(record)

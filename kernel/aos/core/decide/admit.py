@@ -1,4 +1,4 @@
-"""(State, Input, Stamp) -> the record that admits the input, or the rule that it breaks.
+"""Decide an input: the record that admits it, or the rule that it breaks.
 
 Rule 1: nothing here changes the state. ``Kernel`` folds the record; a refusal leaves everything as
 it was.
@@ -59,7 +59,7 @@ Migrator = Callable[[Change], MigratedCells | Failed]
 
 
 def admit_start(state: State, given: StartInput, stamp: Stamp) -> Decided:
-    """Note what executes from here on. Nothing refuses it."""
+    """Record the software that executes from now on. It is never refused."""
     record = Start(seq=state.next_seq, stamp=stamp, host=tuple(sorted(given.host)))
     return Decided(record=record, blobs={})
 
@@ -67,7 +67,7 @@ def admit_start(state: State, given: StartInput, stamp: Stamp) -> Decided:
 def admit_snapshot(
     state: State, given: SnapshotInput, stamp: Stamp
 ) -> Decided | Duplicate | Refusal:
-    """Take note of a snapshot that is newer than the last (SN-3)."""
+    """Admit a snapshot if it is newer than the last one (SN-3)."""
     last = state.snapshot
     if last is not None and (last.at, last.document) == (given.at, given.document):
         return Duplicate(seq=last.seq)
@@ -96,11 +96,11 @@ def admit_manifest(
     read: BlobReader,
     migrator: Migrator,
 ) -> Decided | Refusal:
-    """Put a manifest in force: signed by an operator, once, when nothing stands in its way.
+    """Put a manifest in force if an operator signed it, once, and nothing blocks it.
 
     Raises:
         Damage: A stored state or an earlier manifest cannot be read. Nothing has changed.
-        What ``migrator`` raises. Nothing has changed.
+        Exceptions of ``migrator``. Nothing has changed.
     """
     key = next((each.key for each in state.operators if each.name == given.principal), None)
     if key is None:
@@ -173,7 +173,7 @@ def admit_manifest(
 
 
 def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
-    """One list for each meaning, and nothing is left that is still there."""
+    """The problem of ``leaves``: it is not canonical, or the manifest still has a workflow."""
     if list(leaves) != sorted(set(leaves)):
         return "expected names of workflows, each once, in order"
     for name in leaves:
@@ -202,7 +202,7 @@ def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
 
 
 def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
-    """What is wrong where the world's own key and the name ``node`` do not stand together."""
+    """The problem of an executor that has only one of the world's own key and the name ``node``."""
     for each in executors.values():
         if is_misnamed(each, world_key):
             return (
@@ -213,7 +213,7 @@ def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None
 
 
 def _revoked(effective: Effective, state: State) -> str | None:
-    """What is wrong where a manifest takes a key back that an earlier one revoked (K-106)."""
+    """The problem of a manifest that uses a key that an earlier one revoked (K-106)."""
     back = back_from_revocation(effective.executors, state.revoked)
     if back is None:
         return None
@@ -224,7 +224,7 @@ def _revoked(effective: Effective, state: State) -> str | None:
 
 
 def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Duplicate | Refusal:
-    """Validate, deduplicate and route one event. One that no route takes is admitted, too."""
+    """Validate, deduplicate and route one event. An event without a route is admitted, too."""
     effective = state.manifest
     if effective is None:
         return refusal(
@@ -274,7 +274,7 @@ def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Dupl
 
 
 def _unknown_schema(effective: Effective, name: str) -> str:
-    """The events that a subscription takes are what a sender may have meant."""
+    """The message for an unknown schema; it suggests events that a subscription takes."""
     routed = sorted({route.event for route in effective.subscriptions})
     text = f"event schema {quoted(name)} is not in the manifest in force"
     near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
@@ -287,7 +287,7 @@ def _unknown_schema(effective: Effective, name: str) -> str:
 def _submitted(
     state: State, given: EventInput, stamp: Stamp, data: bytes
 ) -> Duplicate | Refusal | None:
-    """What an earlier event under the same submission id makes of this one."""
+    """The answer if an earlier event has the same submission id; None if the event is new."""
     if given.submission_id is None:
         return None
     size = _utf8_size(given.submission_id)
@@ -318,7 +318,7 @@ def _utf8_size(text: str) -> int | None:
 
 
 def _is_forgotten(state: State, earlier: Submission, stamp: Stamp) -> bool:
-    """Whether its time is up by the journal clock as this input sets it."""
+    """Whether the dedup window has expired, by the journal clock after this input."""
     now = max(state.clock_ns, stamp.ns)
     return earlier.at_ns < now - state.effective.limits.dedup_ns
 

@@ -1,4 +1,4 @@
-"""What the core says to an input: admitted, already there, or the rule that it breaks."""
+"""The answers of the core to an input: admitted, duplicate, or refused by a rule."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Rule(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
     """Why a manifest cannot be applied now: one of the kinds of K-70 and K-71. ``cell`` has no key
-    where a whole workflow stands in the way."""
+    if a whole workflow is the blocker."""
 
     kind: str
     cell: CellId
@@ -83,7 +83,7 @@ class Blocker:
 class Admitted:
     """The input is record ``seq``. It counts once its frame is durable.
 
-    ``to`` are the cells that an event reached, ``outcome`` what became of a receipt.
+    ``to`` are the cells that an event reached, ``outcome`` is the result of a receipt.
     """
 
     seq: int

@@ -1,4 +1,4 @@
-"""(State, an operator's command, Stamp) -> Control, or why it is none (K-100 to K-105).
+"""Decide an operator's command: a ``Control``, or the reason for a refusal (K-100 to K-105).
 
 Nothing here changes the state, and the first broken rule is the answer.
 """
@@ -32,7 +32,7 @@ from aos.values.show import describe
 def admit_control(
     state: State, given: ControlInput, stamp: Stamp, read: BlobReader
 ) -> Decided | Refusal:
-    """Take an operator's command: signed, once, and possible.
+    """Admit an operator's command if it is signed, new and possible.
 
     Raises:
         Damage: A blob that the decision needs is missing or altered. Nothing has changed.
@@ -66,7 +66,7 @@ def admit_control(
 def _impossible(
     state: State, given: ControlInput, action: ControlAction, read: BlobReader
 ) -> Refusal | None:
-    """Why the state does not allow the command."""
+    """The reason why the state does not allow the command; None if it does."""
     match action:
         case "retry" | "skip":
             return _retriable(state, given, read)
@@ -127,7 +127,7 @@ def _cancelable(state: State, named: Hash | None) -> Refusal | None:
     return refusal(Rule.INTENT_IS_NOT_OPEN, f"intent {text} is not open (it may be settled)")
 
 
-# Retry: a cell that a fault has failed goes on under the manifest in force now.
+# Retry: a cell that a fault has failed continues under the manifest in force now.
 
 
 def _retriable(state: State, given: ControlInput, read: BlobReader) -> Refusal | None:
@@ -156,14 +156,14 @@ def _retriable(state: State, given: ControlInput, read: BlobReader) -> Refusal |
 def _misfits(
     state: State, id: CellId, cell: Cell, read: BlobReader, *, skips: bool
 ) -> Iterator[str]:
-    """What of the cell was made for another manifest and does not fit this one."""
+    """The parts of the cell that were made for another manifest and do not fit this one."""
     if is_pinned(state, cell):
         return
     workflow = state.effective.workflows.get(id[0])
     if workflow is None:
         yield "it has no such workflow"
         return
-    # Everything was checked by the manifest that was in force when it came in.
+    # All parts were checked by the manifest in force when they arrived.
     if cell.fault_seq is not None and cell.fault_seq > state.manifest_seq:
         return
     yield from cell_problems(state.effective, workflow, cell, read, skips=skips)
@@ -197,7 +197,7 @@ def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | N
     )
 
 
-# Erase: only what nothing needs any more.
+# Erase: only values that nothing needs any more.
 
 
 def _erasable(state: State, value: Hash | None, read: BlobReader) -> Refusal | None:
@@ -221,7 +221,7 @@ def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
 
 
 def needed(state: State, value: Hash) -> Iterator[str]:
-    """What of the world as it is now needs a value."""
+    """The parts of the current state that need a value."""
     for cell in state.cells.naming(value):
         is_state = cell.state is not None and slot_hash(cell.state) == value
         yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"

@@ -1,7 +1,7 @@
 """The result of every decision of the core: one record, and the blobs that belong to it.
 
 The core decides an input (``admit``, ``settle``, ``control``), a step (``step``) or a receipt of
-its own (``owed``). Deciding changes nothing; ``Kernel.append`` takes what was decided.
+its own (``owed``). Deciding changes nothing; ``Kernel.append`` applies the decision.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The guest envelopes: what a module is called with, and what its bytes say (spec/kernel.md).
+"""The guest envelopes: the input of a module and its output (spec/kernel.md).
 
     input  = {version: 1, state: bytes | null, event: {schema, value, key?}, ctx?: bytes}
     output = {state: bytes | null, domain_events?, effects?, ann?, status?} or {fault: {...}}
 
-This file reads shapes only; ``step`` checks what they mean.
+This file checks shapes only; ``step`` checks the contents.
 """
 
 from __future__ import annotations

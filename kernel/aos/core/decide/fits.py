@@ -1,7 +1,7 @@
-"""(A workflow's version, a cell) -> what of the cell it cannot take (spec/kernel.md, K-71, K-102).
+"""Find the parts of a cell that a version of its workflow cannot take (K-71, K-102).
 
-A cell was made under one manifest and may go on under another: its key, its state, its mail and
-what it waits for must fit the workflow there.
+A cell was made under one manifest and may continue under another: its key, state, mail and open
+intents must fit the workflow there.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ def key_problem(workflow: Workflow, key: bytes) -> str | None:
 
 
 def state_problem(workflow: Workflow, state: Slot | None, read: BlobReader) -> str | None:
-    """Raises: Damage: The state cannot be read."""
+    """The problem of a state with the workflow's schema; None if it fits.
+
+    Raises:
+        Damage: The state cannot be read.
+    """
     if state is None or workflow.has_opaque_state:
-        return None  # what is opaque fits (AG-12)
+        return None  # an opaque state always fits (AG-12)
     try:
         workflow.state.from_record(slot_bytes(state, read))
     except ValueProblem as problem:
@@ -47,7 +51,7 @@ def work_problems(
     intents: Iterable[OpenIntent],
     read: BlobReader,
 ) -> Iterator[str]:
-    """What of the mail and of the open intents of a cell the workflow cannot take.
+    """The mail and the open intents of a cell that the workflow cannot take.
 
     Raises:
         Damage: Mail cannot be read.
@@ -86,7 +90,7 @@ def mail_problem(
 def event_problem(
     effective: Effective, workflow: Workflow, schema: str, value: bytes
 ) -> str | None:
-    """Why ``workflow`` of ``effective`` cannot be called with an event of this schema."""
+    """The reason why ``workflow`` of ``effective`` cannot take an event of this schema."""
     known = effective.schemas.get(schema)
     if known is None or not takes(workflow, schema):
         return f"{workflow.name} takes no {schema}"
@@ -100,7 +104,7 @@ def event_problem(
 def cell_problems(
     effective: Effective, workflow: Workflow, cell: Cell, read: BlobReader, *, skips: bool
 ) -> Iterator[str]:
-    """What of a failed cell does not fit; ``skips`` where the entry that failed is dropped."""
+    """The parts of a failed cell that do not fit; ``skips`` drops the entry that failed."""
     for problem in (
         key_problem(workflow, cell.id[1]),
         state_problem(workflow, cell.state, read),

@@ -1,11 +1,11 @@
-"""(State, a new manifest) -> every stored state as its new module makes it (spec/kernel.md, K-76).
+"""Convert all stored states with the modules of a new manifest (spec/kernel.md, K-76).
 
     input  = {version: 1, state: bytes, from: {schema, hash}, to: {schema, hash}, key?: bytes}
     output = {state: bytes} or {fault: {kind, message, detail?}}
 
-All or nothing: one cell that cannot be taken over refuses the manifest. What came out is kept as
-the workflow's index, node by node as it is made; the manifest's record names its root, and nothing
-else makes it count.
+All or nothing: if one cell cannot be converted, the core refuses the manifest. The results are
+stored as the workflow's new index, node by node. They take effect only when the manifest's record
+names the index's root.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem
 
 Keep = Callable[[Mapping[Hash, bytes]], None]
-"""Makes blobs durable beside the journal, before it returns."""
+"""Makes blobs durable in their own transaction, before it returns."""
 
 
 class Puts:
-    """The blobs of a migration. With ``keep`` only so many are in memory; ``left`` are those that
-    go with the manifest's own record."""
+    """The blobs of a migration. With ``keep``, memory holds a bounded part of them; ``left`` are
+    those that are committed with the manifest's record."""
 
     def __init__(self, read: BlobReader, keep: Keep | None, *, kept_bytes: int) -> None:
         self.left: dict[Hash, bytes] = {}
@@ -59,13 +59,13 @@ class Puts:
         return hash
 
     def put_node(self, data: bytes) -> Hash:
-        """A node of an index, which the next slice may read."""
+        """Store a node of an index; the next slice may read it."""
         hash = self.put(data)
         self._nodes[hash] = data
         return hash
 
     def turn(self) -> None:
-        """A slice is in its index: who reads nodes further on reads those of the last two."""
+        """End a slice. From now on only nodes of the last two slices are kept for reading."""
         self._nodes_before, self._nodes = self._nodes, {}
 
     def read(self, hash: Hash, /) -> bytes:
@@ -86,7 +86,7 @@ class MigratedCells:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The first cells that the new modules cannot take over."""
+    """The first cells that the new modules cannot convert."""
 
     blockers: tuple[Blocker, ...]
 
@@ -96,11 +96,11 @@ def migrate(
 ) -> tuple[Migrated, ...] | Failed:
     """Run the migrations of ``change`` over all cells. The state does not change.
 
-    Every cell of a workflow that migrates is looked at, at rest or not.
+    It converts every cell of a workflow that migrates, at rest or not.
 
     Raises:
         Damage: A stored state cannot be read.
-        What ``keep`` raises.
+        Exceptions of ``keep``.
     """
     found: list[Migrated] = []
     failed: list[Blocker] = []
@@ -131,7 +131,7 @@ class _Run:
         self._to = _schema(self.change.effective, self.workflow)
 
     def index(self, failed: list[Blocker]) -> CellIndex:
-        """The entries of all cells with a state as they are afterwards."""
+        """Build the index of all cells with a state, after the migration."""
         index = CellIndex(None, 0, self.puts.read)
         changes: dict[Hash, bytes | None] = {}
         limits = self.state.limits
@@ -162,7 +162,7 @@ class _Run:
 
     def _after(self, cell: Cell) -> Cell | Fault:
         under = runs_under(self.state, cell)
-        # Nothing of it is of an earlier manifest any more.
+        # The cell no longer belongs to an earlier manifest.
         plain = replace(cell, version=0, is_kept=False)
         if not migrates(self.state, self.change, cell):
             return plain
@@ -181,7 +181,7 @@ class _Run:
         )
 
     def _is_of_another_time(self, under: int, cell: Cell) -> bool:
-        """A failed cell may have the state of a manifest that is long gone (K-102)."""
+        """Whether a failed cell may have a state of a manifest that is no longer an era (K-102)."""
         old = workflow_under(self.state, cell.id, under)
         return old is None or state_problem(old, cell.state, self.read) is not None
 
@@ -252,7 +252,7 @@ class _Run:
 
 
 def _schema(effective: Effective, workflow: Workflow) -> Value:
-    """The state schema of a workflow as a migration is told of it."""
+    """The state schema of a workflow, in the form of a migration's input."""
     document: Any = decode_record(effective.document)
     hashes = {each["name"]: each["hash"] for each in document["manifest"]["schemas"]}
     return {"schema": workflow.state.name, "hash": hashes[workflow.state.name]}

@@ -1,4 +1,4 @@
-"""The closed kinds of fault. A fault fails one instance and nothing else (spec/kernel.md, K-33).
+"""The closed set of fault kinds. A fault fails one instance and nothing else (K-33).
 
 A recorded fault is a kind and our own words; the engine's text is never hashed. Semantic faults
 must be reproduced by replay. Environmental ones depend on the machine: replay takes the record and
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import Final
 
 MESSAGE_BYTES_MAX: Final = 4096
-"""Of a fault's message, and of what is wrong with a receipt: both stand in the journal."""
+"""Longest message of a fault, and longest problem of a receipt; both are in the journal."""
 
 
 class FaultKind(enum.Enum):
     """Spelling is part of the journal format."""
 
-    # What the module did while it ran.
+    # Faults of the module while it ran.
     TRAP = "trap"
     FUEL = "fuel"
     MEMORY = "memory"
     OUTPUT_TOO_LARGE = "output_too_large"
-    # What it returned.
+    # Faults of its output.
     OUTPUT_MALFORMED = "output_malformed"
     STATE_INVALID = "state_invalid"
     ANNOTATION_INVALID = "annotation_invalid"
@@ -39,10 +39,10 @@ class FaultKind(enum.Enum):
     CASCADE_TOO_DEEP = "cascade_too_deep"
     CASCADE_TOO_LONG = "cascade_too_long"
     GUEST = "guest"
-    # What came in for it.
+    # Faults of its mail.
     RECEIPT_INVALID = "receipt_invalid"
     OVERLOADED = "overloaded"
-    # What the machine did.
+    # Faults of the machine.
     STACK = "stack"
     HOST_MEMORY = "host_memory"
     WATCHDOG = "watchdog"
@@ -54,7 +54,7 @@ FROM_OUTSIDE: Final = frozenset({FaultKind.RECEIPT_INVALID, FaultKind.OVERLOADED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why an instance failed. ``detail`` is what a module said beside its own fault."""
+    """Why an instance failed. ``detail`` are bytes that a module added to its own fault."""
 
     kind: FaultKind
     message: str
@@ -62,7 +62,7 @@ class Fault:
 
     @property
     def by_entry(self) -> bool:
-        """Whether running an entry failed the instance: it still stands first in the mailbox."""
+        """Whether running an entry failed the instance; the entry is still first in the mailbox."""
         return self.kind not in FROM_OUTSIDE
 
     @property

@@ -1,7 +1,7 @@
-"""Where a journal goes on as another world (spec/kernel.md, K-110 to K-116).
+"""The id and the signature of a fork: another world continues a journal (K-110 to K-116).
 
-The frames before are the parent's, as they are; the fork's own begin with the one whose first
-record is the fork. Their headers name their own world.
+The earlier frames are the parent's, unchanged; the fork's own frames begin with the one whose first
+record is the fork. The headers of frames name their own world.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def forked_world_id(record: Fork) -> Hash:
 
 
 def message_of(record: Fork) -> bytes:
-    """What the key of the world that begins here signs."""
+    """The bytes that the key of the world that begins here signs."""
     return fork_message(
         parent=record.parent,
         at=record.at,

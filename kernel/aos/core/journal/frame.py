@@ -1,11 +1,11 @@
-"""Records -> a frame: what is hashed, chained and committed (spec/journal.md, J-20 to J-39).
+"""Make frames of records, and check that frames form a chain (spec/journal.md, J-20 to J-39).
 
     frame  = {"header": header, "records": [record bytes, ...], "salt": 32 bytes}
     header = {"first", "last", "log_root", "prev", "root", "version": 1, "world"}
 
 A leaf is a hash over a salt and a record's bytes; each record's salt is derived from the frame's.
-The salt is random and stands in no record, so that one record can be shown with its proof without
-giving its neighbours away. ``root`` is the tree over the leaves, ``log_root`` the tree over the
+The salt is random and in no record, so that one record can be shown with its proof without
+revealing its neighbours. ``root`` is the tree over the leaves, ``log_root`` the tree over the
 roots of all frames so far including this one, and the frame's hash is over its header alone.
 """
 
@@ -33,8 +33,7 @@ NO_FRAME: Final = Hash(bytes(32))
 """``prev`` of the first frame."""
 
 FRAME_BYTES_MAX: Final = 256 * 1024 * 1024
-"""What a reader takes before it looks inside. A host seals at 256 KiB, and the last record may be
-long."""
+"""Largest frame that a reader accepts. A host seals at 256 KiB, but the last record may be long."""
 
 SALT_BYTES: Final = 32
 
@@ -78,7 +77,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tip:
-    """Where a chain ends: what the next frame follows."""
+    """The end of a chain, which the next frame follows."""
 
     world: Hash
     seq: int = 0
@@ -119,7 +118,7 @@ def seal(tip: Tip, records: Sequence[bytes], salt: bytes) -> tuple[Frame, Tip]:
 
 
 def read_frame(data: bytes) -> Frame:
-    """Read a stored frame and check its shape; ``follow`` checks what it says.
+    """Read a stored frame and check its shape; ``follow`` checks its contents.
 
     Raises:
         Damage: The bytes are not a frame.
@@ -173,8 +172,8 @@ def _is_nat(value: Value) -> TypeGuard[int]:
 
 
 def forked(tip: Tip, record: Record) -> Tip:
-    """What a frame follows whose first record is ``record``: ``tip``; or, where that is a fork of
-    this world at this very place, the same place in the fork's own world (K-110)."""
+    """The tip that a frame with ``record`` as its first record follows: ``tip``; or, if the record
+    forks this world at this place, the same place in the fork's own world (K-110)."""
     if not isinstance(record, Fork):
         return tip
     if (record.parent, record.at, record.frame) != (tip.world, tip.seq, tip.frame):
@@ -183,7 +182,7 @@ def forked(tip: Tip, record: Record) -> Tip:
 
 
 def _entered(tip: Tip, frame: Frame) -> Tip:
-    """As ``forked``; only a frame of another world is looked into."""
+    """As ``forked``, for a frame; reads its first record only if it names another world."""
     if frame.header.world == tip.world:
         return tip
     try:
@@ -226,7 +225,7 @@ def follow(tip: Tip, frame: Frame) -> Tip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What the world's key says of the journal's end; stored with each commit group."""
+    """The journal's end, signed by the world's key; stored with each commit group."""
 
     world: Hash
     seq: int
@@ -265,7 +264,11 @@ class Head:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Head:
-        """Raises: Damage."""
+        """Read a stored head.
+
+        Raises:
+            Damage: The bytes are not a head.
+        """
         try:
             value = decode_record(data, max_bytes=4096)
         except ValueProblem as error:

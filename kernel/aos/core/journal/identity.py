@@ -26,7 +26,7 @@ def intent_hash(
     params_hash: Hash,
     key: str | bytes | None,
 ) -> Hash:
-    """Who asked (world, workflow, instance key), where (step, index), for what."""
+    """Hash the requester (world, workflow, key), the place (step, index) and the effect."""
     workflow, instance = cell
     return digest(
         "aos/intent/1",
@@ -35,13 +35,13 @@ def intent_hash(
 
 
 def idempotency_key(*, world: Hash, cell: CellId, effect: str, key: str | bytes, scope: str) -> str:
-    """What an executor uses to do a thing once; without a requested key, ``hash_text(intent)``."""
+    """The key by which an executor runs an effect once, if the module requested one."""
     workflow, instance = cell if scope == "cell" else (None, None)
     return hash_text(digest("aos/idempotency/1", world, workflow, instance, effect, key))
 
 
 def submission_hash(schema: str, value: Hash) -> Hash:
-    """What two submissions under one id must share to be the same."""
+    """Hash a submission; two under one id are the same if these hashes are equal."""
     return digest("aos/submission/1", schema, value)
 
 

@@ -1,4 +1,4 @@
-"""What comes into the core from outside, and the messages that its makers sign.
+"""The inputs of the core, and the messages that their senders sign.
 
 The host stamps each input once and hands it to ``Kernel.admit``; nothing else enters the core.
 """
@@ -25,7 +25,7 @@ class GenesisInput:
 
     @staticmethod
     def message(nonce: bytes, world_key: bytes, operators: tuple[Principal, ...]) -> bytes:
-        """What the world key signs."""
+        """The bytes that the world key signs."""
         named: list[Value] = [[each.name, each.key] for each in operators]
         return encode(["aos/genesis/1", nonce, world_key, named, SEMANTICS])
 
@@ -46,7 +46,7 @@ def fork_message(
     erased: tuple[Hash, ...],
     cut: Hash | None,
 ) -> bytes:
-    """What the key of a forked world signs (J-43)."""
+    """The bytes that the key of a forked world signs (J-43)."""
     named: list[Value] = [[each.name, each.key] for each in operators]
     gone: list[Value] = list(erased)
     return encode(
@@ -59,7 +59,7 @@ def fork_message(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartInput:
-    """What executes from here on: kernel and wasmtime versions, target, engine fingerprint."""
+    """The software that executes from now on: kernel, wasmtime, target, engine fingerprint."""
 
     host: tuple[tuple[str, str], ...]
 
@@ -67,22 +67,22 @@ class StartInput:
 STRICT: Final = "strict"
 """Nothing may be in flight (K-70)."""
 PIN: Final = "pin"
-"""What is in flight stays on the manifest that it runs under (K-72)."""
+"""Instances in flight stay on the manifest that they run under (K-72)."""
 MIGRATE: Final = "migrate"
-"""Stored states are what the new modules make of them (K-76)."""
+"""The new modules convert the stored states (K-76)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestInput:
     """An operator puts an effective manifest in force.
 
-    ``serial`` is the number of manifest records before this one, so that a signed command is good
-    once. ``leaves`` are workflows that the manifest does not have any more and whose cells stay
-    where they are.
+    ``serial`` is the number of manifest records before this one, so that a signed command is valid
+    once. ``leaves`` are workflows that the manifest removes although they still have cells; the
+    cells are kept.
 
-    Part of no signature and no record are: ``checked``, a record up to which the host has compared
-    the stored states with the new schemas itself (K-71a); and ``is_recorded``, where a journal is
-    replayed: what the manifest found in store was looked at when it came (K-71c).
+    Two fields are in no signature and no record. ``checked``: the host itself has compared the
+    stored states up to this record with the new schemas (K-71a). ``is_recorded``: this is a replay,
+    and the stored states were checked when the manifest was first applied (K-71c).
     """
 
     document: bytes
@@ -103,7 +103,7 @@ class ManifestInput:
         mode: str = STRICT,
         leaves: tuple[str, ...] = (),
     ) -> bytes:
-        """What the operator signs."""
+        """The bytes that the operator signs."""
         if mode == STRICT and not leaves:
             return encode(["aos/apply/1", world, serial, document])
         return encode(["aos/apply/2", world, serial, document, mode, list(leaves)])
@@ -120,12 +120,12 @@ class EventInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptInput:
-    """An executor's signed word on how an intent ended.
+    """An executor's signed receipt: how an intent ended.
 
-    ``payload`` is canonical CBOR of the effect's receipt, or for another status than ``ok`` of
-    ``sys/EffectError@1``; ``executor`` is a name of the manifest (``node`` for the world's own
-    key), ``key_id`` the public key that signed: this receipt, or with a ``batch`` the root of the
-    tree that it is a leaf of.
+    ``payload`` is the canonical CBOR of the effect's receipt or, if the status is not ``ok``, of
+    ``sys/EffectError@1``. ``executor`` is a name in the manifest (``node`` for the world's own
+    key). ``key_id`` is the public key that signed this receipt or, with a ``batch``, the root of
+    the tree of which the receipt is a leaf.
     """
 
     intent: Hash
@@ -142,7 +142,7 @@ class ReceiptInput:
     batch: Batch | None = None
 
     def signed_message(self, world: Hash) -> bytes | None:
-        """What ``signature`` is over; None where the batch's path leads to no root."""
+        """The bytes that ``signature`` signs; None if the batch's path leads to no root."""
         message = self.message(world)
         if self.batch is None:
             return message
@@ -158,7 +158,7 @@ class ReceiptInput:
         )
 
     def message(self, world: Hash) -> bytes:
-        """What the executor signs when it signs this receipt alone."""
+        """The bytes that the executor signs when it signs this receipt alone."""
         return receipt_message(
             world=world,
             intent=self.intent,
@@ -229,10 +229,10 @@ def batch_message(*, world: Hash, executor: str, key_id: bytes, root: Hash, size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInput:
-    """An executor's signed word on how far an open intent is.
+    """An executor's signed stream frame: the progress of an open intent.
 
-    ``frame_seq`` ascends within the intent, ``frame_kind`` is a word of the executor's, ``payload``
-    its bytes, ``payload_ref`` a blob that it names.
+    ``frame_seq`` ascends within the intent. The executor chooses ``frame_kind`` and ``payload``;
+    ``payload_ref`` is a blob that the frame names.
     """
 
     intent: Hash
@@ -247,7 +247,7 @@ class StreamInput:
     payload_ref: Hash | None = None
 
     def signed_message(self, world: Hash) -> bytes:
-        """What ``signature`` is over."""
+        """The bytes that ``signature`` signs."""
         return stream_message(
             world=world,
             intent=self.intent,
@@ -298,10 +298,10 @@ LOST: Final = "lost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptInput:
-    """The host is about to run an intent once more, or has lost sight of a run (K-95).
+    """The host is about to run an intent again, or cannot know how a run ended (K-95).
 
-    ``phase`` is ``begun`` or ``lost``; ``problem`` says why there is another attempt, or what
-    became of the one that is lost.
+    ``phase`` is ``begun`` or ``lost``; ``problem`` is the reason for another attempt, or for the
+    loss.
     """
 
     intent: Hash
@@ -319,8 +319,8 @@ UNPIN: Final = "unpin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotInput:
-    """The host has the world as it was after record ``at``, the last of the frame with this hash,
-    under the content hash ``document``, of so many bytes; all that it names is stored."""
+    """The host has stored a snapshot: the document with this hash and size, and all blobs that it
+    names. It is the world after record ``at``, the last record of the frame ``frame``."""
 
     at: int
     frame: Hash
@@ -330,9 +330,9 @@ class SnapshotInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInput:
-    """An operator's signed command: ``action`` and what it is about (K-100).
+    """An operator's signed command: ``action`` and its target (K-100).
 
-    ``serial`` is the number of control records before this one, so that a command is good once.
+    ``serial`` is the number of control records before this one, so that a command is valid once.
     """
 
     action: str
@@ -344,7 +344,7 @@ class ControlInput:
     value: Hash | None = None
 
     def message(self, world: Hash) -> bytes:
-        """What the operator signs."""
+        """The bytes that the operator signs."""
         return control_message(
             world=world,
             serial=self.serial,
@@ -364,7 +364,7 @@ def control_message(
     intent: Hash | None = None,
     value: Hash | None = None,
 ) -> bytes:
-    """The bytes under a command's signature. What it is not about is null."""
+    """The bytes that an operator signs for a command. The other kinds of target are null."""
     named: Value = None if cell is None else [cell[0], cell[1]]
     return encode(["aos/control/1", world, serial, action, named, intent, value])
 

@@ -24,14 +24,14 @@ def root(leaves: Sequence[Hash]) -> Hash:
     """The root over ``leaves``; ``EMPTY`` for none, the leaf itself for one."""
     level = list(leaves) or [EMPTY]
     while len(level) > 1:
-        # Pairs from the left; one that is left over stands in the next level as it is.
+        # Pairs from the left; an odd last one moves to the next level unchanged.
         above = [node(level[i], level[i + 1]) for i in range(0, len(level) - 1, 2)]
         level = [*above, level[-1]] if len(level) & 1 else above
     return level[0]
 
 
 def proof(leaves: Sequence[Hash], index: int) -> list[Hash]:
-    """The hashes beside the way from leaf ``index`` up to the root, lowest first."""
+    """The sibling hashes on the path from leaf ``index`` to the root, lowest first."""
     if not 0 <= index < len(leaves):
         raise IndexError(index)
     if len(leaves) == 1:
@@ -45,7 +45,7 @@ def proof(leaves: Sequence[Hash], index: int) -> list[Hash]:
 def root_from(leaf: Hash, index: int, size: int, path: Sequence[Hash]) -> Hash | None:
     """The root that ``path`` proves for ``leaf`` at ``index`` of ``size``.
 
-    None where a path for this place has another length.
+    None if a path for this leaf must have another length.
     """
     if not 0 <= index < size:
         return None

@@ -1,4 +1,4 @@
-"""What the core asks of the outside: run a module, read a blob. Nothing else."""
+"""The functions that the core needs from its host: run a module, verify, read a blob."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Runner(Protocol):
 
 
 class Verify(Protocol):
-    """Whether ``signature`` is the key's over ``message``: ``signing.is_signed``, or what remembers
+    """Whether ``signature`` is the key's over ``message``: ``signing.is_signed``, or a cache of
     its answers."""
 
     def __call__(self, message: bytes, signature: bytes, public_key: bytes, /) -> bool: ...

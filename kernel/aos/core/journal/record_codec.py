@@ -63,13 +63,13 @@ from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What a reader takes before it looks inside: four times the largest output of a step."""
+"""Largest record that a reader accepts: four times the largest output of a step."""
 
 
 def to_bytes(record: Record, *, max_bytes: int = RECORD_BYTES_MAX) -> bytes:
-    """The canonical bytes of a record: what is hashed."""
+    """The canonical bytes of a record, which are hashed."""
     data = _write_fields(record)
-    # Better to stop here than to store what no reader takes.
+    # Stop before storing a record that no reader accepts.
     assert len(data) <= max_bytes, f"record {record.seq} is too large: {len(data)} bytes"
     return data
 
@@ -84,7 +84,7 @@ def from_bytes(data: bytes) -> Record:
         try:
             return _quickly(data)
         except (IndexError, ValueError):
-            pass  # whatever it is, the careful way knows
+            pass  # the complete reader below finds out what it is
     try:
         value = decode_record(data, max_bytes=RECORD_BYTES_MAX)
     except ValueProblem as error:
@@ -108,7 +108,7 @@ class _Type:
 
 
 class _Miss(ValueError):
-    """Not what is written there, or too rare to be read quickly."""
+    """These bytes are not canonical, or too rare for the quick reader."""
 
 
 def _carefully(_: bytes, __: int) -> tuple[Any, int]:
@@ -150,7 +150,7 @@ def _read_hash(value: Value) -> Hash:
 
 def _quick_hash(data: bytes, at: int) -> tuple[Hash, int]:
     end = at + 2 + HASH_BYTES
-    # A hash over the end is found out by who looks at the last position.
+    # A slice beyond the end would be a shorter hash, without an error.
     if data[at : at + 2] != b"\x58\x20" or end > len(data):
         raise _Miss
     return Hash(data[at + 2 : end]), end
@@ -335,7 +335,7 @@ def _many(item: _Type) -> _Type:
 
 def _nested(cls: type) -> _Type:
     return _Type(
-        lambda value: _write_fields(value),  # noqa: PLW0108  # it stands further down
+        lambda value: _write_fields(value),  # noqa: PLW0108  # it is defined further down
         lambda value: _read_fields(cls, _map(value)),
         lambda data, at: _quick_fields(cls, data, at),
     )
@@ -538,8 +538,8 @@ def _quick_fields(cls: type, data: bytes, at: int) -> tuple[Any, int]:
 _Put: TypeAlias = Callable[[Any, Any], None]
 
 _Quick: TypeAlias = tuple[bytes, int, bool, Callable[[bytes, int], tuple[Any, int]], _Put, Any]
-"""(encoded name, its size, whether it is an option, how it is read, where it is put, what is there
-when it is absent) of a field."""
+"""A field: (encoded name, its size, whether it is an option, its reader, its setter, its value if
+absent)."""
 
 
 def _quick(cls: type) -> tuple[_Quick, ...]:

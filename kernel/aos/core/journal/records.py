@@ -28,7 +28,7 @@ from aos.values.digests import Hash, content_hash
 HASH_BYTES: Final = 32
 
 INLINE_BYTES: Final = 1024
-"""A longer value lies in the blob store; the record holds its hash and size."""
+"""A longer value is in the blob store; the record holds its hash and size."""
 
 CellId: TypeAlias = tuple[str, bytes]
 """(workflow name, canonical CBOR of the key; empty for an unkeyed workflow)."""
@@ -74,7 +74,7 @@ def slot_hash(value: Slot) -> Hash:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the host adds to an input once: its wall clock in ns and 64 random bytes."""
+    """The host adds it to an input once: its wall clock in ns and 64 random bytes."""
 
     ns: int
     entropy: bytes
@@ -82,7 +82,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who may change what a world runs: an operator named in the genesis."""
+    """An operator named in the genesis, who may change the manifest of the world."""
 
     name: str
     key: bytes
@@ -123,9 +123,9 @@ class Migrated:
 class Manifest:
     """A manifest came into force. ``document`` is the effective manifest's blob.
 
-    ``mode`` is how, where it is not strict (K-70, K-72, K-76); ``leaves`` are workflows that it
-    does not have any more and whose cells stay where they are (K-71b); ``migrated`` are the cells
-    that it takes over, by the names of their workflows.
+    ``mode`` is absent if it is strict (K-70, K-72, K-76). ``leaves`` are workflows that the
+    manifest removes although they still have cells; the cells are kept (K-71b). ``migrated`` are
+    the cells that a migration converted, by the names of their workflows.
     """
 
     KIND: ClassVar = "manifest"
@@ -180,13 +180,13 @@ class Intent:
 class Step:
     """The ring's head ran once and its whole output was taken.
 
-    ``status`` is the instance's after the step, as its module and its open work make it (what it
-    sends to itself may overload and so fail it beside that); ``root`` the sequence of the input
-    that caused it and ``depth`` the number of emitted events between; ``output`` the content hash
-    of the raw output; ``abandoned`` the intents that ended because the cell was deleted.
+    ``status`` is the instance's after the step, by its module and its open work (events that it
+    sends to itself may also overload and fail it). ``root`` is the sequence of the input that
+    caused the step, ``depth`` the number of emitted events between. ``output`` is the content hash
+    of the raw output. ``abandoned`` are the intents that ended because the cell was deleted.
 
-    ``under`` is the record of the manifest that a pinned instance ran under, where that is not the
-    one in force; ``fits`` then the record of the one in force, where the new state fits it (K-74).
+    ``under`` is the record of the manifest that a pinned instance ran under, if that is not the one
+    in force; ``fits`` is then the record of the one in force, if the new state fits it (K-74).
     """
 
     KIND: ClassVar = "step"
@@ -229,8 +229,8 @@ class Faulted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The place of a receipt among those that were signed at once: leaf ``index`` of ``size``, and
-    the way up to the root under the signature (J-40)."""
+    """The place of a receipt among those that were signed together: leaf ``index`` of ``size``, and
+    the path to the signed root (J-40)."""
 
     index: int
     size: int
@@ -241,9 +241,9 @@ class Batch:
 class Receipt:
     """An executor settled an intent.
 
-    ``payload`` is exactly what was signed. ``outcome`` says what became of it: ``delivered`` to the
+    ``payload`` is exactly what was signed. ``outcome`` is the result: ``delivered`` to the
     origin cell, ``rejected`` (its payload did not fit, the cell was told), ``faulted`` (it did not
-    fit and the instance failed), ``abandoned`` (nobody waits for it any more) or ``overloaded``
+    fit and the instance failed), ``abandoned`` (no cell waits for it) or ``overloaded``
     (the mailbox was full, the instance failed). ``problem`` is the misfit of the payload. With a
     ``batch``, ``signature`` is over the root of a tree of receipts.
     """
@@ -273,7 +273,7 @@ class Receipt:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReceipt:
     """The core itself settled an intent: it answered its own effect, or ended another's as
-    ``canceled`` or lost (K-80 to K-86). Nobody signs it: replay computes it again.
+    ``canceled`` or lost (K-80 to K-86). It has no signature: replay computes it again.
 
     ``root`` and ``depth`` are those of the step that asked, or the command that did; ``by`` is the
     intent whose answer ended this one. ``outcome``, ``problem`` and ``abandoned`` are a receipt's.
@@ -370,13 +370,13 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """Another world goes on from here (K-110 to K-116): the first record after those that it has
+    """Another world continues from here (K-110 to K-116): the first record after those that it has
     from world ``parent``, the last of which is record ``at``, in a frame with the hash ``frame``.
 
     ``nonce`` and ``world_key`` make its id, as those of a genesis do, and ``operators`` are its
     own. ``open_work`` says what becomes of open intents: ``cancel`` or ``keep``. ``erased`` are
     values that the parent erased after record ``at``. With ``cut``, only the first records of the
-    parent's frame of that hash were taken over, and they are a frame anew.
+    parent's frame of that hash were taken over, and they are a new frame.
     """
 
     KIND: ClassVar = "fork"

@@ -1,6 +1,6 @@
 """Whether a signature is valid, and whether its key may sign (spec/kernel.md, K-14 and K-51).
 
-Admission refuses what breaks these rules; verify looks for it in a journal that others wrote.
+Admission refuses inputs that break these rules; verify checks the journals of others for them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from aos.manifest.effective import Executor
 from aos.manifest.names import NODE
 
 Executors: TypeAlias = Mapping[str, Executor] | None
-"""As a manifest lists them; None where it has no list, and the world's own key signs for all."""
+"""As a manifest lists them; None if it has no list: the world's own key signs for all."""
 
 
 def may_sign(
@@ -29,7 +29,7 @@ def may_sign(
     world_key: bytes,
 ) -> bool:
     """Whether ``executor`` could sign for ``effect`` with this key when the intent was opened, and
-    no manifest since has revoked the key."""
+    no later manifest has revoked the key."""
     if opened_under is None:
         could = executor == NODE and key_id == world_key
     else:
@@ -57,7 +57,7 @@ def back_from_revocation(
 
 
 def is_misnamed(executor: Executor, world_key: bytes) -> bool:
-    """Whether the world's own key and the name ``node`` do not stand together."""
+    """Whether an executor has only one of the two: the world's own key and the name ``node``."""
     return (executor.name == NODE) != (executor.public_key == world_key)
 
 

@@ -2,11 +2,11 @@
 
 Rule 1: the journal holds our forms. Everything here is computed from them, again at every replay.
 
-Rule 2: a field has each of the names that a version of that SDK ever read it by; others pass over
-what they do not know.
+Rule 2: a field is written under every name by which some version of the SDK reads it; the other
+versions ignore unknown names.
 
-Rule 3: a hash that the SDK decodes is SHA-256. One of a blob that it was given under another name
-gets its given name, and a document that says so (``aos.values.sha256``).
+Rule 3: every hash that the SDK decodes is SHA-256. The hash of one of our blobs is replaced by a
+given name, and a stored document maps that name to the blob (``aos.values.sha256``).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NOT_THEIRS: Final[Mapping[str, tuple[str, ...]]] = {
     HTTP: ("body",),
     INTROSPECT_CELLS: ("after", "limit", "consistency"),
 }
-"""Options of ours that params there do not have."""
+"""Our options that params in AgentOS do not have."""
 
 
 # Keys
@@ -60,7 +60,7 @@ def shown_key(key: bytes) -> bytes:
 
 
 def own_key(key: bytes) -> bytes:
-    """A key that the module names -> ours. It may leave the tag out."""
+    """Convert a key that the module names to ours. The module may omit the tag."""
     return key.removeprefix(SELF_DESCRIBED)
 
 
@@ -182,7 +182,7 @@ def _header(value: Any) -> Value:
 
 
 def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) -> bytes:
-    """(A value that the module emitted) -> the canonical bytes of its normal form.
+    """Convert a value that the module emitted to the canonical bytes of its normal form.
 
     Raises:
         ValueProblem: It does not fit ``schema``.
@@ -191,8 +191,8 @@ def read_foreign(manifest: Effective, schema: Schema, data: bytes, most: int) ->
 
 
 def completed(effect: Effect, params: bytes, most: int) -> bytes:
-    """Params in normal form -> what is asked for: the name that a blob will have is part of it,
-    and keys are ours.
+    """Complete params in normal form: add the name that a blob will have, and convert keys to
+    ours.
 
     Raises:
         ValueProblem: The name is another blob's, or with it they are longer than ``most`` bytes.

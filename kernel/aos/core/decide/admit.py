@@ -173,7 +173,7 @@ def admit_manifest(
 
 
 def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
-    """The problem of ``leaves``: it is not canonical, or the manifest still has a workflow."""
+    """The problem of ``leaves``: not sorted and unique, or a workflow is still in the manifest."""
     if list(leaves) != sorted(set(leaves)):
         return "expected names of workflows, each once, in order"
     for name in leaves:

@@ -181,7 +181,7 @@ class _Run:
         )
 
     def _is_of_another_time(self, under: int, cell: Cell) -> bool:
-        """Whether a failed cell may have a state of a manifest that is no longer an era (K-102)."""
+        """Whether the state does not fit ``under``: a failed cell may have an older one (K-102)."""
         old = workflow_under(self.state, cell.id, under)
         return old is None or state_problem(old, cell.state, self.read) is not None
 

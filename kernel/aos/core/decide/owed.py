@@ -1,8 +1,8 @@
-"""(State, the first receipt that the core owes) -> KernelReceipt (spec/kernel.md, K-80 to K-86).
+"""Decide the receipts that the core itself owes (spec/kernel.md, K-80 to K-86).
 
 The core answers its own effects (cancel, introspect) and ends intents that an operator canceled or
-that may not run again. Each answer is a record of its own, made before the ring goes on; nobody
-signs it, and replay computes it again.
+that may not run again. Each answer is a record of its own, made before the ring continues. It has
+no signature: replay computes it again.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ UNKNOWN_OUTCOME: Final = "unknown_outcome"
 
 CELLS_LISTED_MAX: Final = 1000
 _CELL_BYTES: Final = 160
-"""What one listed cell needs beside its key."""
+"""Upper bound of the bytes of one listed cell, without its key."""
 
 _Params = Mapping[str | int, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """What becomes a ``sys/EffectError@1``."""
+    """The fields of a ``sys/EffectError@1``."""
 
     code: str
     message: str
@@ -48,7 +48,7 @@ class _Error:
 
 @dataclass(slots=True, kw_only=True)
 class _Answering:
-    """One receipt while it is decided."""
+    """The decision of one receipt, in progress."""
 
     state: State
     owed: Owed
@@ -138,7 +138,7 @@ def _cancel(run: _Answering, intent: OpenIntent, params: _Params) -> KernelRecei
 
 
 def _targets(state: State, intent: OpenIntent, params: _Params) -> OpenIntent | _Error | None:
-    """The first intent of this cell that is still to be ended; None when none is left."""
+    """The first intent of this cell that the cancel has still to end; None if none is left."""
     named, ref = params["intent"], params["issuer_ref"]
     if (named is None) == (ref is None):
         return _Error("params_invalid", "expected either intent or issuer_ref")
@@ -169,7 +169,7 @@ def _named(params: _Params) -> str:
     return f"intent {named!s}" if ref is None else f"issuer_ref {quoted(str(ref))}"
 
 
-# Introspect: what the world is at this record.
+# Introspect: the state of the world at this record.
 
 
 def _meta(state: State) -> _Params:
@@ -228,7 +228,7 @@ def _journal_head(run: _Answering, _: _Params) -> Value | _Error:
 
 
 def _list_cells(run: _Answering, params: _Params) -> Value | _Error:
-    """Cells with a state, ordered by the hash of their key; ``after`` is the key to go on from."""
+    """A page of cells with a state, in the order of their key hashes, from behind ``after``."""
     problem = _consistency(params) or _workflow(run.state, params)
     if problem is not None:
         return problem

@@ -1,7 +1,7 @@
-"""(State, a new manifest) -> what stands in its way (spec/kernel.md, K-70 to K-75).
+"""Find the reasons why a new manifest cannot come into force now (spec/kernel.md, K-70 to K-75).
 
-First everything that only looks at what is open; the stored states are read where that found
-nothing, and only those of workflows whose schemas hold other values than before.
+The cheap checks of open work run first. Only if they find nothing are stored states read, and only
+those of workflows whose schemas accept other values than before.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ MISFIT: Final = "cell_does_not_fit"
 FAILED_MIGRATION: Final = "migration_failed"
 
 IN_FLIGHT: Final = frozenset({NOT_TERMINAL, INTENT_OPEN, MAIL_QUEUED})
-"""What goes away by itself when the world runs on."""
+"""The blockers that disappear by themselves if the world continues to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A manifest that is to come into force after the one in force, and how."""
+    """A manifest that an operator wants to put in force, and the mode."""
 
     in_force: Effective | None
     effective: Effective
@@ -54,12 +54,12 @@ class Change:
     leaves: tuple[str, ...] = ()
 
     def moves(self, workflow: str) -> bool:
-        """Whether its instances go on under the new manifest although they are in flight."""
+        """Whether instances in flight of this workflow continue under the new manifest."""
         found = self.effective.workflows.get(workflow)
         return found is not None and (found.upgrade == "in_place" or self.migrates(workflow))
 
     def migrates(self, workflow: str) -> bool:
-        """Whether stored states of this workflow are given to its new module (K-76)."""
+        """Whether the new module converts the stored states of this workflow (K-76)."""
         if self.mode != MIGRATE or self.in_force is None:
             return False
         old = self.in_force.workflows.get(workflow)
@@ -67,7 +67,7 @@ class Change:
 
 
 def _takes_over(old: Workflow, new: Workflow | None) -> bool:
-    """What did not change has nothing to take over, whatever it declares."""
+    """Whether the new workflow converts states. An unchanged workflow never does."""
     return (
         new is not None
         and new.migrate is not None
@@ -77,8 +77,8 @@ def _takes_over(old: Workflow, new: Workflow | None) -> bool:
 
 
 def migrates(state: State, change: Change, cell: Cell) -> bool:
-    """Whether the new module is given the state of this cell: the manifest that it runs under may
-    be an earlier one."""
+    """Whether the new module converts the state of this cell, which may run under a manifest
+    earlier than the one in force."""
     if cell.state is None or not change.migrates(cell.id[0]):
         return False
     old = workflow_under(state, cell.id, runs_under(state, cell))
@@ -93,11 +93,12 @@ def blockers(
     since: int | None = None,
     is_recorded: bool = False,
 ) -> tuple[Blocker, ...]:
-    """The first things that stand in the way; none where the manifest can come into force.
+    """The first blockers of a change; none if the manifest can come into force.
 
     Args:
         since: Stored states up to this record are known to fit.
-        is_recorded: It came into force here before: what it found in store is not looked at again.
+        is_recorded: The change is replayed. Stored states were checked when it was first applied
+            and are not checked again.
 
     Raises:
         Damage: A stored state or a manifest cannot be read.
@@ -131,7 +132,7 @@ def _in_flight(state: State, change: Change) -> Iterator[Blocker]:
 
 
 def _unfinished(state: State) -> Iterator[Cell]:
-    """Instances that are not terminal. At rest only those of an ``explicit`` workflow can be so."""
+    """Instances that are not terminal. Of those at rest, only ``explicit`` workflows have some."""
     for cell in state.cells.active.values():
         if not is_terminal(state, cell):
             yield cell
@@ -142,7 +143,7 @@ def _unfinished(state: State) -> Iterator[Cell]:
 
 
 def _explicit(state: State) -> list[str]:
-    """The workflows of which an instance at rest may be in flight."""
+    """The workflows whose instances at rest may be in flight."""
     return [
         name
         for name, shelf in sorted(state.cells.shelves.items())
@@ -151,7 +152,7 @@ def _explicit(state: State) -> list[str]:
 
 
 def versions(state: State, workflow: str) -> Iterator[Workflow]:
-    """A workflow in each manifest that something may still run under and that has it."""
+    """The versions of a workflow in all eras that have it."""
     for era in state.eras.all:
         found = manifest_under(state, era.seq).workflows.get(workflow)
         if found is not None:
@@ -167,8 +168,8 @@ def _removed(state: State, change: Change) -> Iterator[Blocker]:
 
 
 def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocker]:
-    """Effects that are open, or that instances in flight may ask for, and that nobody could serve
-    as they are."""
+    """Effects that are open, or that instances in flight may request, and that no executor could
+    serve under the new manifest."""
     known: dict[Hash, Effective] = {}
 
     def shapes(hash: Hash) -> Shapes:
@@ -199,7 +200,7 @@ def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocke
 
 
 def _pinned(state: State, change: Change) -> set[tuple[str, int]]:
-    """The workflows, each under the record of a manifest, of which instances would be pinned."""
+    """The workflows, each with a manifest's record, whose instances would be pinned."""
     found = {
         (cell.id[0], home(state, cell))
         for cell in state.cells.active.values()
@@ -235,9 +236,9 @@ def _effect_problem(old: Effect, new: Effective, shapes: Shapes) -> str | None:
 def misfits(
     state: State, change: Change, read: BlobReader, *, since: int | None = None
 ) -> Iterator[Blocker]:
-    """Cells that would go on under the new manifest and do not fit it (K-71).
+    """Cells that would continue under the new manifest and do not fit it (K-71).
 
-    One that a fault has failed is left out: it is looked at when it is retried (K-102).
+    Failed cells are left out: they are checked when an operator retries them (K-102).
 
     Raises:
         Damage: A stored state cannot be read.
@@ -257,8 +258,8 @@ def misfits(
 
 @dataclass(frozen=True, slots=True)
 class _Checks:
-    """What is looked at of the cells of one workflow: of ``all``, or only of those that nothing
-    pins; and whether their states are read for it."""
+    """The checks of one workflow's cells: of ``all`` cells, or only of those that nothing pins; and
+    whether the checks read their states."""
 
     all: bool
     reads: bool
@@ -288,7 +289,7 @@ def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) 
 def _differs(
     state: State, change: Change, workflow: Workflow, *, everybody: bool
 ) -> tuple[bool, bool]:
-    """Whether keys and states of this workflow may not be what the new manifest takes."""
+    """Whether keys, and whether states, of this workflow may not fit the new manifest."""
     key_differs = state_differs = False
     eras = state.eras.all if everybody else state.eras.all[-1:]
     for era in eras:
@@ -299,7 +300,7 @@ def _differs(
         shapes = Shapes(old, change.effective)
         key_differs |= not shapes.same(before.key, workflow.key)
         state_differs |= not shapes.same(before.state, workflow.state)
-        # What an opaque state holds, nobody has looked at.
+        # The content of an opaque state was never checked.
         state_differs |= before.has_opaque_state != workflow.has_opaque_state
     return key_differs, state_differs
 

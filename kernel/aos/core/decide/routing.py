@@ -1,4 +1,4 @@
-"""(an event, the manifest in force) -> the cells that it goes to (K-11, K-44, K-73)."""
+"""Find the cells that receive an event (spec/kernel.md, K-11, K-44, K-73)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 
 KEY_BYTES_MAX: Final = 1024
-"""Of a cell's key in canonical CBOR. It stands in every record of the cell, so it is never long."""
+"""Longest key of a cell, in canonical CBOR. Every record of the cell contains the key."""
 
 """Mailboxes that one record may reach. With ``KEY_BYTES_MAX`` it keeps a record readable (J-16)."""
 
 
 def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
-    """The cells that an event goes to, in manifest order. ``data`` is its normal form.
+    """The cells that receive an event, in manifest order. ``data`` is its normal form.
 
     Raises:
         ValueProblem: A key is missing, does not fit or is too long; no target gets the event then.
@@ -43,8 +43,8 @@ def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
 
 
 def pinned_problem(state: State, targets: list[CellId], schema: str, data: bytes) -> str | None:
-    """Why an event cannot go to one of its targets: that is pinned to a manifest by which it takes
-    no such event (K-73).
+    """The reason why an event cannot go to one of its targets: the target is pinned to a manifest
+    under which it does not take such events (K-73). None if there is no such target.
 
     Raises:
         Damage: That manifest cannot be read.
@@ -70,8 +70,8 @@ def place(
 ) -> tuple[tuple[CellId, ...], tuple[CellId, ...]]:
     """Split targets into those whose mailbox has room and those that it overloads.
 
-    ``taken`` counts what the same record puts into each mailbox before; it is added to. An instance
-    that a fault has failed is reached, too: what it gets is kept or counted (K-44).
+    ``taken`` counts the events that the same record has put into each mailbox so far; this function
+    adds to it. Events also reach failed instances, which keep or count them (K-44).
     """
     most = state.effective.limits.mailbox
     to: list[CellId] = []

@@ -1,7 +1,7 @@
-"""(State, an executor's word, Stamp) -> the record that takes it, or why it is none.
+"""Decide the inputs of executors: the record that admits one, or the rule that it breaks.
 
-A receipt settles an open intent (spec/kernel.md, K-51 to K-56), a stream frame tells how far it is
-(K-90 to K-94), an attempt says that it is run once more (K-95 to K-98). Nothing here changes the
+A receipt settles an open intent (spec/kernel.md, K-51 to K-56), a stream frame reports its progress
+(K-90 to K-94), an attempt records that it runs again (K-95 to K-98). Nothing here changes the
 state, and the first broken rule is the answer.
 """
 
@@ -41,7 +41,7 @@ def admit_receipt(
     *,
     verify: Verify = is_signed,
 ) -> Decided | Refusal:
-    """Settle an open intent. Whatever is wrong with the receipt itself changes nothing."""
+    """Settle an open intent. A receipt that is itself invalid changes nothing."""
     is_abandoned = given.intent in state.abandoned
     intent = state.abandoned.get(given.intent) or state.intents.get(given.intent)
     if intent is None:
@@ -145,7 +145,7 @@ def _is_nat(value: object, most: int) -> TypeGuard[int]:
 def _authority(
     state: State, given: ReceiptInput | StreamInput, intent: OpenIntent, verify: Verify
 ) -> Refusal | None:
-    """Whether this key could sign for this effect when the intent was opened, and did."""
+    """Check that this key could sign for this effect when the intent was opened, and did."""
     if given.effect in KERNEL_EFFECTS or not may_sign(
         intent.executors,
         state.revoked,
@@ -185,8 +185,8 @@ def _not_due(state: State, intent: OpenIntent, stamp: Stamp, read: BlobReader) -
 def outcome(
     state: State, intent: OpenIntent, status: ReceiptStatus, payload: bytes
 ) -> tuple[ReceiptOutcome, str | None, str | None]:
-    """What becomes of an open intent's receipt: (outcome, schema of the payload, its problem), as
-    K-54 and K-55 say."""
+    """The result of an open intent's receipt by K-54 and K-55: (outcome, schema of the payload,
+    problem of the payload)."""
     effective = state.effective
     cell = state.cells[intent.cell]
     workflow = workflow_of(state, cell)
@@ -213,7 +213,7 @@ def admit_stream(
     *,
     verify: Verify = is_signed,
 ) -> Decided | Refusal:
-    """Take a stream frame for the origin cell. One that is refused is lost, and nothing else."""
+    """Admit a stream frame for the origin cell. A refused frame is lost; nothing else changes."""
     intent = state.intents.get(given.intent)
     if intent is None:
         return _unknown(given.intent)
@@ -270,7 +270,7 @@ def _frame_shape(state: State, given: StreamInput) -> Refusal | None:
 
 
 def _no_taker(state: State, intent: OpenIntent) -> Refusal | None:
-    """Progress never fails an instance: where it cannot be told, it is not."""
+    """Refuse a frame that the origin cell cannot take: progress never fails an instance."""
     cell = state.cells[intent.cell]
     workflow = workflow_of(state, cell)
     if workflow is None or not takes(workflow, STREAM):
@@ -305,7 +305,7 @@ def _too_fast(state: State, given: StreamInput, stamp: Stamp) -> Refusal | None:
 
 
 def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | Refusal:
-    """Note that an intent is run once more, or that nobody knows how its only run ended."""
+    """Record that an intent runs again, or that it is unknown how its only run ended."""
     intent = state.intents.get(given.intent)
     if intent is None:
         return _unknown(given.intent)

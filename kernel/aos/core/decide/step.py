@@ -1,7 +1,8 @@
-"""(State, the ring's head) -> Step or Faulted (spec/kernel.md, K-30 to K-50).
+"""Decide a step of the ring's head: a ``Step`` or a ``Faulted`` (spec/kernel.md, K-30 to K-50).
 
-A step is atomic: whatever rule its output breaks, the whole output is dropped, the instance is
-failed with a record that says which, and every other cell goes on. Nothing here changes the state.
+A step is atomic: if its output breaks a rule, the core drops the whole output and fails the
+instance with a record that names the rule; all other cells continue. Nothing here changes the
+state.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ from aos.values.errors import ValueProblem, quoted
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One step while it is decided.
+    """The decision of one step, in progress.
 
-    ``workflow`` is of ``manifest``, which record ``under`` put in force. All that it has to do with
-    others (routes, schemas of events, effects, secrets, bounds of the world) is of the one that is
-    in force: ``effective``.
+    ``workflow`` is from ``manifest``, which record ``under`` put in force. Everything that concerns
+    others (routes, schemas of events, effects, secrets, bounds of the world) is from ``effective``,
+    the manifest in force.
     """
 
     state: State
@@ -130,12 +131,12 @@ def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
 
 
 def _pinned_under(run: _Run) -> int | None:
-    """What the record says of the manifest: nothing where it is the one in force."""
+    """The record's ``under``: None if the cell runs under the manifest in force."""
     return None if run.under == run.state.manifest_seq else run.under
 
 
 def _fits(run: _Run, state: bytes | None) -> int | None:
-    """The record of the manifest in force where a pinned instance could go on under it (K-74)."""
+    """The record of the manifest in force if a pinned instance could continue under it (K-74)."""
     seq, workflow = run.state.manifest_seq, run.effective.workflows.get(run.cell.id[0])
     if run.under == seq or workflow is None:
         return None
@@ -270,7 +271,7 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
         raise Misfit(FaultKind.KEY_INVALID, f"{where}: {event.schema}: {error}") from error
     said = None if event.key is None else run.dialect.own_key(event.key)
     for workflow, key in targets:
-        # A receiver without keys is not routed by one.
+        # A receiver without keys ignores the key of the event.
         if said is not None and key and said != key:
             raise Misfit(
                 FaultKind.KEY_INVALID,

@@ -261,7 +261,7 @@ def _schema(effective: Effective, workflow: Workflow) -> Value:
 def migrated_blobs(
     migrated: Migrated, read: BlobReader, seen: Callable[[Hash], bool] = lambda _: False
 ) -> Iterator[tuple[Hash, str]]:
-    """Every blob that the outcome of a migration needs, and what it is.
+    """Every blob that the result of a migration needs, with a description.
 
     Raises:
         Damage: A node cannot be read.

@@ -376,7 +376,7 @@ def _intent(run: _Run, index: int, request: EffectRequest, asked: dict[str, Hash
 
 
 def _status(run: _Run, output: Output, *, opens: bool) -> CellStatus:
-    """The status after the step: what the module declared last, else what is in flight."""
+    """The status after the step: the declared one, else by the work that is in flight."""
     if output.state is None:
         return "running"
     declared = run.cell.declared if output.status is None else output.status

@@ -299,7 +299,7 @@ class KernelReceipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An executor told how far an open intent is; the origin cell gets it (K-90 to K-94).
+    """An executor reported the progress of an open intent to its origin cell (K-90 to K-94).
 
     ``frame_seq`` ascends within the intent; ``payload`` is exactly what was signed.
     """
@@ -337,8 +337,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The world as it was after record ``at``, the last of the frame with this hash, is kept under
-    ``document`` (SN-1 to SN-4)."""
+    """``document`` is a snapshot of the world after record ``at``, the last record of the frame
+    with the hash ``frame`` (SN-1 to SN-4)."""
 
     KIND: ClassVar = "snapshot"
     seq: int
@@ -411,6 +411,7 @@ Record: TypeAlias = (
 )
 
 
-# The codec: one line per kind, three functions per type of field: write; read what the record gate
-# decoded and say what is wrong with it; and the quick way in, which takes the bytes that ``write``
-# gives and raises IndexError or ValueError for any others, without a word why.
+# The codec, in ``record_codec``: one line per kind, three functions per type of field. ``write``
+# encodes; ``read`` takes the value that the record gate decoded and describes its problem;
+# ``quick`` takes only the bytes that ``write`` writes and raises IndexError or ValueError for any
+# others, without a description.

@@ -48,7 +48,7 @@ def revoked_by(executors: Executors) -> frozenset[bytes]:
 def back_from_revocation(
     executors: Executors, revoked: AbstractSet[bytes]
 ) -> tuple[str, bytes] | None:
-    """An executor that a manifest gives a key, in force or retired, which was revoked before."""
+    """The executor and key, if a manifest lists a key, current or retired, that was revoked."""
     for each in (executors or {}).values():
         for key in (each.public_key, *sorted(each.retired_keys)):
             if key in revoked:

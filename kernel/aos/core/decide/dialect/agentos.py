@@ -40,7 +40,7 @@ from aos.values.schema import Schema
 from aos.values.sha256 import Name, given_name, given_text, sha256_text
 
 SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
-"""Tag 55799, which begins every canonical encoding there: of keys, and of what it hashes."""
+"""Tag 55799: in AgentOS, every canonical encoding of a key or a hashed value begins with it."""
 
 _Fields: TypeAlias = dict[str | int, Value]
 

@@ -1,7 +1,8 @@
-"""Recorded bytes -> JSON-able values, through the schemas that were in force (spec/audit.md, A-3).
+"""Turn recorded bytes into JSON-able values, with the schemas that were in force (spec/audit.md,
+A-3).
 
-What cannot be read is shown as what it is, never as an error: a view must not fail on the world
-that it is asked about. Such a place is a map whose first key begins with ``$``:
+A value that cannot be read never raises: a view must not fail on the world that it shows. A map
+whose first key begins with ``$`` takes its place:
 
     {"$unreadable": hash, "why": text}   the blob is missing or altered
     {"$erased": hash, "why": text}       it was erased, and by which record
@@ -36,13 +37,13 @@ from aos.values.foreign import decode_foreign, from_foreign
 from aos.values.schema import Schema, untyped_to_json
 
 LISTED_BYTES: Final = 4096
-"""How much of one value a list shows."""
+"""The longest referenced value that a list shows, in bytes."""
 
 ALL_BYTES: Final = 64 * 1024 * 1024
 
 
 class Lens:
-    """Reads values of one world. ``most`` is how long a value may be to be shown, in bytes."""
+    """Reads the values of one world. A referenced value longer than ``most`` bytes is not shown."""
 
     def __init__(self, manifests: Manifests, read: BlobReader, *, most: int = LISTED_BYTES) -> None:
         self.manifests = manifests
@@ -50,7 +51,7 @@ class Lens:
         self._most = most
 
     def event(self, schema: str, value: Slot, *, seq: int) -> object:
-        """A domain event of record ``seq``."""
+        """Return the value of a domain event of record ``seq``."""
         manifest = self.manifests.at(seq)
         return self.value(manifest.schemas.get(schema) if manifest else None, value)
 
@@ -60,8 +61,8 @@ class Lens:
         return self.value(known.params if known else None, value)
 
     def payload(self, record: Receipt | KernelReceipt | Stream) -> object:
-        """What was signed, read as the schema that it was admitted with. A stream frame's has no
-        schema: it is shown by its own shape where it has one."""
+        """Return the signed payload, read with the schema that it was admitted with. The payload
+        of a stream frame has no schema: it is decoded as plain CBOR where that is possible."""
         schema = None
         if not isinstance(record, Stream) and record.payload_schema is not None:
             manifest = self.manifests.at(record.seq)
@@ -69,12 +70,13 @@ class Lens:
         return self.value(schema, record.payload, is_ingress=True)
 
     def state(self, step: Step, value: Slot) -> object:
-        """The state that a step left its cell with."""
+        """Return the state that a step left its cell with."""
         return self.state_of(step.cell[0], self.manifests.at(ran_under(step)), value)
 
     def state_of(self, workflow: str, manifest: Effective | None, value: Slot) -> object:
-        """A state of the workflow as ``manifest`` has it. An opaque one (AG-10) is read as other
-        CBOR libraries write it: by the schema where that fits, else by its own shape."""
+        """Return a state, read with the workflow's schema in ``manifest``. An opaque state
+        (AG-10) is read as other CBOR libraries write it: by the schema if it fits, else as plain
+        CBOR."""
         known = self._workflow(workflow, manifest)
         if known is None or manifest is None or not known.has_opaque_state:
             return self.value(known.state if known else None, value)
@@ -85,9 +87,9 @@ class Lens:
         return self.value(workflow.annotations if workflow else None, value)
 
     def key(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> object:
-        """A cell's key; null for an unkeyed workflow.
+        """Return a cell's key; null for an unkeyed workflow.
 
-        Its schema is that of the manifest at ``seq``, or of the workflow's version ``hash``.
+        The schema is taken from the manifest at ``seq``, or from the workflow's version ``hash``.
         """
         if not cell[1]:
             return None
@@ -100,7 +102,8 @@ class Lens:
         return self.value(workflow.key if workflow else None, cell[1])
 
     def value(self, schema: Schema | None, value: Slot, *, is_ingress: bool = False) -> object:
-        """Any value. ``is_ingress``: it was kept as it came in, and need not be in normal form."""
+        """Return any value. ``is_ingress`` says that the value was stored as it was received, so
+        it need not be in normal form."""
         return self._shown(value, partial(shown, schema, is_ingress=is_ingress))
 
     def _shown(self, value: Slot, show: Callable[[bytes], object]) -> object:
@@ -121,12 +124,12 @@ class Lens:
 
 
 def ran_under(record: Step | Faulted) -> int:
-    """A record at which the manifest was in force that this one ran under (K-72)."""
+    """Return a record at which the manifest that ``record`` ran under was in force (K-72)."""
     return record.seq if record.under is None else record.under + 1
 
 
 def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> object:
-    """Bytes as JSON: by the schema where they fit it, else by their own shape, else as bytes."""
+    """Return bytes as JSON: by the schema if they fit it, else as plain CBOR, else as raw bytes."""
     try:
         if schema is not None:
             if is_ingress:
@@ -140,8 +143,8 @@ def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> ob
 
 
 def shown_opaque(schema: Schema, schemas: Mapping[str, Schema], data: bytes) -> object:
-    """A state that nothing was checked of, as JSON: by the schema as far as it can be meant, else
-    by its own shape, else as bytes."""
+    """Return an unchecked state as JSON: by the schema if it can be read so, else as plain CBOR,
+    else as raw bytes."""
     most = max(len(data), INGRESS_BYTES_MAX)
     try:
         return schema.to_json(from_foreign(schema, schemas, data, max_bytes=most)[1])

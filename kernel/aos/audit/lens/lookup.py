@@ -1,4 +1,5 @@
-"""The caller's words -> a workflow, a cell, an intent, a record (spec/audit.md, A-5 to A-8)."""
+"""Resolve the caller's words to a workflow, a cell, an intent or a record (spec/audit.md, A-5 to
+A-8)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from aos.values.errors import ValueProblem
 from aos.values.schema import parse_json
 
 PREFIX_DIGITS_MIN: Final = 8
-"""Shortest prefix of an intent's hash. Fewer digits are often those of several intents."""
+"""Shortest accepted prefix of an intent's hash, in hex digits. Shorter ones are often ambiguous."""
 
 _HEX: Final = re.compile(r"(?:blake3:)?([0-9a-f]{8,64})")
 _BYTES: Final = re.compile(r"(?:[0-9a-f]{2})+")
@@ -49,7 +50,7 @@ def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
     """Read ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``.
 
     Raises:
-        BadUsage: It names nothing here, or more than one thing.
+        BadUsage: The words name nothing in this world, or more than one thing.
     """
     if len(words) == 1:
         word = words[0]
@@ -71,30 +72,33 @@ def find_target(state: State, journal: Journal, words: Sequence[str]) -> Target:
 
 
 def workflow_names(state: State) -> list[str]:
-    """Those of the manifest in force, and of cells that an earlier one left."""
+    """Return the workflows of the manifest in force, and those of cells that an earlier manifest
+    left."""
     names = set(state.manifest.workflows if state.manifest else ())
     return sorted(names | {name for name, shelf in state.cells.shelves.items() if shelf.count})
 
 
 def find_workflow(state: State, word: str) -> str:
-    """A workflow by its full name, or by the end or beginning of it as long as one alone has it.
+    """Find a workflow by its full name, or by the beginning or end of the name if only one workflow
+    has it.
 
-    For ``acme/order.step@1`` these are, from exact to loose: the name; without version; without
-    ``acme/``; any run of its dotted parts that begins or ends it (``order``, ``step``).
+    For ``acme/order.step@1`` these match, from exact to loose: the name; the name without the
+    version; the name without ``acme/``; any run of its dotted parts that begins or ends it
+    (``order``, ``step``).
 
     Raises:
-        BadUsage: None or several have it.
+        BadUsage: No workflow matches, or several do.
     """
     names = workflow_names(state)
     return _named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
 
 
 def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
-    """An effect by its name as ``find_workflow`` reads one: of the manifest in force, or one that
-    was ``seen`` in the journal.
+    """Find an effect by its name, with the rules of ``find_workflow``, among the effects of the
+    manifest in force and those ``seen`` in the journal.
 
     Raises:
-        BadUsage: None or several have it.
+        BadUsage: No effect matches, or several do.
     """
     names = sorted({*(state.manifest.effects if state.manifest else ()), *seen})
     return _named("effect", word, names, "the manifest in force has none")
@@ -141,10 +145,10 @@ _SPELLINGS: Final = (_exact, _nearly, _loosely)
 
 
 def find_cell(state: State, workflow: str, key: str | None) -> CellId:
-    """A cell's identity; whether it exists is not asked.
+    """Return a cell's identity, without checking that the cell exists.
 
     Raises:
-        BadUsage: The workflow or the form of the key is not one of this world.
+        BadUsage: The world has no such workflow, or the key does not have the workflow's form.
     """
     name = find_workflow(state, workflow)
     known = state.manifest.workflows.get(name) if state.manifest else None
@@ -163,7 +167,8 @@ def find_cell(state: State, workflow: str, key: str | None) -> CellId:
 
 
 def _old_cell(state: State, name: str, key: str | None) -> CellId:
-    """A cell of a workflow that the manifest in force does not have: by the bytes of its key."""
+    """Find a cell, by the bytes of its key, of a workflow that the manifest in force does not
+    have."""
     if key is None or _BYTES.fullmatch(key):
         id = name, bytes.fromhex(key or "")
         if id in state.cells:
@@ -178,13 +183,14 @@ def _old_cell(state: State, name: str, key: str | None) -> CellId:
 
 
 def parse_key(workflow: Workflow, text: str) -> bytes:
-    """Canonical CBOR of a key given as JSON (``"ord-1"``, ``7``, ``{"a": 1}``) or as plain text.
+    """Return the canonical CBOR of a key given as JSON (``"ord-1"``, ``7``, ``{"a": 1}``) or as
+    plain text.
 
-    JSON comes first: a text key that is itself JSON of a text (``"x"`` with its quotes) needs
-    quotes around it.
+    JSON is tried first: a text key that is itself a JSON text (``"x"`` with its quotes) must be
+    quoted once more.
 
     Raises:
-        BadUsage: It is no key of this workflow.
+        BadUsage: The text is not a key of this workflow.
     """
     assert workflow.key is not None
     given: list[object] = [text]
@@ -206,10 +212,11 @@ def parse_key(workflow: Workflow, text: str) -> bytes:
 
 
 def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
-    """An intent by its hash or a prefix of at least 8 hex digits, open ones before settled ones.
+    """Find an intent by its hash or a prefix of at least 8 hex digits. Open intents are searched
+    first.
 
     Raises:
-        BadUsage: None or several begin so, or it is no hash.
+        BadUsage: No intent begins so, or several do, or the word is not a hash.
     """
     match = _HEX.fullmatch(word)
     if match is None:

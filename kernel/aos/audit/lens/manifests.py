@@ -1,4 +1,5 @@
-"""Which manifest was in force at a record: what its values are read with (spec/audit.md, A-3)."""
+"""Find the manifest that was in force at a record: its schemas read the record's values
+(spec/audit.md, A-3)."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash
 
 IS_MANIFEST: Final = encode("kind") + encode("manifest")
-"""Stands in the bytes of every manifest record, and seldom in others."""
+"""Bytes that every manifest record contains, and other records seldom do."""
 
 
 class Manifests:
     """The manifests that a journal put in force, in order.
 
-    ``before`` is where the journal is read for those that are not known yet; it is read once, up to
-    the first that is known, and only when an older record asks. Of those that pruned records put in
-    force, the order is known of the last alone.
+    If an older record asks for a manifest that is not known yet, the journal is read once, up to
+    the first known manifest. Of the manifests that pruned records put in force, only the last has a
+    known place in the order.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class Manifests:
 
     @classmethod
     def of(cls, state: State, journal: Journal) -> Manifests:
-        """Those of the world that ``state`` was folded from ``journal`` for."""
+        """Return the manifests of the world whose ``state`` was folded from ``journal``."""
         manifests = cls()
         if state.manifest is not None:
             manifests.add(state.manifest_seq, state.manifest)
@@ -43,20 +44,21 @@ class Manifests:
         return manifests
 
     def add(self, seq: int, manifest: Effective) -> None:
-        """Take the next one, put in force by record ``seq``; one that is known is left out."""
+        """Add the next manifest, put in force by record ``seq``. A record that is not newer than
+        the last one is ignored."""
         if not self._seqs or seq > self._seqs[-1]:
             self._seqs.append(seq)
             self._manifests.append(manifest)
 
     def at(self, seq: int) -> Effective | None:
-        """The manifest in force when record ``seq`` was decided; None before the first."""
+        """Return the manifest in force when record ``seq`` was decided; None before the first."""
         if self._journal is not None and seq <= self._seqs[0]:
             self._read_older(self._journal)
         place = bisect_left(self._seqs, seq)
         return self._manifests[place - 1] if place else None
 
     def with_workflow(self, name: str, hash: Hash) -> Effective | None:
-        """The newest manifest that has this version of a workflow."""
+        """Return the newest manifest that has this version of a workflow."""
         found = self._newest(name, hash)
         if found is None and self._journal is not None:
             self._read_older(self._journal)

@@ -1,4 +1,4 @@
-"""What an audit reads of a store. ``aos.store.store.Store`` is one of these."""
+"""The part of a store that an audit reads. ``aos.store.store.Store`` implements it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from aos.values.digests import Hash
 
 
 def first_kept(journal: Journal) -> int:
-    """The first record after the genesis that was not pruned."""
+    """Return the first record after the genesis that was not pruned."""
     cut = journal.cut()
     return 1 if cut is None else cut.seq + 1
 
 
 class Journal(Protocol):
-    """Frames, blobs, the rows of intents and of what was erased. All of it may raise ``Damage``."""
+    """Frames, blobs, and the rows of intents and of erased values. Every method may raise
+    ``Damage``."""
 
     def head(self) -> Head | None: ...
 

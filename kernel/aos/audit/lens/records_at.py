@@ -1,4 +1,5 @@
-"""Records by sequence: a frame holds many, so the last few frames are kept."""
+"""Read records by sequence number. A frame holds many records, so the last few frames are
+cached."""
 
 from __future__ import annotations
 
@@ -22,16 +23,17 @@ class Records:
         self._frames: OrderedDict[int, Frame] = OrderedDict()
 
     def at(self, seq: int) -> Record:
-        """Raises ``BadUsage`` when there is no such record, ``Damage`` when it cannot be read."""
+        """Return a record. Raises ``BadUsage`` if there is no such record, ``Damage`` if it
+        cannot be read."""
         return from_bytes(self.data_at(seq))
 
     def data_at(self, seq: int) -> bytes:
-        """The bytes of a record. Raises as ``at``."""
+        """Return the bytes of a record. Raises the same as ``at``."""
         frame = self.frame_of(seq)
         return frame.records[seq - frame.header.first]
 
     def frame_of(self, seq: int) -> Frame:
-        """The frame that holds a record. Raises as ``at``."""
+        """Return the frame that holds a record. Raises the same as ``at``."""
         for first, frame in reversed(self._frames.items()):
             if first <= seq <= frame.header.last:
                 self._frames.move_to_end(first)

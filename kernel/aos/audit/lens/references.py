@@ -1,4 +1,4 @@
-"""A record -> the values that lie outside it, by content hash (spec/journal.md, J-15)."""
+"""List the values that a record refers to by content hash (spec/journal.md, J-15)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aos.core.journal.records import Record, Ref
 
 
 def references(record: Record) -> Iterator[tuple[str, Ref]]:
-    """Each reference in a record with its place in it: ``state``, ``events[0].value``."""
+    """Yield each reference in a record with its place in it: ``state``, ``events[0].value``."""
     yield from _in_fields(record, "")
 
 

@@ -1,8 +1,8 @@
-"""Bytes of records -> those that may matter, without decoding the others (spec/audit.md, A-44).
+"""Search the bytes of records for names, and decode only the matches (spec/audit.md, A-44).
 
-A record is canonical, so what it names stands in its bytes as is: an entry that it takes, an intent
-that it is about, a cell. Looking for those bytes costs a fraction of decoding; what is found is
-decoded and looked at again, since a value may hold the same bytes by chance.
+Records are canonical, so the bytes of a name (a taken entry, an intent, a cell) appear unchanged in
+every record that has it. A byte search costs a fraction of decoding. Each match is decoded and
+checked again, because a value may contain the same bytes by chance.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _INTENT: Final = encode("intent") + encode(bytes(HASH_BYTES))[:2]
 def records_naming(
     journal: Journal, cell: CellId, *, first: int = 1, last: int
 ) -> Iterator[Record]:
-    """Records from ``first`` to ``last`` whose bytes hold a cell's identity, as far as they were
-    not pruned."""
+    """Yield the records from ``first`` to ``last`` whose bytes contain a cell's identity. Pruned
+    records are skipped."""
     needle = encode([*cell])
     first = max(first, first_kept(journal))
     for frame in journal.frames(first, last):
@@ -40,9 +40,9 @@ def records_after(
     entries: Container[EntryId],
     intents: Container[Hash],
 ) -> Iterator[Record]:
-    """Records from ``first`` to ``last`` that take one of ``entries`` or are about one of
-    ``intents``, and perhaps a few others. Both may change while this runs. Those that were pruned
-    are passed over."""
+    """Yield the records from ``first`` to ``last`` that take one of ``entries`` or are about one
+    of ``intents``, and perhaps a few others. Both containers may change meanwhile. Pruned
+    records are skipped."""
     first = max(first, first_kept(journal))
     for frame in journal.frames(first, last):
         for seq, data in enumerate(frame.records, frame.header.first):
@@ -62,7 +62,8 @@ def _takes(data: bytes, entries: Container[EntryId]) -> bool:
 
 
 def _nat(data: bytes, at: int) -> tuple[int, int]:
-    """A natural number at ``at``, and where it ends; (-1, at) for anything else."""
+    """Return the natural number at ``at`` and the place where it ends; (-1, at) for anything
+    else."""
     if at >= len(data):
         return -1, at
     initial = data[at]

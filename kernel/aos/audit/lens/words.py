@@ -1,4 +1,4 @@
-"""Figures and values as people read them: times, spans, short JSON (spec/audit.md, A-4)."""
+"""Format times, time spans and short JSON for people (spec/audit.md, A-4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def time_text(ns: int) -> str:
-    """RFC 3339 in UTC with milliseconds; beyond year 9999 the plain number."""
+    """Return a time in RFC 3339, UTC, with milliseconds; beyond year 9999 the plain number."""
     if not 0 <= ns < _YEAR_10000:
         return f"{ns} ns"
     seconds, rest = divmod(ns, SECOND)
@@ -20,7 +20,8 @@ def time_text(ns: int) -> str:
 
 
 def span_text(ns: int) -> str:
-    """A length of time with about two digits that matter: ``850 us``, ``3.2 s``, ``2 h 5 min``."""
+    """Return a time span with about two significant digits: ``850 us``, ``3.2 s``, ``2 h 5
+    min``."""
     if ns < 0:
         return "-" + span_text(-ns)
     if ns < 1_000_000:
@@ -41,7 +42,7 @@ def span_text(ns: int) -> str:
 
 
 def short(value: object, most: int = 72) -> str:
-    """Compact JSON, cut after ``most`` characters."""
+    """Return compact JSON, cut after ``most`` characters."""
     text = value if isinstance(value, str) else compact(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -51,5 +52,5 @@ def compact(value: object) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """``1 step``, ``2 steps``."""
+    """Return a number with its noun: ``1 step``, ``2 steps``."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,12 +1,12 @@
-"""A journal and a candidate build -> the steps that come out otherwise (A-80 to A-88).
+"""Run a journal's steps on a candidate build, and list the steps that differ (A-80 to A-88).
 
-Rule 1: each recorded step of the candidate's workflows runs again, on the state, the event and the
-context that the record ran on. One that comes out otherwise changes nothing for those after it.
+Rule 1: each recorded step of the candidate's workflows runs again, with the recorded state, event
+and context. A step that differs does not affect later steps: those use the recorded state too.
 
-Rule 2: the journal is only folded. What its own modules do is for ``replay``.
+Rule 2: the journal is only folded. Running its own modules is the task of ``replay``.
 
-Rule 3: compared is what a workflow decides: state, events, effects, status, annotation, fault. Fuel
-and memory are summed up and never a difference.
+Rule 3: the decisions of a workflow are compared: state, events, effects, status, annotation, fault.
+Fuel and memory are summed up and are never a difference.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from aos.sandbox.inspect import ModuleRefused, check_module, survey
 from aos.values.digests import Hash, content_hash, hash_text
 
 DIFFERENCES_KEPT: Final = 100
-"""How many steps that differ are told of one by one; the others are counted."""
+"""How many differing steps a report describes one by one; the others are only counted."""
 
 CLASSES: Final = ("state", "events", "effects", "status", "annotation", "fault")
 """The parts of a step that may differ."""
@@ -56,8 +56,8 @@ _CLASS_OF: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDifference:
-    """A step that the candidate takes otherwise; ``on`` is the schema or the effect's receipt that
-    it ran on. ``classes`` are of ``CLASSES``."""
+    """A step with another result in the candidate. ``on`` is the event schema that the step ran
+    on, or the effect whose receipt it ran on. ``classes`` is a selection of ``CLASSES``."""
 
     seq: int
     workflow: str
@@ -97,16 +97,16 @@ class AgainstReport:
 
     Attributes:
         candidates: Hash of each build, by the name of its module.
-        compared: Steps that ran again, faults among them.
-        different: Those that came out otherwise; ``first`` are the first of them.
-        by_class: Steps by what differs of them; one may count several times.
-        schemas: Steps that say nothing of what the candidate decides, by the recorded schema that
-            is another one in it.
-        missing: Steps of a workflow whose entrypoint the candidate does not have, and why.
+        compared: Steps that ran again, including faults.
+        different: How many of them had another result; ``first`` lists the first of them.
+        by_class: Number of steps by the part that differs; one step may count several times.
+        schemas: Steps that say nothing about the candidate's decisions, by the recorded schema that
+            is another one in the candidate.
+        missing: Steps of a workflow whose entrypoint the candidate does not have, and the reason.
         erased: Steps that could not run again, because a value that they need was erased.
         environmental: Recorded faults of the machine, which are not compared.
-        migrations: Times that states were migrated, which is not done again.
-        fuel: Of all compared steps, as recorded and of the candidate.
+        migrations: Manifests that migrated states. Migrations are not run again.
+        fuel: Of all compared steps, as recorded and in the candidate.
         seq: The last record.
     """
 
@@ -131,7 +131,7 @@ class AgainstReport:
         return not self.different and not self.missing
 
     def to_document(self) -> dict[str, object]:
-        """As spec/audit.md, A-87."""
+        """Return the document of spec/audit.md, A-87."""
         return {
             "same": self.is_same,
             "candidates": {name: hash_text(each) for name, each in sorted(self.candidates.items())},
@@ -157,7 +157,11 @@ class AgainstReport:
 
 
 def check_candidates(given: Mapping[str, bytes]) -> None:
-    """Raises: ModuleRefused: A candidate is no module that may run at all; every reason."""
+    """Check that each candidate is a module that may run.
+
+    Raises:
+        ModuleRefused: A candidate may not run; the message lists every reason.
+    """
     for name, wasm in given.items():
         problems = check_module(wasm, ())
         if problems:
@@ -173,16 +177,16 @@ def against(
     start: State | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> AgainstReport:
-    """Run the recorded steps of ``candidates``, by the names of their modules, once more.
+    """Run the recorded steps of ``candidates``, given by the names of their modules, once more.
 
     Args:
-        frames: From the genesis on, or with ``start`` from the record after it.
-        runner: Runs modules by hash, the candidates too.
-        start: The state that a snapshot holds. It belongs to this from here on.
+        frames: From the genesis, or with ``start`` from the record after it.
+        runner: Runs modules by hash, including the candidates.
+        start: The state of a snapshot. This call takes ownership of it and changes it.
 
     Raises:
-        Damage: The journal cannot be read that far.
-        Unavailable: This machine lacks what a step needs.
+        Damage: The journal cannot be read to the end of ``frames``.
+        Unavailable: This machine lacks something that a step needs.
     """
     again = _Against(read, runner, candidates, start)
     for frame in frames:
@@ -197,10 +201,10 @@ def module_names(manifests: Iterable[Effective]) -> list[str]:
 
 
 def named_module(word: str, names: Iterable[str]) -> str:
-    """A module by its name or a part of it that one alone has (A-5).
+    """Find a module by its name, or by a part of it that only one module has (A-5).
 
     Raises:
-        BadUsage: None or several have it.
+        BadUsage: No module matches, or several do.
     """
     known = list(names)
     if word in known:
@@ -231,7 +235,7 @@ def _loosely(name: str) -> set[str]:
 
 
 class _Candidate:
-    """The runner, with one module in another's place."""
+    """The runner, with one module replaced by a candidate."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -369,13 +373,13 @@ class _Against:
 
 
 def _comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
-    """``made`` with what is not compared taken from the record (Rule 3)."""
+    """Return ``made`` with the parts that are not compared copied from the record (Rule 3)."""
     if isinstance(made, Faulted):
         output = record.output if isinstance(record, Faulted) else made.output
         return replace(made, fuel=record.fuel, pages=record.pages, output=output)
     if isinstance(record, Faulted):
         return made
-    # An intent's hash is over all that is compared of it anyway.
+    # An intent's hash covers every part of it that is compared.
     intents = tuple(
         dataclasses.replace(ours, intent=theirs.intent)
         for ours, theirs in zip(made.intents, record.intents, strict=False)

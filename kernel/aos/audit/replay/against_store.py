@@ -1,4 +1,4 @@
-"""A store or a bundle, and candidate builds -> what they do otherwise (A-80)."""
+"""Compare candidate builds with the journal of a store or a bundle (A-80)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from aos.store.store import Store
 from aos.values.digests import Hash, content_hash
 
 Progress = Callable[[int, int], None]
-"""Called on another thread after each frame with (sequence reached, last one); what it raises ends
-the comparison and is raised by it."""
+"""Called on another thread after each frame with (sequence reached, last one). An exception that
+it raises ends the comparison, which raises the same exception."""
 
 
 class _Values(Protocol):
@@ -45,15 +45,16 @@ def against_store(
     start: SnapshotRow | None = None,
     on_progress: Progress | None = None,
 ) -> AgainstReport:
-    """Compare with everything up to the head, or what came after a snapshot. Of a pruned journal
-    that is what is kept.
+    """Compare with all records up to the head, or with those after a snapshot. In a pruned journal,
+    these are the records that were kept.
 
     Args:
-        candidates: Builds by the names of their modules; None for the only module that there is.
+        candidates: Builds by the names of their modules; None names the journal's only module.
 
     Raises:
         ModuleRefused: A candidate may not run.
-        BadUsage: A name is none of the journal's modules, or none is given and there are several.
+        BadUsage: The journal has no module of that name, or no name is given and the journal has
+            several modules.
         Damage, Unavailable: As ``against``.
     """
     head = store.head()
@@ -81,7 +82,7 @@ def against_bundle(
     *,
     on_progress: Progress | None = None,
 ) -> AgainstReport:
-    """As ``against_store``, once the whole file is seen to be as it was written."""
+    """Compare as ``against_store`` does, after checking that the whole file is unaltered."""
     bundle.check()
     head = bundle.head()
     begins = beginning_of(bundle)
@@ -146,7 +147,7 @@ def _named(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str
 def _manifests(
     frames: Iterable[Frame], values: _Values, before: State | None
 ) -> Iterator[Effective]:
-    """Those that the frames put in force, and the one before them."""
+    """Yield the manifest in force before the frames, then those that the frames put in force."""
     if before is not None and before.manifest is not None:
         yield before.manifest
     for frame in frames:
@@ -162,5 +163,5 @@ def _manifest(data: bytes) -> Manifest | None:
     try:
         record = from_bytes(data)
     except Damage:
-        return None  # whoever goes through the journal tells of it
+        return None  # the pass over the journal reports it
     return record if isinstance(record, Manifest) else None

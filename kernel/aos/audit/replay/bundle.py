@@ -1,4 +1,4 @@
-"""A bundle -> verified or replayed from the file alone (spec/bundle.md, B-50 to B-54)."""
+"""Verify or replay a bundle from the file alone (spec/bundle.md, B-50 to B-54)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from aos.values.digests import Hash
 
 
 def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = None) -> VerifyReport:
-    """Verify a bundle. One that was altered is looked into as far as it can be read.
+    """Verify a bundle. An altered bundle is checked as far as it can be read.
 
     ``on_progress`` is called after each frame with the sequence reached.
 
     Raises:
-        BadUsage: There is no such file, or it is no bundle.
-        Unavailable: It cannot be read.
+        BadUsage: There is no such file, or it is not a bundle.
+        Unavailable: The file cannot be read.
     """
     try:
         bundle = open_bundle(path)
@@ -42,7 +42,7 @@ def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = Non
 
 
 class _Look:
-    """One look at a bundle, whose damage is findings."""
+    """One check of a bundle. It reports damage as findings."""
 
     def __init__(self, bundle: Bundle) -> None:
         self._bundle = bundle
@@ -81,7 +81,8 @@ class _Look:
                 on_progress(frame.header.last)
 
     def _erasures(self) -> None:
-        """Values that were erased after the bundle's end may be missing from it."""
+        """Take note of values that were erased after the bundle's end: they may be missing from
+        it."""
         for command in _erased_after(self._bundle, self._verifier.next_seq):
             self._verifier.erased_since(command)
 
@@ -110,12 +111,12 @@ def replay_bundle(
     target: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ReplayReport:
-    """Replay a bundle in the real sandbox, once the whole file is seen to be as it was written.
+    """Replay a bundle in the real sandbox, after checking that the whole file is unaltered.
 
     Args:
         target: None for machine code, or ``aos.sandbox.config.PULLEY``.
-        on_progress: Called on another thread after each frame with (sequence reached, last one);
-            what it raises ends the replay and is raised here.
+        on_progress: Called on another thread after each frame with (sequence reached, last one). An
+            exception that it raises ends the replay, which raises the same exception.
 
     Raises:
         Divergence, Unavailable: As ``replay``.
@@ -150,7 +151,7 @@ def replay_bundle(
 
 
 def _snapshots(bundle: Bundle) -> dict[int, Hash]:
-    """What the frames say of snapshots, as far as they can be read."""
+    """Return the snapshots that the frames record, as far as the frames can be read."""
     found: dict[int, Hash] = {}
     with contextlib.suppress(Damage):
         found.update(recorded_snapshots(bundle.frames()))
@@ -158,7 +159,7 @@ def _snapshots(bundle: Bundle) -> dict[int, Hash]:
 
 
 def _erased_after(bundle: Bundle, next_seq: int) -> Iterator[Control]:
-    """The commands that erased values after the end of a bundle, whose signatures count."""
+    """Yield the commands after a bundle's end that erased values. Replay checks the signatures."""
     for erased in bundle.erased():
         if erased.seq >= next_seq:
             yield erased.command()

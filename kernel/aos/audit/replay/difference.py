@@ -1,4 +1,5 @@
-"""(recorded, recomputed) -> the fields that differ, decoded (spec/audit.md, A-13)."""
+"""List the fields that differ between a recorded and a recomputed record, decoded
+(spec/audit.md, A-13)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ PLACES_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingPlace:
-    """One place inside a value that differs: ``$.items[2].qty``. Absent is None, as is null."""
+    """One place inside a value that differs: ``$.items[2].qty``. An absent part is None, and so
+    is null."""
 
     path: str
     recorded: object
@@ -31,7 +33,7 @@ class DifferingPlace:
 class FieldDifference:
     """One field of a record that differs, both sides as JSON-able values.
 
-    ``places`` are the first that differ inside it; empty for a value without parts.
+    ``places`` lists the first differing places inside it; it is empty for a value without parts.
     """
 
     field: str
@@ -40,7 +42,7 @@ class FieldDifference:
     places: tuple[DifferingPlace, ...] = ()
 
     def first(self) -> tuple[str, object, object]:
-        """(where, recorded, recomputed) of the first place: what one line can say."""
+        """Return (where, recorded, recomputed) of the first place, for a report in one line."""
         if not self.places:
             return self.field, self.recorded, self.recomputed
         place = self.places[0]
@@ -51,9 +53,10 @@ class FieldDifference:
 
 
 def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[FieldDifference, ...]:
-    """Compare field by field. ``lens`` reads the blobs of both.
+    """Compare two records field by field. ``lens`` reads the blobs of both.
 
-    Records of different kinds differ in ``kind`` alone, a list in its first entry that differs.
+    Records of different kinds differ in ``kind`` alone; a list differs in its first differing
+    entry.
     """
     if type(recorded) is not type(recomputed):
         return (difference("kind", _said(recorded), _said(recomputed)),)
@@ -61,14 +64,14 @@ def differences(recorded: Record, recomputed: Record, lens: Lens) -> tuple[Field
 
 
 def _said(record: Record) -> str:
-    """A kind, with what a fault says."""
+    """Return a record's kind, with the message if it is a fault."""
     fault = getattr(record, "fault", None)
     return f"fault {fault.kind.value}: {fault.message}" if fault else record.KIND
 
 
 @dataclass(frozen=True, slots=True)
 class _Showing:
-    """How the parts of one record are shown. Workflow, schema and effect are the recorded ones."""
+    """Shows the parts of one record. Workflow, schema and effect are the recorded ones."""
 
     lens: Lens
     record: Any
@@ -92,7 +95,8 @@ class _Showing:
     def both(
         self, field: str, recorded: tuple[Any, Any], recomputed: tuple[Any, Any]
     ) -> tuple[object, object]:
-        """Two (value, owner) that differ; the bytes themselves, where both mean the same."""
+        """Return two differing (value, owner) pairs as JSON; as raw bytes if both decode to the
+        same."""
         ours, theirs = self(field, *recorded), self(field, *recomputed)
         if ours != theirs:
             return ours, theirs
@@ -101,7 +105,7 @@ class _Showing:
 
 
 def _plain(value: Any, lens: Lens, seq: int) -> object:
-    """A part of a record by its own type."""
+    """Return a part of a record, shown by its own type."""
     match value:
         case Fault():
             return fault_document(value)
@@ -147,7 +151,7 @@ def _entries(
 
 
 def difference(field: str, recorded: object, recomputed: object) -> FieldDifference:
-    """A difference between two values that are JSON already."""
+    """Return a difference between two values that are JSON already."""
     places: list[DifferingPlace] = []
     if isinstance(recorded, dict | list) and type(recorded) is type(recomputed):
         for place in _places("$", recorded, recomputed):

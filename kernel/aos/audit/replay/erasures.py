@@ -1,9 +1,9 @@
-"""Values that replay cannot read because they were erased (spec/audit.md, A-16a).
+"""Track the values that replay cannot read because they were erased (spec/audit.md, A-16a).
 
-Rule 1: a value counts as erased where its reader says so and a later record of this journal erases
-it. The reader's word alone is not enough: its rows are no part of the chain.
+Rule 1: a value counts as erased if its reader reports so and a later record of this journal erases
+it. The reader's report alone is not enough: the rows that it reads are no part of the chain.
 
-Rule 2: a record that needs such a value is taken as it is, and named.
+Rule 2: a record that needs such a value is accepted as it is, and listed in the report.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from aos.errors import Damage, Erased, sentence
 from aos.values.digests import Hash, hash_text
 
 RECORDS_NAMED: Final = 20
-"""How many records are named for one value; the rest is counted."""
+"""How many records are listed for one value; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """A value that record ``by`` erased, and the records before it that could not be decided again.
+    """A value that record ``by`` erased, and the earlier records that could not be decided again.
 
-    ``records`` are the first of them, ``unnamed`` counts the others.
+    ``records`` lists the first of them, ``unnamed`` counts the others.
     """
 
     value: Hash
@@ -42,7 +42,7 @@ class Erasure:
 
 @dataclass(slots=True)
 class Erasures:
-    """Reads blobs, and remembers what was erased and who needed it."""
+    """Reads blobs, and remembers the erased ones and the records that needed them."""
 
     below: BlobReader
     found: list[Erasure] = field(default_factory=list)
@@ -57,18 +57,18 @@ class Erasures:
             raise
 
     def begin(self) -> None:
-        """The next record is looked at."""
+        """Begin the next record: forget the erased values that the last one read."""
         self._missed.clear()
 
     def take(self, seq: int) -> bool:
-        """Whether record ``seq`` could not be decided again for want of a value that was read here;
-        it is noted then."""
+        """Return whether record ``seq`` read an erased value here, so that it could not be
+        decided again; if so, note the record under that value."""
         for value in dict.fromkeys(self._missed):
             self._needed.setdefault(value, []).append(seq)
         return bool(self._missed)
 
     def erased(self, value: Hash, by: int) -> None:
-        """Record ``by`` erases ``value``: whoever needed it before is excused."""
+        """Note that record ``by`` erases ``value``: earlier records that needed it are excused."""
         seqs = self._needed.pop(value, None)
         if seqs:
             named = tuple(seqs[:RECORDS_NAMED])
@@ -77,7 +77,11 @@ class Erasures:
             )
 
     def finish(self) -> None:
-        """Raises: Damage: A value is said to be erased, and no record after its use erases it."""
+        """Check that a record erases each value that was read as erased.
+
+        Raises:
+            Damage: The store reports a value as erased, but no record after its use erases it.
+        """
         for value, seqs in self._needed.items():
             raise Damage(
                 sentence(

@@ -1,14 +1,15 @@
-"""A candidate's fault -> the recorded schema that it was not built for (spec/audit.md, A-84a).
+"""Find out from a candidate's fault that it was built for another schema than the recorded one
+(spec/audit.md, A-84a).
 
 A candidate is a module without its manifest, so its own schemas are not known. They show only where
 one of them meets a recorded one: either the kernel finds that a returned value does not fit the
 recorded schema, or the SDK in the module finds that it cannot read a recorded value.
 
-This module reads the words of faults, which nothing else does. A typed answer is not to be had: a
-guest's fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own faults
-are recorded and hashed as kind and message, so a field for the schema would change their bytes. The
-words themselves are frozen (K-33). A message without a match costs only a hint in the report: the
-step still counts as different.
+This module parses fault messages; no other module does. A typed answer is not available: a guest's
+fault is text that a foreign module wrote (spec/sdk.md, SD-5), and the kernel's own faults are
+recorded and hashed as kind and message, so a field for the schema would change their bytes. The
+messages themselves are frozen (K-33). A message without a match costs only a hint in the report:
+the step still counts as different.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A recorded input -> what came in as it (spec/audit.md, A-11)."""
+"""Rebuild the admitted input from its record (spec/audit.md, A-11)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from aos.core.journal.records import (
 RecordedInput: TypeAlias = (
     Start | Manifest | Event | Receipt | Stream | Attempt | Snapshot | Control
 )
-"""Every record with a stamp but the genesis, which makes a world and enters none."""
+"""Every record with a stamp except the genesis, which creates a world and is not an input to
+one."""
 
 
 def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
     """Return the input that was admitted as this record.
 
     Raises:
-        Damage: A value of it cannot be read.
+        Damage: A value of the record cannot be read.
     """
     match recorded:
         case Event():

@@ -1,13 +1,15 @@
-"""Frames -> executed once more and compared, or the first difference (spec/audit.md, A-10 to A-19).
+"""Execute the frames of a journal once more, and stop at the first difference (spec/audit.md, A-10
+to A-19).
 
-Rule 1: the same ``Kernel`` decides again. An input record becomes an input with its recorded stamp,
-a step or fault record runs the ring's head; what the kernel then appends must be what is recorded.
+Rule 1: the same ``Kernel`` decides again. An input record becomes an input with its recorded stamp;
+a step or fault record runs the head of the ring. The record that the kernel then appends must be
+the recorded one.
 
-Rule 2: every frame is sealed again with its recorded salt and must be the same in every byte.
+Rule 2: every frame is sealed again with its recorded salt, and each byte must be the same.
 
-Rule 3: what depends on the machine is taken from the record and counted: an environmental fault;
-and, where another version of the engine ran, figures of fuel. So is a record that needs a value
-which was erased since (``erasures``).
+Rule 3: results that depend on the machine are copied from the record and counted: environmental
+faults and, if another version of the engine ran, fuel figures. A record that needs a value erased
+since is copied too (``erasures``).
 """
 
 from __future__ import annotations
@@ -58,10 +60,10 @@ from aos.manifest.limits import STEP_RANGES
 from aos.values.digests import Hash, hash_text
 
 OF_THIS_MACHINE: Final = frozenset({FaultKind.HOST_MEMORY, FaultKind.WATCHDOG})
-"""Faults that say that replay itself lacks something, when the record has none."""
+"""Faults that mean that replay itself lacks something, if the record has no fault."""
 
 SIGNATURES_KEPT: Final = 256
-"""Answers about signatures that are remembered: the receipts of a batch share one."""
+"""How many results of signature checks are cached: the receipts of a batch share one signature."""
 
 
 def replay(
@@ -76,24 +78,25 @@ def replay(
     snapshots: Mapping[int, Hash] | None = None,
     start: State | None = None,
 ) -> ReplayReport:
-    """Execute a whole journal again, or what came after a snapshot, and compare everything.
+    """Execute a whole journal again, or the part after a snapshot, and compare everything.
 
     Args:
-        frames: From the genesis on, or with ``start`` from the record after it.
-        read: Blobs of the journal and the wasm of its modules.
+        frames: From the genesis, or with ``start`` from the record after it.
+        read: Reads the blobs of the journal and the wasm of its modules.
         head: Where the journal must end.
-        wasmtime: The engine's version that ``runner`` is; a start record says which one ran. None:
-            the same.
+        wasmtime: The engine's version behind ``runner``; a start record names the version that ran.
+            None: the same one.
         on_progress: Called after each frame with the sequence reached.
-        snapshots: What the journal's own records say of snapshots (``recorded_snapshots``): they
-            are taken again and compared. None: they are not.
-        start: The state that a snapshot holds. It belongs to the replay from here on.
-        erased_since: Commands from behind the end that erased values which may be missing for that.
+        snapshots: The snapshots that the journal's own records name (``recorded_snapshots``).
+            Replay takes them again and compares. None: it takes none.
+        start: The state of a snapshot. The replay takes ownership of it and changes it.
+        erased_since: Commands after the end of the journal that erased values. Such a value may be
+            missing.
 
     Raises:
         Divergence: Something differs, at the first record where it does.
-        Damage: The journal cannot be read that far.
-        Unavailable: This machine lacks what a step needs.
+        Damage: The journal cannot be read to the end of ``frames``.
+        Unavailable: This machine lacks something that a step needs.
     """
     began = time.perf_counter()
     again = _Again(read, runner, wasmtime, snapshots)
@@ -131,7 +134,7 @@ class _Counts:
 
 
 class _Comparing(Kernel):
-    """The kernel, with a look at each record before it is folded."""
+    """The kernel, comparing each record with the recorded one before it is folded."""
 
     def __init__(self, again: _Again, state: State, runner: Runner, read: BlobReader) -> None:
         verify = lru_cache(SIGNATURES_KEPT)(is_signed)
@@ -139,14 +142,15 @@ class _Comparing(Kernel):
         self._again = again
 
     def append(self, record: Record, blobs: Mapping[Hash, bytes]) -> None:
-        # What is read back from bytes and compares equal has the same bytes; ``frame`` makes sure.
+        # Records read from bytes that are equal have the same bytes; ``frame`` checks it.
         if record != self._again.recorded:
             self._again.differs(record, blobs)
         super().append(record, blobs)
 
 
 class _Engine:
-    """The runner, or one of another version: which may burn other fuel for the same steps."""
+    """The runner. If another engine version recorded the steps, their fuel may differ: each step
+    then gets the most fuel that is allowed, and reports the recorded figure."""
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
@@ -182,7 +186,7 @@ class _Again:
         self._frame = self._seq = 1
 
     def go_on_from(self, start: State) -> None:
-        """Begin behind a snapshot, which must be the one that its own state gives."""
+        """Begin after a snapshot. A record that names it is compared with the root of ``start``."""
         self._kernel = _Comparing(self, start, self._engine, self._layered)
         if start.manifest is not None:
             self._manifests.add(start.manifest_seq, start.manifest)
@@ -190,7 +194,7 @@ class _Again:
         self._roots.found[start.tip.seq] = self._roots.root(start)
 
     def _layered(self, hash: Hash, /) -> bytes:
-        """A value of the journal, or a part of a snapshot that was taken here."""
+        """Return a value of the journal, or a part of a snapshot that this replay took."""
         made = self._roots.made(hash)
         return self._read(hash) if made is None else made
 
@@ -231,7 +235,7 @@ class _Again:
         )
 
     def end(self, head: Head | None, erased_since: Iterable[Control]) -> None:
-        """The last frame is done. Values may be missing that were erased since.
+        """Finish after the last frame. Values may be missing if ``erased_since`` erased them.
 
         Raises:
             Divergence: The journal does not end at ``head``.
@@ -259,7 +263,8 @@ class _Again:
         self._erasures.erased(Hash(value), command.seq)
 
     def differs(self, recomputed: Record, blobs: Mapping[Hash, bytes]) -> NoReturn:
-        """Name every field of the record at hand that differs from ``recomputed``."""
+        """Raise a divergence with every field of the current record that differs from
+        ``recomputed``."""
         if (
             isinstance(recomputed, Faulted)
             and recomputed.fault.kind in OF_THIS_MACHINE
@@ -339,7 +344,8 @@ class _Again:
         self.kernel.append(recorded, {})
 
     def _fork(self, recorded: Fork) -> None:
-        """Another world goes on here: of this very journal, as its own key says."""
+        """Continue as the fork's world. It must have forked from this very journal, and its key
+        must have signed that."""
         if self.kernel.pending_records:
             self._diverge(difference("kind", recorded.KIND, "a fork is the first of its frame"))
         if not is_fork_signed(recorded):
@@ -370,7 +376,7 @@ class _Again:
                 pass
 
     def _check_snapshot(self, recorded: Snapshot) -> None:
-        """What was computed when the replay came past that place is what the record says."""
+        """Compare the recorded snapshot with the one that the replay computed at that place."""
         found = self._roots.found.get(recorded.at)
         if found is not None and found != recorded.document.hash:
             self._diverge(
@@ -407,7 +413,7 @@ class _Again:
         self._diverge(difference("admission", "admitted", other))
 
     def _answer(self, recorded: KernelReceipt) -> None:
-        """A receipt of the core itself: the one that it owes first."""
+        """Decide a receipt of the core itself: the first one that the core owes."""
         self._counts.kernel_receipts += 1
         if not self.kernel.state.owed:
             self._diverge(difference("kind", recorded.KIND, "no receipt is owed"))
@@ -433,7 +439,8 @@ class _Again:
             counts.fuel_taken += self._engine.is_other
 
     def _decide(self, recorded: Step | Faulted | KernelReceipt) -> bool:
-        """Decide the record again; False where it had to be taken instead."""
+        """Decide the record again; return False if an erased value prevents it and the record is
+        copied."""
         try:
             self.kernel.step()
         except Erased as problem:
@@ -442,15 +449,16 @@ class _Again:
         return True
 
     def _take_without_value(self, recorded: Record, problem: Erased) -> None:
-        """Take a record as it is, because a value that it needs was erased. What nothing of this
-        record reads, such as a module, is damage where it is missing."""
+        """Copy a record as it is, because a value that it needs was erased. Re-raise ``problem``
+        if this record read no erased value."""
         if not self._erasures.take(recorded.seq):
             raise problem
         self._counts.erased += 1
         self.kernel.append(recorded, {})
 
     def _check_schedule(self, recorded: Step | Faulted) -> None:
-        """The ring's head and its first entry must be the recorded ones, before anything runs."""
+        """Check, before anything runs, that the ring's head and its first entry are the recorded
+        ones."""
         state = self.kernel.state
         if state.owed:
             self._diverge(difference("kind", recorded.KIND, KernelReceipt.KIND))
@@ -467,7 +475,8 @@ class _Again:
             self._diverge(difference("entry", list(recorded.entry), list(mail.entry)))
 
     def _take(self, recorded: Faulted) -> None:
-        """Take a fault that this machine need not meet; all but the fault itself must still fit."""
+        """Copy a fault that need not happen on this machine; all its other fields must still
+        fit."""
         mail = self.kernel.state.cells[recorded.cell].mailbox[0]
         expected = replace(recorded, root=mail.root.seq, depth=mail.depth, output=None)
         self.kernel.append(expected, {})

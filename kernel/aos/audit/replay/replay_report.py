@@ -1,4 +1,4 @@
-"""How a replay ends: all the same, or the first difference (spec/audit.md, A-13 to A-15)."""
+"""The result of a replay: no difference, or the first one (spec/audit.md, A-13 to A-15)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HINT: Final = (
 
 
 class Divergence(Damage):
-    """Replay computed something else than was recorded.
+    """Replay computed something else than the journal records.
 
     Attributes:
         frame: First record of the frame.
-        record: Sequence of the record; None where only the frame's header or the head differs.
+        record: Sequence of the record; None if only the frame's header or the head differs.
         kind: Kind of the record.
         cell: (workflow, key as JSON), for a step, fault or receipt.
-        differences: Every field of it that differs, recorded against recomputed; at least one.
+        differences: Every field that differs, recorded against recomputed; at least one.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Divergence(Damage):
 
     @property
     def field(self) -> str:
-        """The first field that differs."""
+        """Return the first field that differs."""
         return self.differences[0].field
 
     def to_document(self) -> dict[str, object]:
-        """As spec/audit.md, A-14."""
+        """Return the document of spec/audit.md, A-14."""
         cell = None if self.cell is None else {"workflow": self.cell[0], "key": self.cell[1]}
         return {
             "identical": False,
@@ -83,13 +83,13 @@ class Divergence(Damage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayReport:
-    """The records that were executed and compared without a difference.
+    """The number of records that were executed and compared without a difference.
 
-    ``steps`` counts faults too; ``environmental`` are faults that were taken from the record, and
-    ``fuel_taken`` steps whose figure of fuel was, because another engine version ran them;
-    ``erased`` counts records that were taken because a value that they need was erased, and
-    ``erasures`` says which and by whom. ``snapshots`` were taken again and came out the same;
-    ``state_root`` is what a snapshot at the end would be kept under.
+    ``steps`` includes faults. Some results are copied from the record: ``environmental`` counts
+    such faults, and ``fuel_taken`` the steps whose fuel was copied because another engine version
+    ran them. ``erased`` counts records copied because a value that they need was erased;
+    ``erasures`` lists the values and the records that erased them. ``snapshots`` counts those that
+    were taken again with the same result; ``state_root`` is the root of a snapshot at the end.
     """
 
     world: Hash
@@ -121,7 +121,7 @@ class ReplayReport:
     identical: bool = True
 
     def to_document(self) -> dict[str, object]:
-        """As spec/audit.md, A-15."""
+        """Return the document of spec/audit.md, A-15."""
         document: dict[str, object] = asdict(self)
         for name in ("world", "frame", "log_root", "state_root"):
             document[name] = hash_text(getattr(self, name))

@@ -1,4 +1,4 @@
-"""A store -> replayed with the real sandbox (spec/audit.md, A-19)."""
+"""Replay a store with the real sandbox (spec/audit.md, A-19)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def replay_store(
     start: SnapshotRow | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> ReplayReport:
-    """Replay everything up to the head, which other processes may move meanwhile.
+    """Replay everything up to the head. Other processes may append to the journal meanwhile.
 
     Args:
-        start: The snapshot to go on from; None: from the genesis.
+        start: The snapshot to start from; None: the genesis.
         target: None for machine code, or ``aos.sandbox.config.PULLEY``.
-        on_progress: Called on another thread after each frame with the sequence reached; what it
-            raises ends the replay and is raised here.
+        on_progress: Called on another thread after each frame with the sequence reached. An
+            exception that it raises ends the replay, which raises the same exception.
 
     Raises:
         Divergence, Damage, Unavailable: As ``replay``.

@@ -1,4 +1,4 @@
-"""Trace -> lines of text with their place in a tree (spec/audit.md, A-48)."""
+"""Render a trace as lines of text, each with its place in a tree (spec/audit.md, A-48)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _BAD: Final = ("failed", "error", "timeout", "overloaded", "faulted", "lost")
 class Branch:
     """One line, and the lines under it.
 
-    ``kind`` is the node's, or ``case``, ``reason``, ``left_out``; ``is_bad`` marks what failed or
-    is stuck.
+    ``kind`` is the node's, or ``case``, ``reason``, ``left_out``; ``is_bad`` marks a line about
+    something that failed or is stuck.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class Branch:
 
 
 def lines(trace: Trace) -> tuple[Branch, ...]:
-    """The roots of a trace, then its cases. A receipt stands on the line of its intent."""
+    """Return the roots of a trace, then its cases. A receipt is on the line of its intent."""
     found = [_tree(root) for root in trace.roots]
     if trace.earlier:
         found.insert(0, Branch(kind="left_out", text="… earlier ones are left out"))
@@ -38,7 +38,7 @@ def lines(trace: Trace) -> tuple[Branch, ...]:
 
 
 def plain(branches: tuple[Branch, ...]) -> list[str]:
-    """The lines drawn with box characters; the target has a mark."""
+    """Return the lines drawn with box characters; the target has a mark."""
     found: list[str] = []
     todo = [(branch, "", "") for branch in reversed(branches)]
     while todo:
@@ -53,7 +53,8 @@ def plain(branches: tuple[Branch, ...]) -> list[str]:
 
 
 def _tree(root: Node) -> Branch:
-    """Without recursion: a trace may be deeper than Python's stack."""
+    """Return a node and its children as lines. No recursion: a trace may be deeper than Python's
+    stack."""
     order = [root]
     for node in order:
         order.extend(node.children)
@@ -79,7 +80,7 @@ def _tree(root: Node) -> Branch:
 
 
 def _receipt_of(node: Node) -> Node | None:
-    """The receipt of an intent, which stands on its line."""
+    """Return the receipt of an intent, which is shown on the intent's line."""
     if node.kind != "intent":
         return None
     return next((child for child in node.children if child.kind in _RECEIPTS), None)
@@ -144,7 +145,8 @@ def _settlement(node: Node, receipt: Node | None) -> list[str]:
 
 
 def _unless(note: str | None, said: str) -> str:
-    """A receipt's note without the status that stands before it."""
+    """Return a receipt's note without the status at its beginning, which ``said`` has shown
+    already."""
     if note is None:
         return ""
     return ", " + note.removeprefix(f"{said}, ")

@@ -1,4 +1,4 @@
-"""A cell -> everything that came in for it, in order, and what it did with each (A-45)."""
+"""List everything that came in for a cell, in order, and what it did with each (A-45)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from aos.values.digests import Hash
 
 @dataclass(slots=True)
 class _Input:
-    """What came in: a record itself, or its emitted event ``index``; and its runs: faults that were
-    retried, then the step that took it."""
+    """One input: a record itself, or event ``index`` that the record emitted. ``runs`` are the
+    faults that were retried, then the step that took the input."""
 
     record: Record
     index: int
@@ -44,8 +44,8 @@ class _Input:
 def timeline(
     view: View, nodes: Nodes, cell: CellId, *, inputs_max: int
 ) -> tuple[str, tuple[Node, ...], int]:
-    """The cell's name, its latest inputs in order, each with the steps that it caused, and how many
-    more there were."""
+    """Return the cell's name, its latest inputs in order, each with the steps that it caused,
+    and the number of earlier inputs that are left out."""
     return _Timeline(view, nodes, cell).read(inputs_max)
 
 
@@ -99,7 +99,7 @@ class _Timeline:
         return draft
 
     def _run(self, record: Step | Faulted, parent: Draft) -> None:
-        """A step with what it asked and emitted, but not what came of that elsewhere."""
+        """Add a step with its intents and events, but not their consequences in other cells."""
         draft = self._nodes.record(record, parent)
         if isinstance(record, Step):
             for index, event in enumerate(record.events):
@@ -109,7 +109,8 @@ class _Timeline:
 
 
 def _reaching(record: Record, cell: CellId) -> Iterator[int]:
-    """The indexes under which ``record`` came in for ``cell``, or was to."""
+    """Yield the indexes under which ``record`` came in for ``cell``, or was refused by its full
+    mailbox."""
     match record:
         case Event() if cell in record.to or cell in record.overloaded:
             yield 0
@@ -124,7 +125,7 @@ def _reaching(record: Record, cell: CellId) -> Iterator[int]:
 
 
 def _is_delivered(given: _Input, cell: CellId) -> bool:
-    """Whether it stands, or stood, in the mailbox."""
+    """Return whether the input is in the mailbox, or was in it."""
     match given.record:
         case Receipt() | KernelReceipt() as receipt:
             return receipt.outcome in DELIVERED

@@ -1,11 +1,11 @@
-"""The causes and consequences of something (spec/audit.md, A-40 to A-48).
+"""Find the causes and consequences of an event, a cell or an intent (spec/audit.md, A-40 to A-48).
 
     event ─▶ step ─▶ emitted event ─▶ step …
                  └─▶ intent ─▶ attempts, stream frames, receipt ─▶ step …
 
 Upwards, each record names its cause: a step the entry that it took, a receipt the intent that it
-settled. Downwards, the journal is read once from the target on, and only as far as something is
-still to come.
+settled. Downwards, the journal is read once from the target on, until no further consequence can
+follow.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from aos.errors import Damage, Pruned
 from aos.values.digests import Hash, hash_text
 
 NODES_MAX: Final = 1_000
-"""How many nodes a trace has before it leaves out what else follows."""
+"""Most nodes of a trace; further consequences are left out."""
 
 CAUSES_MAX: Final = 200
-"""How many records back a trace goes; a cell that polls for ever has no end of causes."""
+"""How many records back a trace goes. A cell that polls without end has endless causes."""
 
 INPUTS_MAX: Final = 100
-"""How many inputs of one cell are shown, the latest."""
+"""How many inputs of one cell a trace shows, counted from the latest."""
 
 FRAMES_MAX: Final = 20
-"""How many stream frames of one intent are shown, the first."""
+"""How many stream frames of one intent a trace shows, counted from the first."""
 
 
 def trace(view: View, words: Sequence[str], *, nodes_max: int = NODES_MAX) -> Trace:
     """Trace ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``.
 
     Raises:
-        BadUsage: The words name nothing here.
+        BadUsage: The words name nothing in this world.
         Damage: The journal cannot be read.
     """
     target = find_target(view.state, view.journal, words)
@@ -78,9 +78,9 @@ def trace(view: View, words: Sequence[str], *, nodes_max: int = NODES_MAX) -> Tr
 class _Tree:
     """One trace while it grows.
 
-    ``_waiting`` has, for each entry that some cell has still to take, the node that its step will
-    hang under; ``_failed`` those of them that a fault took before it was retried; ``_open`` the
-    node of each intent whose receipt is still to come.
+    ``_waiting`` maps each entry that some cell has still to take to the node that its step will be
+    a child of. ``_failed`` holds the entries that a fault took and a retry or skip followed.
+    ``_open`` maps each intent without a receipt yet to its node.
     """
 
     def __init__(self, view: View, nodes: Nodes) -> None:
@@ -93,8 +93,8 @@ class _Tree:
         self._frames: Counter[Hash] = Counter()
 
     def of_record(self, seq: int, intent: int | None) -> tuple[tuple[Node, ...], int]:
-        """The tree from the first cause down to a record, or to one intent of a step, and then all
-        that follows. Also: whether causes are left out."""
+        """Return the tree from the first cause down to a record, or to one intent of a step,
+        with all its consequences. Also return the number 1 if causes are left out, else 0."""
         causes, earlier = self._causes(self._view.records.at(seq))
         root = draft = self._nodes.record(causes[0], None)
         for record, follower in pairwise(causes):
@@ -113,7 +113,8 @@ class _Tree:
         return (frozen(root),), earlier
 
     def _causes(self, record: Record) -> tuple[list[Record], int]:
-        """The records from the first cause to ``record``, each caused by the one before."""
+        """Return the records from the first cause to ``record``, each caused by the one before;
+        and 1 if earlier causes are left out, else 0."""
         found = [record]
         while True:
             cause = self._cause_of(found[-1])
@@ -139,7 +140,8 @@ class _Tree:
         return None
 
     def _towards(self, draft: Draft, record: Record, follower: Record) -> Draft:
-        """Add only the part of ``record`` that leads to ``follower``; what that will hang under."""
+        """Add only the part of ``record`` that leads to ``follower``; return the node to add
+        that under."""
         if isinstance(record, Step) and isinstance(
             follower, Receipt | KernelReceipt | Stream | Attempt
         ):
@@ -160,7 +162,7 @@ class _Tree:
         return self._nodes.intent(draft, record, index)
 
     def _expand(self, draft: Draft, record: Record) -> None:
-        """Add all that follows from ``record`` at once, and wait for what follows later."""
+        """Add the immediate consequences of ``record``, and wait for the later ones."""
         match record:
             case Event():
                 self._wait((record.seq, 0), record.to, draft)
@@ -186,7 +188,7 @@ class _Tree:
                 pass
 
     def _goes_on(self, draft: Draft, command: Control, cell: CellId) -> None:
-        """The first step of a cell after a command that let it go on."""
+        """Add the first step of a cell after a command that let it run again."""
         journal = self._view.journal
         for record in records_naming(journal, cell, first=command.seq + 1, last=self._last):
             if isinstance(record, Step | Faulted) and record.cell == cell:
@@ -194,7 +196,8 @@ class _Tree:
                 return
 
     def _ends(self, draft: Draft, fork: Fork) -> None:
-        """The receipts with which the core ended what was open: before anything else happened."""
+        """Wait for the receipts with which the core ended the open intents; they follow the fork
+        directly."""
         for frame in self._view.journal.frames(fork.seq, self._last):
             for data in frame.records[max(fork.seq + 1 - frame.header.first, 0) :]:
                 record = from_bytes(data)
@@ -208,7 +211,7 @@ class _Tree:
             self._waiting[entry] = dict.fromkeys(to, draft)
 
     def _grow(self, first: int) -> None:
-        """Read on until nothing more can follow."""
+        """Read the journal until no further consequence can follow."""
         if not self._waiting and not self._open:
             return
         journal, waiting, open_ones = self._view.journal, self._waiting, self._open
@@ -220,7 +223,7 @@ class _Tree:
                 return
 
     def _parent_of(self, record: Record) -> Draft | None:
-        """The node that ``record`` follows from."""
+        """Return the node that ``record`` follows from."""
         match record:
             case Receipt() | KernelReceipt():
                 parent = self._open.pop(record.intent, None)
@@ -235,8 +238,8 @@ class _Tree:
                 return None
 
     def _taken_by(self, record: Step | Faulted) -> Draft | None:
-        """Where the entry of a step came from, which waits for it no more; unless it failed and was
-        retried or skipped afterwards."""
+        """Return the node that the entry of a step came from, and stop waiting for that step. If
+        the record is a fault that was retried or skipped afterwards, the wait continues."""
         cells = self._waiting.get(record.entry, {})
         parent = cells.get(record.cell)
         if parent is None:
@@ -251,7 +254,8 @@ class _Tree:
         return parent
 
     def _told_of(self, record: Stream | Attempt | Control) -> Draft | None:
-        """The open intent that something is told of; None once enough was told."""
+        """Return the node of the open intent that ``record`` is about; None once enough frames
+        are shown."""
         assert record.intent is not None
         parent = self._open.get(record.intent)
         if parent is None or parent.node.kind != "intent":
@@ -264,7 +268,7 @@ class _Tree:
         return parent
 
     def _say_what_waits(self) -> None:
-        """Say on each node that something is still to follow why it has not."""
+        """Note on each node without an expected consequence why that is still to come."""
         for entry, cells in self._waiting.items():
             for id, draft in cells.items():
                 if (entry, id) not in self._failed:

@@ -1,4 +1,4 @@
-"""Records -> the nodes of a trace while it grows (spec/audit.md, A-41 to A-43)."""
+"""Make the nodes of a trace from records while it grows (spec/audit.md, A-41 to A-43)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import Hash, hash_text
 
 CASES_MAX: Final = 20
-"""How many cells that are not done are spoken of."""
+"""How many unfinished cells a trace describes."""
 
 DELIVERED: Final = ("delivered", "rejected")
 """The outcomes of a receipt after which its cell is called."""
@@ -42,7 +42,7 @@ Settling: TypeAlias = Receipt | KernelReceipt
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A node whose children are still coming."""
+    """A node that still gets children."""
 
     node: Node
     children: list[Draft] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Draft:
 
 
 class Nodes:
-    """Makes the nodes of one trace, at most so many, and remembers which cells take part."""
+    """Makes the nodes of one trace, at most ``nodes_max``, and remembers which cells take part."""
 
     def __init__(self, view: View, nodes_max: int) -> None:
         self._view = view
@@ -60,14 +60,14 @@ class Nodes:
         self._cells: dict[CellId, object] = {}
 
     def has_room(self, draft: Draft) -> bool:
-        """Whether ``draft`` may get a child; one that may not is counted."""
+        """Return whether ``draft`` may get a child; if not, count the child as left out."""
         if self._left > 0:
             return True
         draft.set(left_out=draft.node.left_out + 1)
         return False
 
     def record(self, record: Record, parent: Draft | None) -> Draft:
-        """The node of a record itself, without its events and intents."""
+        """Add the node of a record itself, without its events and intents."""
         node = Node(kind=record.KIND, seq=record.seq, status="", at_ns=self._at_ns(record, parent))
         fields = self._fields(record)
         return self._hang(replace(node, **fields), parent)
@@ -156,7 +156,7 @@ class Nodes:
         return {**found, "note": record.problem or f"{record.status}, {how}"}
 
     def _why(self, record: KernelReceipt) -> str:
-        """Why the core settled an intent itself, and who made it."""
+        """Return why the core settled an intent itself, and who caused that."""
         if record.by is not None:
             return "by its cell"
         try:
@@ -207,10 +207,10 @@ class Nodes:
             parent.children.append(draft)
         return draft
 
-    # What became of something, said on its node.
+    # The outcome of an intent or of mail, noted on its node.
 
     def settled(self, draft: Draft, receipt: Settling) -> None:
-        """How an intent ended."""
+        """Set an intent's status, time and note from its receipt."""
         if draft.node.kind != "intent":
             return
         opened_ns, at_ns = draft.node.at_ns, self._at_ns(receipt, None)
@@ -219,12 +219,12 @@ class Nodes:
         draft.set(status=receipt.status, took_ns=took, note=note)
 
     def unsettled(self, draft: Draft, intent: Hash) -> None:
-        """Whether anybody still waits for an intent without a receipt."""
+        """Mark an intent without a receipt as abandoned if no cell waits for it any more."""
         if draft.node.kind == "intent" and intent not in self._view.state.intents:
             draft.set(status="abandoned", note=NOBODY_WAITS)
 
     def fate(self, draft: Draft, intent: Hash) -> None:
-        """How an intent stands now, wherever its receipt is."""
+        """Set the current status of an intent, even if its receipt is not in this trace."""
         row = self._view.journal.intent(intent)
         if row is None or row.settled_seq is None or row.settled_seq >= self._view.state.next_seq:
             self.unsettled(draft, intent)
@@ -234,7 +234,7 @@ class Nodes:
         self.settled(draft, receipt)
 
     def waits(self, draft: Draft, id: CellId) -> None:
-        """Why a cell has not taken its mail yet."""
+        """Note why a cell has not taken its mail yet."""
         cell = self._view.state.cells.get(id)
         name = name_cell(id[0], self.key(id, draft.node.seq))
         if cell is not None and cell.fault is not None:
@@ -244,7 +244,7 @@ class Nodes:
         draft.set(status="waiting", note=note)
 
     def _annotation(self, record: Step) -> str | None:
-        """The annotation of the module on the step."""
+        """Return the module's annotation on the step."""
         if record.ann is None:
             return None
         return short(self._view.lens.annotations(record, record.ann))
@@ -258,7 +258,7 @@ class Nodes:
     # Cells.
 
     def seen(self, id: CellId, seq: int) -> tuple[str, object]:
-        """A cell that takes part."""
+        """Note a cell that takes part."""
         key = self.key(id, seq)
         self._cells.setdefault(id, key)
         return id[0], key
@@ -267,7 +267,8 @@ class Nodes:
         return self._view.lens.key(id, seq=seq)
 
     def cases(self, *, always: tuple[CellId, ...] = ()) -> tuple[Case, ...]:
-        """The cells of this trace that are not done; ``always`` are named in any case."""
+        """Return the unfinished cells of this trace; the cells in ``always`` are included in any
+        case."""
         view = self._view
         found: list[Case] = []
         for id in [*always, *(id for id in self._cells if id not in always)]:
@@ -299,7 +300,8 @@ def _delivery(event: Event | Emitted) -> str:
 
 
 def frozen(root: Draft) -> Node:
-    """The tree of nodes under a draft. Trees may be deeper than Python's stack."""
+    """Return the tree of nodes under a draft. No recursion: trees may be deeper than Python's
+    stack."""
     order: list[Draft] = [root]
     for draft in order:
         order.extend(draft.children)

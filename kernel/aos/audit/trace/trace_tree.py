@@ -1,4 +1,4 @@
-"""What a trace is made of, and its document (spec/audit.md, A-41 to A-43)."""
+"""The parts of a trace, and its document (spec/audit.md, A-41 to A-43)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ class Node:
 
     Attributes:
         kind: ``event``, ``emitted``, ``step``, ``fault``, ``intent``, ``receipt``,
-            ``kernel_receipt``, ``stream``, ``attempt``, ``control``, or the kind of another
-            record.
-        seq: The record that says so; for ``emitted`` and ``intent`` the step's.
-        index: Which of the step's events or intents.
-        cell: (workflow, key as JSON) of whatever is about one.
+            ``kernel_receipt``, ``stream``, ``attempt``, ``control``, or the kind of another record.
+        seq: The record of it; for ``emitted`` and ``intent`` the step's record.
+        index: The position among the step's events or intents.
+        cell: (workflow, key as JSON), if the node is about a cell.
         subject: Schema of an event, effect of an intent, receipt or stream frame, action of a
             control record.
         status: See spec/audit.md, A-42.
-        at_ns: The stamp of an input; of all that follows from it without another input, the same.
-        took_ns: Of an intent: from opening to receipt. Of a receipt: what the executor says.
+        at_ns: The stamp of the input, in ns; consequences without an input of their own have the
+            same.
+        took_ns: Of an intent: from opening to receipt. Of a receipt: as the executor reports. In
+            ns.
         value: Event value, params, payload, state or fault, as JSON.
         intent: Hash of an intent, or of the one that a record is about.
-        note: What else is to be known.
-        is_target: What was asked for.
-        left_out: How many children there are beside those here.
+        note: Further information, as text.
+        is_target: Whether the caller asked for this node.
+        left_out: How many more children there are than those listed.
     """
 
     kind: str
@@ -48,13 +49,13 @@ class Node:
     children: tuple[Node, ...] = ()
 
     def to_document(self) -> Document:
-        """As spec/audit.md, A-41."""
+        """Return the document of spec/audit.md, A-41."""
         return _documents((self,))[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A cell that took part and what keeps it from going on."""
+    """A cell that took part and is not done, with the reasons."""
 
     workflow: str
     key: object
@@ -74,8 +75,8 @@ class Case:
 class Trace:
     """``roots`` is one tree for a record or intent, and the inputs in order for a cell.
 
-    ``earlier`` counts the inputs of a cell before the first root that are left out, and is 1 where
-    the first root of a tree is not the first cause; ``cases`` are the cells that are not done.
+    ``earlier`` counts the inputs of a cell that were left out before the first root; for a tree it
+    is 1 if the first root is not the first cause. ``cases`` are the unfinished cells.
     """
 
     target: str
@@ -84,7 +85,7 @@ class Trace:
     cases: tuple[Case, ...]
 
     def to_document(self) -> Document:
-        """As spec/audit.md, A-41."""
+        """Return the document of spec/audit.md, A-41."""
         return {
             "target": self.target,
             "roots": _documents(self.roots),
@@ -94,7 +95,7 @@ class Trace:
 
 
 def _documents(roots: Sequence[Node]) -> list[Document]:
-    """Trees of nodes as trees of documents. They may be deeper than Python's stack."""
+    """Return trees of nodes as documents. No recursion: they may be deeper than Python's stack."""
     found: list[Document] = []
     todo: list[tuple[Node, list[Document]]] = [(root, found) for root in reversed(roots)]
     while todo:

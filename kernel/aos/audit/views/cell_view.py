@@ -32,11 +32,11 @@ def cells(
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """Cells by workflow, then key (A-63)."""
+    """List cells by workflow, then key (A-63)."""
     check_word("cell status", status, CELL_STATUSES)
     listed = view.state.cells
     every = listed.values() if workflow is None else listed.of(find_workflow(view.state, workflow))
-    # Only what they are called is kept of them: there may be a million.
+    # Keep only the identities of the cells: there may be a million cells.
     found = sorted(
         cell.id
         for cell in every
@@ -75,7 +75,7 @@ def _cell_row(view: View, cell: Cell) -> Document:
 
 
 def cell(view: View, workflow: str, key: str | None = None) -> Document:
-    """One cell with everything that is known of it (A-64)."""
+    """Return one cell with everything that is known about it (A-64)."""
     id = find_cell(view.state, workflow, key)
     cell = view.state.cells.get(id)
     if cell is None:
@@ -144,7 +144,7 @@ def faults(
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """Cells that the kernel failed, the latest first (A-65)."""
+    """List cells that the kernel failed, the latest first (A-65)."""
     check_word("fault kind", kind, [each.value for each in ADVICE])
     name = None if workflow is None else find_workflow(view.state, workflow)
     found = [

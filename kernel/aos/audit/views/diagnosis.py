@@ -1,4 +1,4 @@
-"""(State, cell) -> why it does not go on, and what to do next (spec/audit.md, A-50 to A-52)."""
+"""Explain why a cell does not advance, and what to do next (spec/audit.md, A-50 to A-52)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
 
 INTENTS_SAID: Final = 8
-"""How many open intents of one cell are spoken of; the rest is counted."""
+"""How many open intents of one cell are described; the others are counted."""
 
 ADVICE: Final[Mapping[FaultKind, str]] = {
     FaultKind.TRAP: "mend its module, or do not send it what it cannot take",
@@ -49,11 +49,11 @@ ADVICE: Final[Mapping[FaultKind, str]] = {
     FaultKind.HOST_MEMORY: "run the world on a machine with more memory",
     FaultKind.WATCHDOG: "run the world on a machine that is less busy",
 }
-"""The advice for each kind of fault. A corrected manifest comes with `aos apply`; then
-`aos cells retry` lets what failed go on."""
+"""The advice for each kind of fault. After `aos apply` of a corrected manifest, `aos cells
+retry` resumes the failed cell."""
 
 INTENT_DIGITS: Final = 12
-"""How much of an intent's hash a command is shown with."""
+"""How many hex digits of an intent's hash a suggested command contains."""
 
 _DEBTS: Final[Mapping[Debt, str]] = {
     Debt.ANSWER: "the core itself answers it",
@@ -64,10 +64,11 @@ _DEBTS: Final[Mapping[Debt, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One thing that is to be known of a cell: what it waits for, or why it ended.
+    """One fact about a cell: what it waits for, or why it ended.
 
     ``kind`` is one of ``absent``, ``fault``, ``declared``, ``ready``, ``timer``, ``effect``,
-    ``core``, ``idle``; ``is_stuck`` says that nothing goes on by itself; ``next`` is what to do.
+    ``core``, ``idle``; ``is_stuck`` says that the cell does not continue without help; ``next`` is
+    what to do.
     """
 
     kind: str
@@ -82,11 +83,11 @@ class Reason:
 def diagnose(
     state: State, id: CellId, key: object, read: BlobReader, *, now_ns: int
 ) -> tuple[Reason, ...]:
-    """Everything that keeps a cell from going on, or that ended it; at least one.
+    """Return every reason why a cell does not advance, or why it ended; at least one.
 
     Args:
-        key: The cell's key as JSON, for the commands that are named.
-        now_ns: The time against which waiting is measured.
+        key: The cell's key as JSON, for the suggested commands.
+        now_ns: The time that waiting is measured against, in ns.
     """
     cell = state.cells.get(id)
     if cell is None:
@@ -100,7 +101,7 @@ def diagnose(
 
 
 def command_words(workflow: str, key: object) -> str:
-    """``WORKFLOW KEY`` as one types it."""
+    """Return ``WORKFLOW KEY`` as a user types it."""
     words = [workflow] if key is None else [workflow, key if isinstance(key, str) else compact(key)]
     return shlex.join(words)
 
@@ -165,7 +166,7 @@ def _fault(cell: Cell, words: str) -> Reason:
 
 
 def retry_words(fault: Fault, words: str) -> str:
-    """The command that lets a failed instance go on; ``words`` name its cell."""
+    """Return the command that resumes a failed instance; ``words`` name its cell."""
     retry = f"aos cells retry {words}"
     return f"{retry} (or, to drop what it failed on: {retry} --skip)" if fault.by_entry else retry
 
@@ -182,7 +183,7 @@ def _declared(cell: Cell, words: str) -> Reason:
 
 
 def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: int) -> Reason:
-    """Why an open intent is not settled yet."""
+    """Return why an open intent is not settled yet."""
     owed = next((each for each in state.owed if each.intent == intent.intent), None)
     if owed is not None:
         return _owed(intent, owed)
@@ -223,7 +224,7 @@ def _owed(intent: OpenIntent, owed: Owed) -> Reason:
 
 
 def _attempts(state: State, intent: OpenIntent) -> tuple[str, bool]:
-    """What is known of an intent's runs; and whether it may be run (again)."""
+    """Return what is known about an intent's runs, as text, and whether it may be run (again)."""
     last = state.attempt(intent)
     if intent.effect.delivery == "at_most_once":
         if not last:

@@ -29,7 +29,7 @@ from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 
 FRAMES_SHOWN: Final = 10
-"""How many frames of an intent's stream are shown, the latest."""
+"""How many frames of an intent's stream are shown, counted from the latest."""
 
 INTENT_STATUSES: Final = ("open", "abandoned", "settled")
 
@@ -44,10 +44,10 @@ def intents(
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """Intents in the order of their opening; ``status`` None: all of them (A-66).
+    """List intents in the order of their opening; ``status`` None lists all of them (A-66).
 
-    Open and abandoned ones are at hand. Settled ones are read from the journal: with a filter
-    each of them is.
+    Open and abandoned intents are in the state. Settled ones are read from the journal; with a
+    filter, every one of them is read.
     """
     check_word("intent status", status, INTENT_STATUSES)
     name = None if workflow is None else find_workflow(view.state, workflow)
@@ -88,7 +88,7 @@ def _intents_with(view: View, status: str | None) -> list[tuple[Hash, IntentRow]
 
 
 def _status(view: View, intent: Hash, row: IntentRow) -> str:
-    """As of the state, which may be older than the row."""
+    """Return the status in the state of the view, which may be older than the row."""
     if intent in view.state.intents:
         return "open"
     if row.abandoned:
@@ -108,7 +108,7 @@ def _intent_row(view: View, found: tuple[Hash, IntentRow]) -> Document:
 
 
 def open_row(view: View, intent: OpenIntent, status: str) -> Document:
-    """The row of an intent that is not settled (A-66)."""
+    """Return the row of an intent that is not settled (A-66)."""
     return {
         "intent": hash_text(intent.intent),
         "status": status,
@@ -164,7 +164,7 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
 
 
 def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
-    """Of an intent whose step was pruned, what the receipt says that settled it since."""
+    """Return the row of a settled intent whose step was pruned, from its receipt alone."""
     assert row.settled_seq is not None, "else it is open, or has no row"
     receipt = view.records.at(row.settled_seq)
     assert isinstance(receipt, Receipt | KernelReceipt), "a row names what settled it"
@@ -188,7 +188,7 @@ def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
 
 
 def intent(view: View, word: str) -> Document:
-    """One intent by its hash or a prefix of it (A-67)."""
+    """Return one intent, found by its hash or a prefix of it (A-67)."""
     target = find_intent(view.state, view.journal, word)
     row = view.journal.intent(target.intent)
     if row is None:
@@ -226,7 +226,8 @@ def intent(view: View, word: str) -> Document:
 
 
 def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) -> Document:
-    """An intent whose step was pruned: what is open still knows what it asks for."""
+    """Return an intent whose step was pruned. If it is not settled, the state still has its
+    params."""
     opened = view.state.intents.get(intent) or view.state.abandoned.get(intent)
     receipt = None
     if row.settled_seq is not None and row.settled_seq < view.state.next_seq:
@@ -259,7 +260,8 @@ def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) ->
 
 
 def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Document:
-    """What was said of an intent between its opening and its end."""
+    """Return the attempts, cancel commands and stream frames between an intent's opening and its
+    end."""
     last = min(settled or view.state.next_seq, view.state.next_seq - 1)
     attempts: list[Document] = []
     cancels: list[Document] = []

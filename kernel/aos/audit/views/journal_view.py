@@ -1,4 +1,4 @@
-"""The documents of ``aos inspect journal``, in either direction and as it grows (A-38, A-39)."""
+"""The documents of ``aos inspect journal``, in either direction and while it grows (A-38, A-39)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which records are asked for; None selects all."""
+    """Selects records; a field that is None selects all."""
 
     kinds: Collection[str] | None = None
     workflow: str | None = None
@@ -43,7 +43,8 @@ class Selection:
                 )
 
     def may_have(self, data: bytes) -> bool:
-        """False for bytes of a record that is not selected; quick, and not sure of the others."""
+        """Return False only if these bytes cannot be a selected record. True is not certain: use
+        ``has``."""
         if self.workflow is not None and self.workflow.encode() not in data:
             return False
         return self.kinds is None or any(KIND + encode(kind) in data for kind in self.kinds)
@@ -59,7 +60,7 @@ class Selection:
 
 
 def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
-    """Every cell that a record names: the one it is about, and those that it reached."""
+    """Yield every cell that a record names: the one it is about, and those that it reached."""
     cell = getattr(record, "cell", None)
     if cell is not None:
         yield cell
@@ -72,8 +73,8 @@ def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
 class RecordReader:
     """Reads records as documents, each with its ``summary``.
 
-    A manifest record that is met is in force for what comes after, so that one view can follow a
-    journal that grows.
+    Each manifest record that the reader meets is in force for later records, so that one view can
+    follow a growing journal.
     """
 
     def __init__(self, journal: Journal, lens: Lens) -> None:
@@ -83,7 +84,8 @@ class RecordReader:
     def forward(
         self, first: int = 1, last: int | None = None, *, selection: Selection | None = None
     ) -> Iterator[Document]:
-        """Records from ``first`` to ``last`` (the head at the first item), oldest first."""
+        """Yield the records from ``first`` to ``last``, oldest first. The default ``last`` is
+        the head when the first item is requested."""
         selection = selection or Selection()
         for frame in self._journal.frames(first, last):
             for seq, data in enumerate(frame.records, frame.header.first):
@@ -92,7 +94,7 @@ class RecordReader:
                 yield from self._one(data, selection)
 
     def newest(self, most: int, *, last: int, selection: Selection | None = None) -> list[Document]:
-        """The last ``most`` records to ``last`` that are selected, oldest first."""
+        """Return the ``most`` newest selected records up to ``last``, oldest first."""
         selection = selection or Selection()
         found: list[Document] = []
         seq, first = last, first_kept(self._journal)
@@ -119,7 +121,7 @@ class RecordReader:
 
 
 def record(view: View, seq: int) -> Document:
-    """One record, whole, and the values that lie outside it (A-31 to A-37d)."""
+    """Return one record in full, and the values that are stored outside it (A-31 to A-37d)."""
     found = view.records.at(seq)
     return document(found, view.whole) | {
         "values": [
@@ -139,7 +141,7 @@ def journal(
     key: str | None = None,
     limit: int = LIMIT,
 ) -> Document:
-    """Records from ``first`` on; without ``first`` the newest ones (A-38)."""
+    """List records from ``first`` on; without ``first`` the newest ones (A-38)."""
     check_limit(limit)
     end = view.state.next_seq - 1 if last is None else min(last, view.state.next_seq - 1)
     selected = selection(view, kinds=kinds, workflow=workflow, key=key)
@@ -161,7 +163,7 @@ def selection(
     workflow: str | None = None,
     key: str | None = None,
 ) -> Selection:
-    """Which records are asked for, in the caller's words."""
+    """Build a selection from the caller's words."""
     if workflow is None:
         if key is not None:
             raise BadUsage("a key says nothing without the workflow whose it is")

@@ -1,4 +1,4 @@
-"""A record -> a JSON-able document, and one line of text (spec/audit.md, A-30 to A-39)."""
+"""Show a record as a JSON-able document, and as one line of text (spec/audit.md, A-30 to A-39)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Document: TypeAlias = dict[str, Any]
 
 
 def document(record: Record, lens: Lens) -> Document:
-    """Everything that a record says. The keys of each kind are in spec/audit.md, A-31 to A-37d."""
+    """Return all fields of a record. The keys of each kind are in spec/audit.md, A-31 to A-37d."""
     found: Document = {"seq": record.seq, "kind": record.KIND}
     write: Callable[[Any, Lens], Document] = _DOCUMENTS[type(record)]
     return found | write(record, lens)
@@ -285,12 +285,12 @@ _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
 
 
 def summary(found: Document) -> str:
-    """One line of text about a record's document, without its sequence and kind."""
+    """Return one line of text about a record's document, without its sequence and kind."""
     return _SUMMARIES[found["kind"]](found)
 
 
 def cell_text(found: Document) -> str:
-    """``acme/order@1 ord-1``: a cell of a document."""
+    """Return the cell of a document as text: ``acme/order@1 ord-1``."""
     return name_cell(found["workflow"], found["key"])
 
 
@@ -349,7 +349,7 @@ def _kernel_receipt_text(found: Document) -> str:
 
 
 def kernel_cause(found: Document) -> str:
-    """Why the core itself settled an intent, of the receipt's document."""
+    """Return why the core itself settled an intent, from the receipt's document."""
     if found["by"]:
         return f"by {_intent_text(found['by'])}"
     if found["effect"] in KERNEL_EFFECTS:
@@ -374,7 +374,7 @@ def _attempt_text(found: Document) -> str:
 
 
 def control_text(found: Document) -> str:
-    """``retry acme/order@1 ord-1 by operator``: a command of an operator."""
+    """Return an operator's command as text: ``retry acme/order@1 ord-1 by operator``."""
     about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
     if found["cell"] is None:
         about = _intent_text(about)

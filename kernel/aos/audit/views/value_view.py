@@ -1,4 +1,4 @@
-"""The document of ``aos inspect value``: one value that lies outside its records (A-68)."""
+"""The document of ``aos inspect value``: one value that is stored outside its records (A-68)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HASH: Final = re.compile(r"(?:blake3:)?([0-9a-f]{64})")
 
 
 def read_value_hash(word: str) -> Hash:
-    """The content hash of a value, with or without ``blake3:``. It is never shortened: what is
-    erased is named whole.
+    """Return the content hash of a value, with or without ``blake3:``. A prefix is not accepted,
+    because an erase command must name the whole hash.
 
     Raises:
-        BadUsage: It is none.
+        BadUsage: The word is not a content hash.
     """
     match = _HASH.fullmatch(word)
     if match is None:
@@ -40,10 +40,10 @@ def read_value_hash(word: str) -> Hash:
 
 
 def value(view: View, word: str) -> Document:
-    """Where a value is held, how large it is, and by which record it was erased (A-68).
+    """Return where a value is stored, its size, and the record that erased it (A-68).
 
     Raises:
-        BadUsage: The world has never held it outside of a record.
+        BadUsage: The world has never stored it outside of a record.
     """
     named = read_value_hash(word)
     held, erased_by, size = _records_with(view, named)
@@ -68,13 +68,13 @@ def value(view: View, word: str) -> Document:
 
 
 def _records_with(view: View, named: Hash) -> tuple[list[Document], list[int], int | None]:
-    """The places that refer to a value, the records that erase it, and its size."""
+    """Return the places that refer to a value, the records that erase it, and its size."""
     held: list[Document] = []
     erased_by: list[int] = []
     size = None
     for frame in view.journal.frames(first_kept(view.journal), view.state.next_seq - 1):
         for data in frame.records:
-            # Looking for the bytes costs a fraction of decoding.
+            # Searching for the bytes costs a fraction of decoding.
             record = from_bytes(data) if data.find(named) >= 0 else None
             if record is None:
                 continue

@@ -12,8 +12,8 @@ from aos.values.digests import hash_text
 
 
 def version(state: State, cell: Cell) -> dict[str, Any]:
-    """The manifest that the next entry of a cell runs under, and the module there; null where the
-    workflow is gone and nothing pins the cell."""
+    """Return the manifest that the next entry of a cell runs under, and its module there. The
+    module is null if the workflow is gone and nothing pins the cell."""
     seq = runs_under(state, cell)
     workflow = workflow_under(state, cell.id, seq)
     return {
@@ -26,8 +26,9 @@ def version(state: State, cell: Cell) -> dict[str, Any]:
 
 
 def versions(state: State) -> list[dict[str, Any]]:
-    """The manifests that instances run under, the oldest first and the one in force last, with the
-    number of instances of each workflow. Every cell is looked at where there are two or more."""
+    """Return the manifests that instances run under, the oldest first and the one in force last,
+    with the number of instances of each workflow. With two or more manifests, this reads every
+    cell."""
     counts: dict[int, Counter[str]] = {era.seq: Counter() for era in state.eras.all}
     if state.eras.is_one:
         for name, shelf in state.cells.shelves.items():

@@ -1,4 +1,4 @@
-"""What is asked of one state of a world, and how lists of it are cut into pages (A-60)."""
+"""The view of one state of a world, and the paging of its lists (A-60)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ T = TypeVar("T")
 class View:
     """One state and the journal that it was folded from, which may have grown since.
 
-    ``now_ns`` is the time against which waiting is measured, the journal's clock unless given;
-    ``is_past`` says that the state is one of a record before the end;
-    ``lens`` shows values in lists, ``whole`` shows them at full length.
+    ``now_ns`` is the time that waiting is measured against, by default the journal's clock.
+    ``is_past`` says that the state is that of a record before the end. ``lens`` shows values in
+    lists, ``whole`` shows them at full length.
     """
 
     def __init__(
@@ -48,7 +48,8 @@ class View:
 def page(
     name: str, found: Sequence[T], limit: int, offset: int, row: Callable[[T], Document]
 ) -> Document:
-    """``{name: rows, "total", "offset", "next_offset"}``; only the rows of the page are made.
+    """Return ``{name: rows, "total", "offset", "next_offset"}``; only the rows of the page are
+    made.
 
     Raises:
         BadUsage: ``limit`` or ``offset`` is out of range.
@@ -66,12 +67,12 @@ def page(
 
 
 def check_limit(limit: int) -> None:
-    """Raises ``BadUsage`` for a limit that is out of range."""
+    """Raise ``BadUsage`` for a limit that is out of range."""
     if not 1 <= limit <= LIMIT_MAX:
         raise BadUsage(sentence("limit", expected=f"1 to {LIMIT_MAX}", found=str(limit)))
 
 
 def check_word(what: str, word: str | None, known: Collection[str]) -> None:
-    """Raises ``BadUsage`` for a word that is not one of ``known``."""
+    """Raise ``BadUsage`` for a word that is not one of ``known``."""
     if word is not None and word not in known:
         raise BadUsage(sentence(f"no {what} is {word!r}", expected="one of " + ", ".join(known)))

@@ -19,7 +19,7 @@ from aos.values.digests import hash_text
 
 
 def world(view: View) -> Document:
-    """The world at a glance (A-61)."""
+    """Summarize the world (A-61)."""
     state, tip = view.state, view.state.tip
     first = view.records.at(1)
     assert isinstance(first, Genesis), "a journal begins with its genesis"
@@ -98,7 +98,7 @@ def _intent_counts(view: View) -> Document:
 
 
 def _mail_counts(view: View) -> Document:
-    # Cells at rest have none.
+    # Cells at rest have no mail.
     cells = view.state.cells.active.values()
     return {
         "queued": sum(len(cell.mailbox) for cell in cells if cell.fault is None),
@@ -108,7 +108,7 @@ def _mail_counts(view: View) -> Document:
 
 
 def manifest(view: View, name: str | None = None) -> Document:
-    """The manifest in force, or the definition called ``name`` in it (A-62)."""
+    """Return the manifest in force, or the definition called ``name`` in it (A-62)."""
     manifest = view.state.manifest
     if manifest is None:
         raise BadUsage("this world has no manifest yet (apply one: aos apply PATH)")

@@ -1,4 +1,5 @@
-"""Archives of pruned records, and the world that goes on behind them (spec/audit.md, A-27c)."""
+"""Order archives of pruned records, and verify a world together with them (spec/audit.md,
+A-27c)."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ class _Blobs(Protocol):
 
 
 def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
-    """The archives in their order.
+    """Return the archives in their order.
 
     Raises:
         BadUsage: They do not lead to ``cut`` without a gap.
-        Damage: What one says of itself cannot be read.
+        Damage: The head of an archive cannot be read.
     """
     ordered = sorted(archives, key=_follows)
     expected: int | None = None
@@ -46,7 +47,8 @@ def archives_to(cut: Cut | None, archives: Sequence[Bundle]) -> list[Bundle]:
 
 
 def beginning_of(archive: Bundle) -> Beginning | None:
-    """What an archive goes on from; None where it begins at the genesis.
+    """Return the place and snapshot that an archive continues from; None if it begins at the
+    genesis.
 
     Raises:
         Damage: Its genesis cannot be read.
@@ -64,7 +66,8 @@ def beginning_of(archive: Bundle) -> Beginning | None:
 
 
 def reading(places: Sequence[_Blobs]) -> BlobReader:
-    """Read a blob from the first of ``places`` that has it whole. Raises what that one says."""
+    """Return a reader that takes a blob from the first of ``places`` that has it unaltered. If
+    none has it, the reader raises the ``Damage`` of the first place."""
     if len(places) == 1:
         return places[0].blob
 
@@ -82,7 +85,7 @@ def reading(places: Sequence[_Blobs]) -> BlobReader:
 
 
 def _follows(archive: Bundle) -> int:
-    """The last record before an archive."""
+    """Return the last record before an archive."""
     after = archive.header.after
     return 0 if after is None else after.seq
 

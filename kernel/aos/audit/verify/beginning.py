@@ -1,8 +1,9 @@
-"""Where a journal is verified from whose first records were pruned (spec/audit.md, A-27b, A-27c).
+"""Find where to begin verifying a journal whose first records were pruned (spec/audit.md, A-27b,
+A-27c).
 
-The cut says what the first frame that is kept follows; the snapshot of the world as it was then is
-what records were folded to. A later record of the same chain names that snapshot, and the signed
-head vouches for both.
+The cut names the frame that the first kept frame follows; the snapshot of the world at that place
+holds the result of the pruned records. A later record of the same chain names that snapshot, and
+the signed head vouches for both.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from aos.values.digests import Hash, hash_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """The journal goes on behind ``tip``, with the world that the snapshot ``document`` holds.
+    """The journal continues after ``tip``, with the world in the snapshot ``document``.
 
-    ``genesis`` is the record that this world began with. ``erased`` are the values that pruned
-    records erased, as the store says.
+    ``genesis`` is the record that this world began with. ``erased`` maps each value that a pruned
+    record erased to that record, as the store's rows report.
     """
 
     tip: Tip
@@ -37,7 +38,11 @@ class Beginning:
     erased: Mapping[Hash, int] = field(default_factory=dict)
 
     def state(self, read: BlobReader) -> State:
-        """Raises: Damage: The snapshot cannot be read, or is not of this place and world."""
+        """Load the state of the snapshot.
+
+        Raises:
+            Damage: The snapshot cannot be read, or is not of this place and world.
+        """
         state = load(self.document, read)
         odd = [
             name
@@ -61,7 +66,7 @@ class Beginning:
 
 
 def beginning(store: Store, cut: Cut) -> Beginning:
-    """Where ``store`` begins behind ``cut``.
+    """Return where ``store`` begins after ``cut``.
 
     Raises:
         Damage: The genesis in it, or a row of an erased value, cannot be read.
@@ -76,7 +81,11 @@ def beginning(store: Store, cut: Cut) -> Beginning:
 
 
 def as_genesis(data: bytes) -> Genesis | Fork:
-    """The record that a world begins with. Raises: Damage: It is none."""
+    """Read the record that a world begins with.
+
+    Raises:
+        Damage: The bytes are not a genesis or a fork.
+    """
     record = from_bytes(data)
     if isinstance(record, Genesis | Fork):
         return record

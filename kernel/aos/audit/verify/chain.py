@@ -1,11 +1,11 @@
-"""Frames -> whether each follows the one before it, and which part of it does not (A-22, A-23).
+"""Check that each frame follows the one before it, and find the part that does not (A-22, A-23).
 
-Rule 1: the next frame's ``prev``, or the signed head, is a witness of a frame's hash. Where a
-header fits its witness and the records do not fit the header, the records were altered; where the
-header that the records and neighbours give fits the witness, the stored header was.
+Rule 1: the next frame's ``prev``, or the signed head, is a witness of a frame's hash. If a header
+fits its witness but not the records, the records were altered. If the header computed from the
+records and neighbours fits the witness, the stored header was altered.
 
-Rule 2: after a damaged frame the chain goes on from what its witnesses say, so that every damaged
-frame is found and no whole one is blamed.
+Rule 2: after a damaged frame the check continues from the hash that the witnesses give, so that it
+finds every damaged frame and blames no intact one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Problem = tuple[FindingKind, str]
 
 @dataclass(slots=True, kw_only=True)
 class Chain:
-    """Where a chain stands after the frames so far.
+    """The position of a chain after the frames so far.
 
     ``prev`` is the hash that the next frame follows, ``log`` the tree over the roots; each is None
-    where damage before it leaves it unknown.
+    if earlier damage leaves it unknown.
     """
 
     world: Hash
@@ -37,13 +37,14 @@ class Chain:
     log: Tree | None
 
     def skip_to(self, seq: int) -> None:
-        """Go on with the frame that begins with record ``seq``; those before are lost."""
+        """Continue with the frame that begins with record ``seq``; earlier ones are lost."""
         self.next_seq, self.prev, self.log = seq, None, None
 
     def check(self, frame: Frame, witness: Hash | None) -> tuple[bool, list[Problem]]:
-        """Whether ``frame`` holds the records that its hash commits to, and what else is wrong.
+        """Return whether ``frame`` holds the records that its hash commits to, and all other
+        problems.
 
-        The chain moves on over it.
+        The chain then moves past the frame.
         """
         header = frame.header
         problems: list[Problem] = []
@@ -63,7 +64,7 @@ class Chain:
         return is_whole, problems
 
     def _expected(self, frame: Frame) -> Header:
-        """The header that the frame's records and the frames before it give."""
+        """Return the header computed from the frame's records and the frames before it."""
         header = frame.header
         root = merkle_root(
             [leaf(frame.salt, header.first + i, data) for i, data in enumerate(frame.records)]
@@ -90,7 +91,7 @@ class Chain:
             self.log = log if log.root() == right.log_root else None
 
     def head_problem(self, head: Head) -> str | None:
-        """Why ``head`` is not the end of this chain."""
+        """Return why ``head`` is not the end of this chain; None if it is."""
         found: dict[str, tuple[object, object]] = {
             "world": (head.world, self.world),
             "seq": (head.seq, self.next_seq - 1),
@@ -126,7 +127,8 @@ def _altered(header: Header, expected: Header) -> str:
 
 
 def _breaks(header: Header, expected: Header) -> Iterator[Problem]:
-    """What does not fit what is before. Records that do not fit their header are not said here."""
+    """Yield the header fields that do not fit the frames before. A root that does not fit the
+    records is not among them."""
     if header.world != expected.world:
         yield (
             FindingKind.CHAIN_BROKEN,

@@ -18,10 +18,10 @@ from aos.manifest.effective import Effective
 from aos.values.digests import Hash
 
 SIGNATURES_KEPT: Final = 256
-"""Answers about signatures that are remembered: the receipts of a batch share one."""
+"""How many results of signature checks are cached: the receipts of a batch share one signature."""
 
 Add = Callable[[FindingKind, str], None]
-"""Notes what is wrong with the record at hand."""
+"""Adds a finding about the current record."""
 
 
 @dataclass(slots=True)
@@ -47,11 +47,12 @@ class Counts:
 
 @dataclass(slots=True)
 class Checking:
-    """``later`` makes an ``Add`` for the record at hand that may be used once others are looked at.
+    """The facts known at the current record. ``add`` reports a finding about it; ``later`` returns
+    an ``Add`` that still reports on this record when others are checked.
 
     ``genesis`` is the record that this world begins with: its genesis, or the last fork.
-    ``revoked`` are all keys that the manifests so far have revoked, ``manifests`` these by the
-    record that put each in force; ``clock_ns`` is the journal clock.
+    ``revoked`` holds all keys that the manifests so far have revoked, ``manifests`` the manifests
+    by the record that put each in force. ``clock_ns`` is the journal clock.
     """
 
     world: Hash
@@ -69,11 +70,11 @@ class Checking:
 
     @property
     def executors(self) -> Executors:
-        """As the manifest in force lists them."""
+        """Return the executors of the manifest in force."""
         return self.effective.executors if self.effective else None
 
     def signature(self, message: bytes, signature: bytes, key: bytes, whose: str) -> None:
-        """Note a signature that is not ``key``'s over ``message``."""
+        """Count a signature, and report it if it is not ``key``'s over ``message``."""
         self.counts.signatures += 1
         if not self._is_signed(message, signature, key):
             self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")

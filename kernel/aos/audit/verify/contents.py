@@ -1,7 +1,8 @@
-"""Records -> what is wrong with what each says, by itself (spec/audit.md, A-24 to A-26).
+"""Check the contents of each record by itself (spec/audit.md, A-24 to A-26).
 
-Signatures and who may make them, identities, values against their schemas, blobs. What a record
-means for the state is the fold's; whether it had to come out so is replay's.
+The checks cover signatures and the right to make them, identities, values against their schemas,
+and blobs. The fold checks the effect of a record on the state; replay checks whether the record was
+the correct result.
 """
 
 from __future__ import annotations
@@ -83,21 +84,21 @@ class Contents:
         return self._checking.world
 
     def enter(self, world: Hash) -> None:
-        """Go on as another world, though no record that can be read says so."""
+        """Continue as another world, though no readable record announces it."""
         self._checking.world = world
 
     @property
     def blobs_read(self) -> int:
-        """How many blobs were read and are whole."""
+        """Return how many blobs were read and are unaltered."""
         return sum(problem is None for problem in self._values.blobs.values())
 
     def finish(self) -> None:
-        """The last record was checked: say what only then is known."""
+        """Report the problems that are certain only after the last record."""
         self._values.finish()
 
     def go_on(self, genesis: Genesis | Fork, state: State | None) -> None:
-        """Begin with what a world was, instead of the records that made it so; None where that
-        cannot be read."""
+        """Begin with the state of a world, instead of the records that led to it. ``state`` is
+        None if it cannot be read."""
         if isinstance(genesis, Fork):
             self._checking.genesis = genesis
             self.counts.signatures += 1
@@ -112,14 +113,15 @@ class Contents:
         checking = self._checking
         checking.effective, checking.revoked = state.manifest, state.revoked
         for era in state.eras.all:
-            # One that cannot be read is told where a record names it.
+            # The check of the record that names an unreadable manifest reports it.
             with contextlib.suppress(Damage):
                 checking.manifests[era.seq] = manifest_under(state, era.seq)
         checking.clock_ns = state.clock_ns
         self._work.go_on(state)
 
     def erased_since(self, command: Control) -> None:
-        """Take a command from behind the end: it says why a value is missing."""
+        """Take a command from after the journal's end that erased a value, so that it may be
+        missing."""
         self._control(command)
 
     def check(self, record: Record) -> None:
@@ -216,7 +218,7 @@ class Contents:
         for value in record.erased:
             self._values.erase(value)
 
-    # What operators say.
+    # Records of operators.
 
     def _manifest(self, record: Manifest) -> None:
         message = ManifestInput.message(
@@ -246,7 +248,7 @@ class Contents:
             self._migrated(each)
 
     def _migrated(self, migrated: Migrated) -> None:
-        """Every blob of what a migration made, by its hash."""
+        """Check every blob that a migration made, by its hash."""
         try:
             for hash, what in migrated_blobs(migrated, self._values.read):
                 self._values.needed(hash, f"{what} that was migrated: ")
@@ -256,8 +258,8 @@ class Contents:
             )
 
     def _keys(self, effective: Effective) -> None:
-        """The world's own key and the name ``node`` stand together, or not at all; and no key comes
-        back that was revoked."""
+        """Check that the executor ``node``, and no other, has the world's own key, and that no
+        revoked key is in use again."""
         world_key = self.genesis.world_key if self.genesis else None
         for each in (effective.executors or {}).values():
             if world_key is not None and is_misnamed(each, world_key):
@@ -304,7 +306,7 @@ class Contents:
             self._values.erase(record.value)
 
     def _operator(self, record: Manifest | Control, message: bytes) -> None:
-        """Whether an operator of the genesis signed ``message``."""
+        """Check that an operator of the genesis signed ``message``."""
         if self.genesis is None:
             return
         operators = {each.name: each.key for each in self.genesis.operators}
@@ -316,7 +318,7 @@ class Contents:
             return
         self._checking.signature(message, record.signature, key, f"{record.principal}'s")
 
-    # What came in, and what steps did with it.
+    # Events and steps.
 
     def _event(self, event: Event | Emitted, where: str) -> None:
         schema, effective = None, self._checking.effective
@@ -341,8 +343,8 @@ class Contents:
             self._work.open(record, index, intent, workflow)
 
     def _workflow(self, cell: CellId, under: int | None) -> Workflow | None:
-        """The workflow of a cell in the manifest that it ran under; None, and a finding, when that
-        has none."""
+        """Return the workflow of a cell in the manifest that it ran under. If the manifest does
+        not have it, report that and return None."""
         checking = self._checking
         effective = checking.effective if under is None else checking.manifests.get(under)
         if effective is None:
@@ -358,4 +360,4 @@ class Contents:
 _ABOUT: Final[Mapping[str, str]] = {
     RETRY: "cell", SKIP: "cell", CANCEL: "intent", ERASE: "value", UNPIN: "cell",
 }  # fmt: skip
-"""What each command of an operator is about: the one field that it has."""
+"""The one field that each command of an operator must have."""

@@ -38,7 +38,8 @@ class FindingKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong. ``frame`` is the first record of its frame; None: no frame's own."""
+    """One problem. ``frame`` is the first record of its frame; None: the problem is of no single
+    frame."""
 
     kind: FindingKind
     frame: int | None
@@ -55,14 +56,14 @@ class Finding:
 
 
 FINDINGS_MAX: Final = 1000
-"""How many findings a report lists; the rest is counted."""
+"""How many findings a report lists; the others are counted."""
 
 
 @dataclass(slots=True)
 class FindingList:
     """The findings of one pass over a journal.
 
-    ``frame`` and ``record`` are those at hand, which the next finding names. ``unlisted`` counts
+    ``frame`` and ``record`` are the current ones, which the next finding names. ``unlisted`` counts
     the findings beyond ``FINDINGS_MAX``.
     """
 
@@ -72,11 +73,12 @@ class FindingList:
     unlisted: int = 0
 
     def add(self, kind: FindingKind, message: str) -> None:
-        """Report a problem of the frame and record at hand (A-20)."""
+        """Report a problem of the current frame and record (A-20)."""
         self._add(Finding(kind=kind, frame=self.frame, record=self.record, message=message))
 
     def later(self) -> Callable[[FindingKind, str], None]:
-        """Return ``add`` for the frame and record at hand, for use when others are at hand."""
+        """Return an ``add`` that keeps the current frame and record, for use when others are
+        current."""
         frame, record = self.frame, self.record
 
         def add(kind: FindingKind, message: str) -> None:
@@ -85,7 +87,7 @@ class FindingList:
         return add
 
     def has(self, kind: FindingKind) -> bool:
-        """Whether the last finding is of this kind, and of the record at hand."""
+        """Return whether the last finding is of this kind and about the current record."""
         last = self.listed[-1] if self.listed else None
         return last is not None and (last.record, last.kind) == (self.record, kind)
 
@@ -100,13 +102,13 @@ class FindingList:
 class VerifyReport:
     """The result of a check without execution: counts and findings.
 
-    ``blobs`` are distinct blobs read; ``values`` are values that fit their schemas; ``erased`` are
-    values whose bytes are missing because a record erased them; ``rows`` are derived rows compared;
-    ``stamps_behind`` counts inputs whose clock stood behind the journal's, which is allowed.
-    ``seq``, ``frame`` and ``log_root`` are where the journal ends. ``unlisted`` counts findings
-    beyond ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the end, so that
-    derived rows were compared. ``pruned`` is the last record that was pruned and not looked at, 0
-    where the journal was verified from its genesis.
+    ``blobs`` counts distinct blobs read; ``values`` values that fit their schemas; ``erased``
+    values whose bytes are missing because a record erased them; ``rows`` derived rows compared;
+    ``stamps_behind`` inputs whose clock was behind the journal's, which is allowed. ``seq``,
+    ``frame`` and ``log_root`` are where the journal ends. ``unlisted`` counts findings beyond
+    ``FINDINGS_MAX``. ``folded`` says whether the records were folded to the end, so that derived
+    rows were compared. ``pruned`` is the last record that was pruned and not checked, 0 if the
+    journal was verified from its genesis.
     """
 
     world: Hash | None
@@ -144,7 +146,7 @@ class VerifyReport:
         return not self.findings
 
     def to_document(self) -> dict[str, object]:
-        """As spec/audit.md, A-28."""
+        """Return the document of spec/audit.md, A-28."""
         document: dict[str, object] = asdict(self)
         for name in _HASHES:
             value = getattr(self, name)

@@ -1,8 +1,8 @@
-"""Folds the records while a journal is verified, and compares the derived rows and snapshots that
-follow from them with the stored ones (spec/audit.md, A-12a and A-27).
+"""Fold the records while a journal is verified, and compare the resulting derived rows and
+snapshots with the stored ones (spec/audit.md, A-12a and A-27).
 
-The fold stops at the first record that is not what it was, or that cannot follow the ones before.
-From there on nothing is compared, because every difference would follow from that one.
+The fold stops at the first record that was altered, or that cannot follow the earlier ones. After
+that nothing is compared, because every difference would follow from that record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from aos.values.digests import Hash, hash_text
 
 
 class Folding:
-    """The state and the derived rows at the record at hand, until the fold stops."""
+    """The state and the derived rows at the current record, until the fold stops."""
 
     def __init__(
         self, read: BlobReader, roots: Roots, cut: Cut | None, findings: FindingList
@@ -47,7 +47,7 @@ class Folding:
 
     @property
     def rows(self) -> int:
-        """How many derived rows are compared."""
+        """Return how many derived rows are compared."""
         return len(self._rows) if self._rows else 0
 
     def stop(self) -> None:
@@ -94,8 +94,8 @@ class Folding:
             self.stop()
 
     def end_frame(self, frame: Frame, chain: Chain) -> None:
-        """Take a snapshot after a frame if the journal records one there: it is compared when its
-        record comes (A-12a)."""
+        """Take a snapshot after a frame if the journal records one there. It is compared when
+        its record comes (A-12a)."""
         state, last = self._state, frame.header.last
         if last not in self._roots.recorded or state is None or chain.log is None:
             return
@@ -109,7 +109,8 @@ class Folding:
             self.stop()
 
     def pass_cut(self, cut: Cut, chain: Chain) -> None:
-        """The archives end here, and the frames of the store follow: it must begin behind them."""
+        """Go from the archives to the frames of the store: report a chain that does not match
+        ``cut``."""
         if (chain.prev, chain.log) != (cut.frame, cut.log):
             self._findings.add(
                 FindingKind.CHAIN_BROKEN,
@@ -129,7 +130,8 @@ class Folding:
             )
 
     def compare_rows(self, store: Store) -> None:
-        """Compare a store's derived rows with those that the records make, if all were folded."""
+        """Compare a store's derived rows with those computed from the records, if all were
+        folded."""
         if self._rows is None:
             return
         if self._cut is not None and not self._cut.is_done:

@@ -1,8 +1,8 @@
-"""An altered frame -> the one bit in it that was flipped (spec/audit.md, A-23).
+"""Find the one flipped bit in an altered frame (spec/audit.md, A-23).
 
-A frame's root commits to all of its records and says nothing of each. Where one bit was flipped, as
-failing memory or a failing disk does it, trying each bit finds it: a leaf and its way up to the
-root are a few short hashes.
+A frame's root commits to all of its records together, so it does not show which one was altered. If
+one bit was flipped, as by failing memory or a failing disk, trying each bit finds it: hashing a
+leaf and its path to the root takes a few short hashes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash
 
 SEARCH_SECONDS: Final = 20.0
-"""How long one frame is searched. A frame of 256 KiB, the largest that a host makes, takes less."""
+"""Maximum search time for one frame, in seconds. A frame of 256 KiB, the largest that a host
+makes, takes less."""
 
 _NODE: Final = encode(["aos/node/1", bytes(32), bytes(32)])
 _LEFT: Final = _NODE[:-66]
@@ -37,14 +38,15 @@ class Flip:
 
 
 def flipped(data: bytes, flip: Flip) -> bytes:
-    """``data`` with the bit turned over."""
+    """Return ``data`` with the bit inverted."""
     changed = bytearray(data)
     changed[flip.byte] ^= 1 << flip.bit
     return bytes(changed)
 
 
 def find_flip(frame: Frame, *, seconds: float = SEARCH_SECONDS) -> Flip | None:
-    """The bit whose flipping makes ``frame`` fit the root in its header; None if none was found."""
+    """Return the bit whose flipping makes ``frame`` fit the root in its header; None if none was
+    found."""
     deadline = time.monotonic() + seconds
     return _in_salt(frame, deadline) or _in_records(frame, deadline)
 
@@ -84,7 +86,8 @@ def _in_records(frame: Frame, deadline: float) -> Flip | None:
 
 
 def _way(leaves: Sequence[Hash], index: int) -> Iterator[tuple[bytes, bytes]]:
-    """From a leaf up to the root: what stands before and after it in each node's preimage."""
+    """Yield, from a leaf up to the root, the bytes before and after the child's hash in each
+    node's preimage."""
     if len(leaves) == 1:
         return
     split = 1 << (len(leaves) - 1).bit_length() - 1

@@ -1,7 +1,8 @@
-"""What records say of intents -> whether they may say it (spec/audit.md, A-24 to A-26).
+"""Check the records about intents: receipts, stream frames, attempts, cancels (spec/audit.md, A-24
+to A-26).
 
-Who may sign a receipt or a stream frame, what the core may settle without a signature, which
-attempt may be begun. That an intent is open at all is the fold's.
+The checks cover who may sign a receipt or a stream frame, which intents the core may settle without
+a signature, and which attempt may begin. The fold checks whether an intent is open at all.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ from aos.values.errors import ValueProblem
 CANCELS: Final = (TIMER_CANCEL, EFFECT_CANCEL)
 BY_CANCEL: Final = "canceled"
 BY_LOSS: Final = "error"
-"""How the core settles an intent that was canceled, and one whose only run was lost."""
+"""The status that the core gives a canceled intent, and the one for an intent whose only run was
+lost."""
 
 
 @dataclass(slots=True)
 class _Opened:
-    """What is held against whatever is said of an intent. ``attempt`` is the one that counts, 0
-    where the first must be journaled yet; ``ends`` has, for each record that may make the core
-    settle it, the status that it gets."""
+    """The facts that later records about an intent are checked against. ``attempt`` is the
+    current one, 0 if the first must still be journaled. ``ends`` maps each record that allows
+    the core to settle the intent to the status that the receipt must have."""
 
     cell: CellId
     effect: str
@@ -66,14 +68,14 @@ class _Opened:
 
 @dataclass(slots=True)
 class OpenWork:
-    """The intents that the records so far have opened and none has settled."""
+    """The intents that earlier records have opened and none has settled."""
 
     checking: Checking
     values: RecordedValues
     _opened: dict[Hash, _Opened] = field(default_factory=dict)
 
     def go_on(self, state: State) -> None:
-        """Take over what was open in ``state``, at the end of a frame."""
+        """Copy the open intents of ``state``, which is at the end of a frame."""
         for intent in (*state.intents.values(), *state.abandoned.values()):
             self._opened[intent.intent] = _Opened(
                 cell=intent.cell,
@@ -131,7 +133,7 @@ class OpenWork:
                 ),
             )
 
-    # What executors say.
+    # Records of executors.
 
     def receipt(self, record: Receipt) -> None:
         opened = self._opened.pop(record.intent, None)
@@ -173,7 +175,8 @@ class OpenWork:
         self.values.bytes_of(record.payload)
 
     def _signed_receipt(self, record: Receipt) -> bytes | None:
-        """What its signature is over, by the hash of its payload; None where there is no root."""
+        """Return the message that the receipt's signature is over, with the hash of its payload;
+        None if the path of a batch gives no root."""
         message = receipt_message(
             world=self.checking.world,
             intent=record.intent,
@@ -204,7 +207,7 @@ class OpenWork:
         )
 
     def _about(self, record: Receipt | KernelReceipt | Stream, opened: _Opened | None) -> None:
-        """A receipt or frame names the intent's own cell and effect."""
+        """Check that a receipt or frame names the intent's own cell and effect."""
         if opened is not None and (opened.cell, opened.effect) != (record.cell, record.effect):
             what = "is about" if isinstance(record, Stream) else "settles"
             self.checking.add(
@@ -217,7 +220,8 @@ class OpenWork:
             )
 
     def _signer(self, record: Receipt | Stream, opened: _Opened | None) -> None:
-        """Whether this key could sign for this effect when it was asked for, and is not revoked."""
+        """Check that this key could sign for the effect when the intent was opened, and is not
+        revoked."""
         checking = self.checking
         if checking.effective is None or checking.genesis is None or opened is None:
             return
@@ -273,7 +277,7 @@ class OpenWork:
         try:
             params = effect.params.from_record(data)
         except ValueProblem:
-            return  # said where the intent was opened
+            return  # reported where the intent was opened
         due = params.get("deliver_at_ns") if isinstance(params, dict) else None
         if isinstance(due, int) and due > self.checking.clock_ns:
             self.checking.add(
@@ -285,7 +289,7 @@ class OpenWork:
                 ),
             )
 
-    # What the core settles itself.
+    # Intents that the core settles itself.
 
     def kernel_receipt(self, record: KernelReceipt) -> None:
         opened = self._opened.pop(record.intent, None)
@@ -299,7 +303,7 @@ class OpenWork:
         self._payload(record)
 
     def _unfounded(self, record: KernelReceipt, opened: _Opened) -> str | None:
-        """Why nothing that came before lets the core settle this intent so; None where something
+        """Return why no earlier record allows the core to settle this intent so; None if one
         does."""
         is_own = opened.effect in KERNEL_EFFECTS
         if record.by is not None:
@@ -315,7 +319,7 @@ class OpenWork:
         return None if record.status == status else _wrong_status(record)
 
     def cancel(self, intent: Hash, seq: int) -> None:
-        """Record ``seq`` is an operator's command to end an intent."""
+        """Note that record ``seq`` is an operator's command to end an intent."""
         opened = self._opened.get(intent)
         if opened is None:
             return
@@ -327,7 +331,7 @@ class OpenWork:
         opened.ends[seq] = BY_CANCEL
 
     def cancel_all(self, seq: int) -> None:
-        """Record ``seq`` ends every intent that executors run."""
+        """Note that record ``seq`` ends every intent that executors run."""
         for opened in self._opened.values():
             if opened.effect not in KERNEL_EFFECTS:
                 opened.ends[seq] = BY_CANCEL

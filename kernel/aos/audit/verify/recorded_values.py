@@ -1,9 +1,10 @@
-"""Slots of records -> their bytes, checked: blobs, sizes, schemas (spec/audit.md, A-26).
+"""Read and check the values in records: blobs, sizes, schemas (spec/audit.md, A-26).
 
-Rule 1: a value whose bytes are missing is damage, unless they were erased: its reader says so, and
-a later record erases it. Until that record is met it is not known which of the two it is.
+Rule 1: a value whose bytes are missing is damage, unless it was erased: its reader reports so, and
+a later record erases it. Which of the two it is remains open until that record is read.
 
-Rule 2: what a manifest needs, its own document and its modules, is never erased (K-104).
+Rule 2: the values that a manifest needs, its own document and its modules, are never erased
+(K-104).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from aos.values.schema import Schema
 
 @dataclass(slots=True)
 class RecordedValues:
-    """``blobs`` has each blob that was read: None for a whole one, else what is wrong with it."""
+    """``blobs`` has each blob that was read: None for an unaltered one, else the problem as
+    text."""
 
     checking: Checking
     read: BlobReader
@@ -32,7 +34,7 @@ class RecordedValues:
     _excused: set[Hash] = field(default_factory=set)
 
     def normal(self, schema: Schema | None, value: Slot, where: str) -> None:
-        """A value that was journaled in normal form."""
+        """Check a value that was journaled in normal form."""
         data = self.bytes_of(value)
         if data is None or schema is None:
             return
@@ -43,7 +45,7 @@ class RecordedValues:
             self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
 
     def as_it_came(self, schema: Schema | None, value: Slot, where: str) -> None:
-        """A value that was kept as it came in: it fits, but need not be canonical."""
+        """Check a value that was stored as received: it must fit, but need not be canonical."""
         data = self.bytes_of(value)
         if data is None or schema is None:
             return
@@ -54,7 +56,8 @@ class RecordedValues:
             self.checking.add(FindingKind.VALUE_INVALID, f"{where}: {schema.name}: {problem}")
 
     def bytes_of(self, value: Slot) -> bytes | None:
-        """The bytes of a slot; None when they cannot be had, which is a finding or becomes one."""
+        """Return the bytes of a slot; None if they cannot be read. That is a finding, or becomes
+        one in ``finish`` unless a later record erases the value."""
         if isinstance(value, bytes):
             return value
         try:
@@ -70,7 +73,7 @@ class RecordedValues:
         return data
 
     def needed(self, hash: Hash, what: str) -> None:
-        """A blob that nothing says the size of. It may have been erased since."""
+        """Check a blob whose size no record gives. A later record may have erased it."""
         try:
             data = self._whole(hash)
         except Erased as problem:
@@ -81,7 +84,7 @@ class RecordedValues:
             self.checking.add(FindingKind.BLOB_DAMAGED, f"{what}{self.blobs[hash]}")
 
     def held(self, value: Slot) -> bytes | None:
-        """The bytes of a slot that was looked at before; None when they cannot be had."""
+        """Return the bytes of a slot that was checked before; None if they cannot be read."""
         if isinstance(value, bytes):
             return value
         try:
@@ -90,7 +93,8 @@ class RecordedValues:
             return None
 
     def pinned(self, hash: Hash, what: str = "", *, size: int | None = None) -> bytes | None:
-        """A blob that is needed for good; None, and a finding, when it cannot be had whole."""
+        """Return a blob that must never be erased; report it and return None if it is not there
+        unaltered."""
         try:
             data = self._whole(hash)
         except Erased as problem:
@@ -114,13 +118,14 @@ class RecordedValues:
             )
 
     def erase(self, value: Hash) -> None:
-        """The record at hand erases ``value``: that it is missing before is right."""
+        """Note that the current record erases ``value``, so that its bytes may be missing
+        before."""
         if self._missed.pop(value, None) is not None and value not in self._excused:
             self._excused.add(value)
             self.checking.counts.erased += 1
 
     def finish(self) -> None:
-        """The last record was looked at: what no record has erased should be there."""
+        """Report, after the last record, the missing values that no record has erased."""
         for hash_, missed in self._missed.items():
             for add, why in missed:
                 add(
@@ -134,7 +139,7 @@ class RecordedValues:
         self._missed.clear()
 
     def _whole(self, hash: Hash) -> bytes | None:
-        """A blob; None when it is missing or altered. Raises ``Erased``."""
+        """Return a blob; None if it is missing or altered. Raises ``Erased``."""
         if self.blobs.get(hash) is not None:
             return None
         try:

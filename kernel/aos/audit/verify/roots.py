@@ -1,6 +1,6 @@
-"""Snapshots computed again while a journal is gone through (spec/audit.md, A-12a).
+"""Compute the snapshots again during a pass over a journal (spec/audit.md, A-12a).
 
-A record says that the world as it was after an earlier record is stored as a document. Replay and
+A snapshot record says that the world after an earlier record is stored as a document. Replay and
 verify take the same snapshot of their own state after that earlier record, and compare the two.
 """
 
@@ -23,8 +23,8 @@ _KIND = encode("kind") + encode(Snapshot.KIND)
 
 
 def recorded_snapshots(frames: Iterable[Frame]) -> Iterator[tuple[int, Hash]]:
-    """The snapshots that ``frames`` say of: the record that each was taken after, and its document.
-    Records that cannot be read are left to who goes through them."""
+    """Yield the snapshots that ``frames`` record: the record that each was taken after, and its
+    document. Unreadable records are skipped; the pass over the records reports them."""
     for frame in frames:
         for data in frame.records:
             # The encoding is canonical, so a snapshot record always contains these bytes.
@@ -38,25 +38,26 @@ def recorded_snapshots(frames: Iterable[Frame]) -> Iterator[tuple[int, Hash]]:
 
 
 class Roots:
-    """Takes snapshots where the journal had some. Blobs that ``read`` does not give, because a
-    journal without them is at hand, are kept here."""
+    """Takes a snapshot wherever the journal has one. Parts that ``read`` cannot find are kept
+    here."""
 
     def __init__(
         self, read: BlobReader, recorded: Mapping[int, Hash], *, limits: Limits = LIMITS
     ) -> None:
         self.recorded = recorded
         self.found: dict[int, Hash] = {}
-        """Documents as they came out, by the record that they were taken after."""
+        """The document of each snapshot taken here, by the record that it was taken after."""
         self._below = read
         self._limits = limits
         self._made: dict[Hash, bytes] = {}
 
     def state(self, world: Hash) -> State:
-        """The state before a world's genesis, with its layers here."""
+        """Return the state before a world's genesis; it reads its layers from here."""
         return empty(Tip(world=world), self.read, limits=self._limits)
 
     def made(self, hash: Hash) -> bytes | None:
-        """A part of a snapshot that was taken here and is kept nowhere else."""
+        """Return a part of a snapshot that was taken here and is stored nowhere else; None if
+        there is none."""
         return self._made.get(hash)
 
     def read(self, hash: Hash, /) -> bytes:
@@ -64,10 +65,11 @@ class Roots:
         return self._below(hash) if made is None else made
 
     def passed(self, state: State) -> None:
-        """``state`` is at the end of a frame: take a snapshot if the journal had one here.
+        """Take a snapshot of ``state``, which is at the end of a frame, if the journal has one
+        here.
 
         Raises:
-            Damage: A part of the snapshot before cannot be read.
+            Damage: A part of the previous snapshot cannot be read.
         """
         at = state.tip.seq
         if at in self.recorded:
@@ -76,7 +78,11 @@ class Roots:
             rebase(state, taken)
 
     def root(self, state: State) -> Hash:
-        """The root of the world as it is in ``state``, which stays as it is. Raises as above."""
+        """Return the root of the world in ``state``, which does not change.
+
+        Raises:
+            Damage: A part of the previous snapshot cannot be read.
+        """
         return take(state, content_hash).document
 
     def _put(self, data: bytes) -> Hash:

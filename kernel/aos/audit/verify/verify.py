@@ -1,8 +1,8 @@
-"""Frames -> what is wrong with them, without executing anything (spec/audit.md, A-20 to A-29).
+"""Check frames and their records without executing anything (spec/audit.md, A-20 to A-29).
 
-Rule 1: every finding names the frame and, where it is one record's, the record.
+Rule 1: every finding names the frame and, if it is about one record, the record.
 
-Rule 2: nothing in a stored byte makes this stop with anything but a report.
+Rule 2: the check ends with a report for any stored bytes, however damaged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from aos.values.digests import Hash, hash_text
 _FORK: Final = encode("kind") + encode(Fork.KIND)
 
 UNREADABLE_RECORDS_MAX: Final = 65_536
-"""How far behind an unreadable frame the next one is looked for, in records."""
+"""How far after an unreadable frame the search for the next one goes, in records."""
 
 
 def verify_store(
@@ -52,11 +52,12 @@ def verify_store(
     limits: Limits = LIMITS,
     on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
-    """Verify everything that a store holds up to its head, the derived rows too.
+    """Verify everything that a store holds up to its head, including the derived rows.
 
-    Where its first records were pruned, that is from the snapshot on; or from where the first of
-    ``archives`` begins, which hold the records between, in any order. The store may be written to
-    meanwhile. ``on_progress`` is called after each frame with the sequence reached.
+    If the first records of the store were pruned, the check begins at the snapshot. With
+    ``archives``, given in any order, it begins where the first of them begins; they must hold all
+    records up to the store's first. Other processes may write to the store meanwhile.
+    ``on_progress`` is called after each frame with the sequence reached.
 
     Raises:
         BadUsage: The archives are not of this world, or do not lead to where it begins.
@@ -95,7 +96,7 @@ def verify_store(
 def _begins(
     store: Store, cut: Cut | None, archives: Sequence[Bundle]
 ) -> tuple[Beginning | None, str | None]:
-    """Where to begin, None for the genesis; and why that cannot be said."""
+    """Return where to begin, None for the genesis; and the problem if that cannot be read."""
     if archives:
         return beginning_of(archives[0]), None
     if cut is None:
@@ -113,7 +114,7 @@ def _all_frames(
     head: Head | None,
     cut: Cut | None,
 ) -> Iterator[Frame]:
-    """The frames of archives, and then those of the store."""
+    """Yield the frames of the archives, then those of the store."""
     for each in archives:
         try:
             each.check()
@@ -130,7 +131,7 @@ def _all_frames(
 
 
 def _readable_frames(store: Store, verifier: Verifier, head: Head | None) -> Iterator[Frame]:
-    """All frames to the head that can be read; one that cannot is a finding."""
+    """Yield all readable frames up to the head, and report each unreadable one."""
     last = None if head is None else head.seq
     while last is None or verifier.next_seq <= last:
         try:
@@ -159,7 +160,7 @@ def _recorded_snapshots(
 
 
 def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
-    """The first record after ``seq`` whose frame can be read and begins after ``seq``."""
+    """Return the first record after ``seq`` whose frame can be read and begins after ``seq``."""
     end = seq + UNREADABLE_RECORDS_MAX
     for at in range(seq + 1, end if last is None else min(end, last + 1)):
         try:
@@ -174,8 +175,8 @@ def _next_readable(store: Store, seq: int, last: int | None) -> int | None:
 
 
 def world_of(frame: Frame, witness: Hash | None) -> Hash:
-    """The world that a journal belongs to, by its first frame. The header says it, unless that was
-    altered: then the genesis says it, and the witness of the frame agrees."""
+    """Return the world that a journal belongs to, from its first frame. The header names it; if
+    the header was altered, the genesis gives the world, confirmed by the frame's witness."""
     said = frame.header.world
     try:
         first = from_bytes(frame.records[0])
@@ -189,7 +190,8 @@ def world_of(frame: Frame, witness: Hash | None) -> Hash:
 
 
 def _fork_in(frame: Frame) -> Fork | None:
-    """The fork that the frame begins with; None where it does not, or cannot be read."""
+    """Return the fork that the frame begins with; None if it begins with none, or cannot be
+    read."""
     if _FORK not in frame.records[0]:
         return None
     try:
@@ -202,7 +204,7 @@ def _fork_in(frame: Frame) -> Fork | None:
 class Verifier:
     """One pass over a journal: ``take`` each frame, then ``finish``, then ``report``.
 
-    A frame is checked when the next one is there, which is a witness of what it was.
+    A frame is checked when the next one is known, because that is a witness of its hash.
     """
 
     def __init__(
@@ -215,8 +217,8 @@ class Verifier:
         begins: Beginning | None = None,
         cut: Cut | None = None,
     ) -> None:
-        """``begins`` is where to begin if not at the genesis. ``cut`` is where the derived rows
-        that are compared begin: what only older records say of is not among them any more."""
+        """``begins`` is where to begin if not at the genesis. ``cut`` is where the compared
+        derived rows begin: rows that only older records made are no longer stored."""
         self._findings = FindingList()
         roots = Roots(read, snapshots or {}, limits=limits)
         self._folding = Folding(read, roots, cut, self._findings)
@@ -233,7 +235,7 @@ class Verifier:
         self._contents: Contents | None = None
         self._erased_since: list[Control] = []
         self._prev: Hash | None = None
-        """The hash of the frame before the one at hand; None where damage left it unknown."""
+        """The hash of the frame before the current one; None if damage left it unknown."""
 
     @property
     def next_seq(self) -> int:
@@ -251,17 +253,18 @@ class Verifier:
         return self._contents.genesis if self._contents else None
 
     def erased_since(self, command: Control) -> None:
-        """An operator erased a value after the journal's end: it may be missing."""
+        """Take an operator's command from after the journal's end that erased a value: it may be
+        missing."""
         self._erased_since.append(command)
 
     def take(self, frame: Frame) -> None:
-        """Look at the next frame."""
+        """Take the next frame, and check the one before it."""
         self._check_waiting(frame.header.prev)
         self._waiting = frame
         self._next_seq = frame.header.first + len(frame.records)
 
     def unreadable(self, message: str) -> None:
-        """The next frame cannot be read."""
+        """Report that the next frame cannot be read."""
         self._check_waiting(None)
         self._findings.frame = self.next_seq
         self.add(FindingKind.FRAME_UNREADABLE, message)
@@ -290,7 +293,8 @@ class Verifier:
             self.add(FindingKind.FRAME_MISSING, "the journal is empty: it has no genesis")
 
     def compare_rows(self, store: Store) -> None:
-        """Compare a store's derived rows with those that the records make, if all were folded."""
+        """Compare a store's derived rows with those computed from the records, if all were
+        folded."""
         self._folding.compare_rows(store)
 
     def read_snapshot(self, store: Store) -> None:
@@ -300,7 +304,7 @@ class Verifier:
             self.add(FindingKind.SNAPSHOT_WRONG, problem)
 
     def add(self, kind: FindingKind, message: str) -> None:
-        """Report a problem of the frame and record at hand."""
+        """Report a problem of the current frame and record."""
         self._findings.add(kind, message)
 
     def report(self) -> VerifyReport:
@@ -339,7 +343,7 @@ class Verifier:
         )
 
     def _check_waiting(self, witness: Hash | None) -> None:
-        """Check the frame that waits; ``witness`` is its hash as its neighbour has it."""
+        """Check the last frame taken; ``witness`` is its hash as its neighbour gives it."""
         frame, self._waiting = self._waiting, None
         if frame is None:
             return
@@ -370,8 +374,8 @@ class Verifier:
             self._folding.pass_cut(self._cut, chain)
 
     def _enter(self, chain: Chain, contents: Contents, frame: Frame, witness: Hash | None) -> None:
-        """Where a frame begins with a fork, the chain goes on as the fork's world. The header says
-        which that is, if it is as it was; else the record does."""
+        """Continue as the fork's world if a frame begins with a fork. The header names that
+        world if it fits its witness; otherwise the fork record gives it."""
         if frame.header.hash() == witness:
             chain.world = frame.header.world
             return
@@ -432,7 +436,8 @@ class Verifier:
         self._folding.take(record)
 
     def _mended(self, frame: Frame) -> Sequence[bytes]:
-        """An altered frame's records as they were, if one bit was flipped; else as they are."""
+        """Return an altered frame's records with the flipped bit restored; unchanged if more was
+        altered."""
         header = frame.header
         began = time.monotonic()
         flip = find_flip(frame, seconds=self._search_seconds)

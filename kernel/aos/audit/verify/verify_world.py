@@ -1,10 +1,10 @@
-"""A world folder -> its VerifyReport, read by a process of its own (spec/audit.md, A-29).
+"""Verify a world folder in a child process (spec/audit.md, A-29).
 
-A damaged store file can kill who reads it: pages of a memory map that are not there end a process
-with SIGBUS. So a child reads, and how it ended is a finding.
+A damaged store file can kill its reader: a missing page of a memory map ends a process with SIGBUS.
+So a child process reads the store, and its death by a signal becomes a finding.
 
-The child writes one JSON object a line: ``{"head": n}``, then ``{"seq": n}`` after each frame, then
-``{"report": …}``, or ``{"error": kind, "message": …}`` when there is nothing to verify.
+The child writes one JSON object per line: ``{"head": n}``, then ``{"seq": n}`` after each frame,
+then ``{"report": …}``, or ``{"error": kind, "message": …}`` if there is nothing to verify.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ STORE_FOLDER: Final = "store"
 WORLD_FILE: Final = "world.json"
 
 WALKED_BYTES_MAX: Final = 64 << 20
-"""The largest file whose pages are walked to say more of what killed its reader: some seconds."""
+"""The largest file, in bytes, whose pages are read to find the ones that killed the child. That
+takes some seconds."""
 
 _ERRORS: Final = {cls.__name__: cls for cls in (BadUsage, Refused, Unavailable)}
 _STDERR_SHOWN: Final = 4000
@@ -53,8 +54,8 @@ def verify_world(
     its reader, is a finding of the report.
 
     Raises:
-        BadUsage: There is no world in that folder, or an archive is none of its.
-        Unavailable: It cannot be opened now, or something else ended the child.
+        BadUsage: There is no world in that folder, or an archive is not of this world.
+        Unavailable: The world cannot be opened now, or something else ended the child.
     """
     began = time.perf_counter()
     path = Path(directory)
@@ -100,7 +101,7 @@ def verify_world(
 
 @dataclass(slots=True)
 class _Heard:
-    """Where the child was last."""
+    """The child's last reported position."""
 
     head: int | None = None
     seq: int = 0
@@ -109,7 +110,7 @@ class _Heard:
 def _listen(
     lines: IO[str], on_progress: Callable[[int], None] | None
 ) -> tuple[_Heard, dict[str, Any] | None]:
-    """Read until the child ends: where it was last, and what it said at the end."""
+    """Read until the child ends; return its last position, and its last message."""
     heard = _Heard()
     for line in lines:
         if not line.endswith("\n"):
@@ -127,7 +128,7 @@ def _listen(
 
 
 def _died(folder: Path, heard: _Heard, number: int, seconds: float) -> VerifyReport:
-    """What there is to say when the file ended the child by a signal."""
+    """Return a report of the damage when a signal ended the child."""
     is_small = (folder / DATA_NAME).lstat().st_size <= WALKED_BYTES_MAX
     problems = structure_problems(folder) if is_small else []
     document = Verifier(_nothing).report().to_document()
@@ -161,14 +162,14 @@ def _unreadable(problem: Damage) -> VerifyReport:
 
 
 def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
-    """The work of the child."""
+    """Verify the world, in the child process."""
 
     def say(what: dict[str, object]) -> None:
         out.write(json.dumps(what) + "\n")
         out.flush()
 
     try:
-        # Without a first look: this process is the one that may die of it.
+        # No check of the file in advance: only this process may die of reading it.
         with (
             LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store,
             contextlib.ExitStack() as stack,

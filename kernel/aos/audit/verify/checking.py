@@ -1,4 +1,4 @@
-"""The facts known at the record at hand while a journal is checked, and the list of findings.
+"""The facts known at the current record while a journal is checked, and the list of findings.
 
 One ``Checking`` is shared by all parts of a pass over the records: ``contents``, ``open_work`` and
 ``recorded_values``.

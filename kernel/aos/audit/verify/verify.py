@@ -155,7 +155,7 @@ def _recorded_snapshots(
     frames = itertools.chain(*(each.frames() for each in archives), store.frames(first))
     with contextlib.suppress(Damage):
         for at, document in recorded_snapshots(frames):
-            found[at] = document  # noqa: PERF403  # what came before the damage counts
+            found[at] = document  # noqa: PERF403  # keep those found before the damage
     return found
 
 

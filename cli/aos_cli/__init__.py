@@ -1,1 +1,1 @@
-"""The ``aos`` command: parse, call, print. No rule lives here (spec/cli.md)."""
+"""The ``aos`` command: it parses the command line, calls the kernel and prints (spec/cli.md)."""

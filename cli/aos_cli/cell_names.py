@@ -1,4 +1,4 @@
-"""A cell as the writing commands name it: its workflow, and its key as JSON."""
+"""Name a cell in the output of writing commands: its workflow, and its key as JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from aos.manifest.effective import Effective
 
 
 def cell_document(cell: CellId, manifest: Effective | None) -> dict[str, object]:
-    """``{workflow, key}``; the key by the manifest's schema where that knows the workflow."""
+    """``{workflow, key}``; the key uses the schema of the workflow, if the manifest has it."""
     return {"workflow": cell[0], "key": _key(cell, manifest)}
 
 
 def cell_text(cell: CellId, manifest: Effective | None) -> str:
-    """``shop/order@1 ord-1``."""
+    """The cell as text, such as ``shop/order@1 ord-1``."""
     return name_cell(cell[0], _key(cell, manifest))
 
 

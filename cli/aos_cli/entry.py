@@ -1,4 +1,4 @@
-"""Where the ``aos`` command begins: Ctrl-C is heard while everything else is still imported."""
+"""Entry point of ``aos``: handles Ctrl-C also while the other modules are being imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     try:
-        from aos_cli.main import main as command  # noqa: PLC0415  # within reach of the except
+        from aos_cli.main import main as command  # noqa: PLC0415  # so that the except covers it
 
         command()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The documents of ``aos inspect`` as people read them."""
+"""Print the documents of ``aos inspect`` as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KIND_STYLES: Final = {
     "control": "magenta",
 }
 PREFIX_DIGITS: Final = 12
-"""How much of an intent's hash is shown where there is little room; commands take it as it is."""
+"""Digits of an intent's hash that a terminal shows; commands accept this prefix."""
 
 MODULE_DIGITS: Final = 8
 
@@ -86,7 +86,7 @@ def world(found: Found) -> None:
 
 
 def _versions(found: list[Found]) -> list[tuple[str, str | Styled]]:
-    """How many instances run under which manifest, where there is more than one."""
+    """How many instances run under each manifest; empty if there is only one manifest."""
     if len(found) < 2:
         return []
     return [
@@ -202,8 +202,8 @@ def _section(title: str) -> None:
 
 
 def cells(found: Found) -> None:
-    # On a terminal there is no room to spare: no column that is empty or says the same in every
-    # row, and for the version of pinned cells the time goes.
+    # A terminal has little room: leave out columns that are empty or the same in every row, and
+    # the time of the last activity if a cell is pinned.
     everything = not is_terminal()
     has_fault = everything or any(each["fault"] for each in found["cells"])
     has_pin = any(each["version"]["is_pinned"] for each in found["cells"])
@@ -236,7 +236,7 @@ def _last_active(found: Found) -> str:
 
 
 def _version(found: Found) -> str:
-    """The module that runs next, by the first digits of its hash, and whether that is pinned."""
+    """The first digits of the hash of the module that runs next, and whether it is pinned."""
     if found["module_hash"] is None:
         return "workflow is gone"
     digits: str = found["module_hash"].removeprefix(_HASH_NAME)[:MODULE_DIGITS]
@@ -248,7 +248,7 @@ def _key(key: object) -> str:
 
 
 def _more(found: Found, what: str) -> None:
-    """Say what of a list was not shown."""
+    """Print a note if rows of a list were left out."""
     shown = len(found[what])
     if not found["total"]:
         note(f"no {what}")
@@ -295,7 +295,7 @@ def cell(found: Found) -> None:
 
 
 def _kept(found: Found) -> str:
-    """The mail of a cell that does not run."""
+    """The size of the mail of a cell that does not run."""
     kept = f"{found['mailbox']:,} kept"
     if not found["mail_uncounted"]:
         return kept
@@ -342,7 +342,7 @@ def _intent_table(rows: list[Found]) -> None:
 
 
 def _hash(hash: str) -> str:
-    """In full where it is read by programs, else as much as tells it."""
+    """The hash in full if programs read it, else a prefix that identifies it."""
     if not is_terminal():
         return hash
     return hash.removeprefix(_HASH_NAME)[:PREFIX_DIGITS]
@@ -471,14 +471,14 @@ def record_line(found: Found) -> None:
 
 
 def value(found: object) -> None:
-    """A value as indented JSON."""
+    """Print a value as indented JSON."""
     for each in pretty(found, max(terminal_width(), 40) - 2):
         line(f"  {each}")
 
 
 def pretty(found: object, width: int, *, taken: int = 0) -> list[str]:
-    """Lines of JSON: whatever fits into ``width`` stands on one. ``taken`` is what stands before
-    the first of them."""
+    """Lines of JSON: a value that fits into ``width`` columns is on one line. ``taken`` is the
+    number of columns already used on the first line."""
     whole = json.dumps(found, ensure_ascii=False)
     if taken + len(whole) <= width or not isinstance(found, dict | list) or not found:
         return [whole]

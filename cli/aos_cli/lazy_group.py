@@ -1,4 +1,4 @@
-"""Click groups that list commands by the registry and import one when it is called."""
+"""Click groups that list commands from the registry and import a command when it is called."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Called(TyperCommand):
 
 
 class Listed(TyperCommand):
-    """A command as its group's help shows it. ``load`` imports the module behind it."""
+    """A command as its group's help shows it. ``load`` imports the command's module."""
 
     def __init__(self, command: registry.Command) -> None:
         super().__init__(command.name, help=command.help, rich_help_panel=command.panel)
@@ -61,7 +61,7 @@ class Group(TyperGroup):
 
 
 def _epilog(command: registry.Command) -> str:
-    """The examples, as the help shows them below the options. ``[`` would open a markup of rich."""
+    """The examples below the options. ``[`` is escaped, because rich reads it as markup."""
     title = "Examples:" if len(command.examples) > 1 else "Example:"
     lines = [title, *(f"  {each}" for each in command.examples)]
     return "\n".join(lines).replace("[", r"\[")

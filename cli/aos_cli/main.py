@@ -38,7 +38,7 @@ def _version(is_asked: bool) -> None:
 @app.callback()
 def root(
     *,
-    version: Annotated[  # its callback does it, before a command is asked for
+    version: Annotated[  # its callback runs before a command is required
         bool,
         typer.Option(
             "--version", help="Print the version and exit.", is_eager=True, callback=_version
@@ -49,7 +49,7 @@ def root(
 
 
 def main() -> None:
-    """Run the command line and end the process with the exit code of what happened."""
+    """Run the command line and end the process with its exit code."""
     output.prepare()
     sys.exit(run_command(sys.argv[1:]))
 
@@ -76,8 +76,8 @@ def _exit_code(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
     except SystemExit:
-        return 0  # from the drawing of help whose reader left
-    except Exception:  # noqa: BLE001  # the last line of defence: our own bug, said so
+        return 0  # raised while help was printed and its reader had closed stdout
+    except Exception:  # noqa: BLE001  # any other exception is a bug of ours, and reported as one
         traceback.print_exc()
         note(
             "aos: this is a bug in aos; the journal of the world is not affected by it. "
@@ -85,7 +85,7 @@ def _exit_code(arguments: list[str]) -> int:
             style="red",
         )
         return BUG
-    # Typer's own words for Ctrl-C.
+    # Typer returns this code for Ctrl-C.
     if result == INTERRUPTED:
         return _interrupted()
     return result if isinstance(result, int) else 0
@@ -98,10 +98,10 @@ def say(error: AosError) -> None:
 
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:
-    """What the parser of the command line refuses, as one sentence."""
+    """Print an error of the command line's parser as one sentence, and return the exit code."""
     text = error.format_message().strip().rstrip(".").replace("Value error, ", "")
     if not text:
-        return BadUsage.exit_code  # it has shown the help already
+        return BadUsage.exit_code  # Typer has printed the help already
     context = getattr(error, "ctx", None)
     command = _asked(arguments) if context is None else context.command_path
     hint = f"see {command} --help"
@@ -120,7 +120,7 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
 
 
 def _asked(arguments: list[str]) -> str:
-    """The command that a refused command line asks for, where the parser does not say."""
+    """The command that a refused command line names, if the parser does not report it."""
     names = {each.name for each in registry.below("")}
     return f"aos {arguments[0]}" if arguments and arguments[0] in names else "aos"
 

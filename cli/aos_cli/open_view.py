@@ -1,4 +1,4 @@
-"""A world, opened to be looked at: what every reading command begins with."""
+"""Open a world for reading; every reading command begins with this."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from aos_cli.progress import progress
 
 @contextmanager
 def looking_at(world: Path, at: int | None = None) -> Iterator[View]:
-    """The durable state of the world now, whether or not a process runs it; or as it was after
-    record ``at``, with the journal's clock of then."""
+    """A view of the world's durable state now, whether or not a process runs it; or as it was
+    after record ``at``, with the journal's clock at that record."""
     with progress("reading the journal") as advance:
         reader = open_reader(world, at=at, progress=advance)
     with reader:

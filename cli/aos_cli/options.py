@@ -24,7 +24,7 @@ World = Annotated[
 
 
 def number(text: str) -> int:
-    """A whole number, as the parser of an option."""
+    """Parse an option's whole number. Raises ``typer.BadParameter``."""
     try:
         return int(text)
     except ValueError:

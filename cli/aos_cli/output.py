@@ -1,7 +1,7 @@
-"""Where words go: results to stdout, progress and errors to stderr (spec/cli.md, C-3 to C-7).
+"""Print results to stdout, progress and errors to stderr (spec/cli.md, C-3 to C-7).
 
-On a terminal there are colours, tables and bars; elsewhere plain lines. Drawing is in
-``aos_cli.terminal``, which is imported only where a terminal is there.
+On a terminal there are colours, tables and bars; elsewhere plain lines. ``aos_cli.terminal`` draws
+them; it is imported only if there is a terminal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STATUS_STYLES: Final = {
 }
 
 WITHOUT_UTF8: Final = "aos-without-utf8"
-"""Name of the error handler for a terminal that cannot show what we write."""
+"""Name of the error handler for streams that cannot encode a character."""
 
 _PLAIN_SIGNS: Final = {
     "…": "...",
@@ -49,37 +49,37 @@ _PLAIN_SIGNS: Final = {
 }
 
 TERMINAL_NAMES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""What makes rich draw as on a terminal, whatever the stream is."""
+"""Environment variables that make rich treat any stream as a terminal."""
 
 PLAIN_WIDTH: Final = 80
 _JSON_DEPTH: Final = 20_000
 
 
 class _Output:
-    """Whether somebody still reads stdout. One for the process, as stdout is."""
+    """Whether stdout still has a reader. One for the process, like stdout."""
 
     has_reader = True
 
 
 def has_reader() -> bool:
-    """False once the other end of our stdout was closed: there is no point in going on reading."""
+    """False once the other end of stdout was closed: a reading command can then stop."""
     return _Output.has_reader
 
 
 @cache
-def _screen(stream: TextIO, *, is_stderr: bool) -> Screen:  # noqa: ARG001  # it is the cache's key
-    from aos_cli.terminal import Screen  # noqa: PLC0415  # the one door to rich
+def _screen(stream: TextIO, *, is_stderr: bool) -> Screen:  # noqa: ARG001  # the key of the cache
+    from aos_cli.terminal import Screen  # noqa: PLC0415  # the only import of rich
 
     return Screen(is_stderr=is_stderr, on_broken_pipe=_lose_errors if is_stderr else _lose_reader)
 
 
 def screen() -> Screen:
-    """Draws results on the terminal that stdout is."""
+    """The screen that draws results on stdout."""
     return _screen(sys.stdout, is_stderr=False)
 
 
 def errors_screen() -> Screen:
-    """Draws progress and errors on the terminal that stderr is."""
+    """The screen that draws progress and errors on stderr."""
     return _screen(sys.stderr, is_stderr=True)
 
 
@@ -94,12 +94,12 @@ def errors_are_on_terminal() -> bool:
 
 
 def _may_be_terminal(stream: TextIO) -> bool:
-    """False only where rich would say so too. Asking rich means importing it."""
+    """False only if rich would agree. The check avoids the import of rich."""
     return any(os.environ.get(name) for name in TERMINAL_NAMES) or stream.isatty()
 
 
 def terminal_width() -> int:
-    """Columns of the terminal, also where results go elsewhere (a pager is as wide); else 80."""
+    """Columns of the terminal, also if stdout is a pipe (a pager has the same width); else 80."""
     if is_terminal():
         return screen().width
     columns = os.environ.get("COLUMNS", "")
@@ -115,21 +115,21 @@ def terminal_width() -> int:
 
 
 def prepare() -> None:
-    """Make both streams usable, whatever the shell gave us. For the very beginning."""
+    """Make stdout and stderr usable, also if the shell closed them. Call it first."""
     codecs.register_error(WITHOUT_UTF8, _without_utf8)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by the shell: >&-
-            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  # for the process's life
+            stream = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123  # open until the process ends
             setattr(sys, name, stream)
         stream.reconfigure(errors=WITHOUT_UTF8)
 
 
 def finish() -> None:
-    """Hand everything over.
+    """Flush stdout.
 
     Raises:
-        Unavailable: It cannot be written.
+        Unavailable: stdout cannot be written.
     """
     try:
         sys.stdout.flush()
@@ -141,10 +141,10 @@ def finish() -> None:
 
 
 def write(text: str, *, at_once: bool = False) -> None:
-    """Write a result as it is. ``at_once``: it is handed over now, for a reader who waits for it.
+    """Write a result unchanged; with ``at_once``, flush it for a reader that waits for it.
 
     Raises:
-        Unavailable: It cannot be written.
+        Unavailable: stdout cannot be written.
     """
     try:
         sys.stdout.write(text)
@@ -158,17 +158,17 @@ def write(text: str, *, at_once: bool = False) -> None:
 
 
 def print_json(document: object, *, at_once: bool = False) -> None:
-    """One JSON document: on one line, but indented on a terminal."""
+    """Print one JSON document: on one line, but indented on a terminal."""
     _write_json(document, indent=2 if sys.stdout.isatty() else None, at_once=at_once)
 
 
 def print_json_line(document: object, *, at_once: bool = False) -> None:
-    """One of many JSON documents, each on a line of its own."""
+    """Print one of many JSON documents, each on one line."""
     _write_json(document, indent=None, at_once=at_once)
 
 
 def _write_json(document: object, *, indent: int | None, at_once: bool) -> None:
-    # A trace is as deep as what it shows: deeper than Python takes by itself.
+    # A trace may be nested deeper than Python's default recursion limit.
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, _JSON_DEPTH))
     try:
@@ -179,7 +179,7 @@ def _write_json(document: object, *, indent: int | None, at_once: bool) -> None:
 
 
 def line(text: str | Styled = "", *, style: str | None = None) -> None:
-    """One line of a result. It is never folded or cut."""
+    """Print one line of a result. It is never folded or cut."""
     if is_terminal():
         screen().line(safe(text, style))
     else:
@@ -189,11 +189,11 @@ def line(text: str | Styled = "", *, style: str | None = None) -> None:
 MESSAGE_BYTES_MAX: Final = 4096
 HEAD_BYTES: Final = 3072
 TAIL_BYTES: Final = 512
-"""A sentence ends with its advice, so its end is kept as well."""
+"""An error ends with its advice, so its end is kept as well."""
 
 
 def note(text: str, *, style: str | None = None) -> None:
-    """A line about progress, a problem or an error; not part of the result. A long one is cut."""
+    """Print progress, a problem or an error to stderr. A long line loses its middle."""
     text = bounded(text)
     if errors_are_on_terminal():
         errors_screen().line(safe(text, style))
@@ -206,7 +206,7 @@ def note(text: str, *, style: str | None = None) -> None:
 
 
 def bounded(text: str) -> str:
-    """One line of a message as it is printed: without its middle where what it quotes is long."""
+    """One line of a message; the middle of a line over ``MESSAGE_BYTES_MAX`` is left out."""
     text = text.translate(CONTROLS)
     if len(text) * 4 <= MESSAGE_BYTES_MAX:
         return text
@@ -221,7 +221,7 @@ def bounded(text: str) -> str:
 
 
 def safe(text: str | Styled, style: str | None = None) -> Styled:
-    """Text that can be sent to a terminal."""
+    """The text with its control characters replaced, so that a terminal can show it."""
     if isinstance(text, Styled):
         return text
     return Styled(text, style or "")
@@ -235,9 +235,9 @@ Row = Sequence[str | Styled]
 
 
 def table(columns: Sequence[str], rows: Iterable[Row], *, right: Sequence[str] = ()) -> None:
-    """A table on a terminal, if it has rows; elsewhere tab-separated lines under their header.
+    """Print a table on a terminal, if it has rows; elsewhere tab-separated lines under a header.
 
-    ``right`` are columns of figures.
+    ``right`` names the columns to align right.
     """
     if is_terminal():
         drawn = [[safe(cell) for cell in row] for row in rows]
@@ -252,7 +252,7 @@ def table(columns: Sequence[str], rows: Iterable[Row], *, right: Sequence[str] =
 
 
 def fields(pairs: Iterable[tuple[str, str | Styled]]) -> None:
-    """Names and their values: two columns on a terminal, tab-separated lines elsewhere."""
+    """Print names and values: two columns on a terminal, tab-separated lines elsewhere."""
     if is_terminal():
         screen().fields([(name, safe(value)) for name, value in pairs])
         return
@@ -261,8 +261,8 @@ def fields(pairs: Iterable[tuple[str, str | Styled]]) -> None:
 
 
 def entry(columns: Sequence[tuple[str, int]], text: str, *, style: str | None = None) -> None:
-    """One line of a list that streams: narrow columns, each with its width, and one after them that
-    is folded. Tab-separated where there is no terminal."""
+    """Print one line of a streamed list: narrow columns, each with its width, then a folded text.
+    Without a terminal the line is tab-separated."""
     if is_terminal():
         narrow = [(safe(value, style), width) for value, width in columns]
         screen().entry(narrow, safe(text))
@@ -271,7 +271,7 @@ def entry(columns: Sequence[tuple[str, int]], text: str, *, style: str | None = 
 
 
 def _one_line(cell: str | Styled) -> str:
-    """A cell of a tab-separated line: no tab or line end in it."""
+    """A cell of a tab-separated line, without tabs and line ends."""
     return str(cell).replace("\t", " ").replace("\n", " ").translate(CONTROLS)
 
 
@@ -280,7 +280,7 @@ def _is_utf8(stream: TextIO) -> bool:
 
 
 def _without_utf8(error: UnicodeError) -> tuple[str, int]:
-    """What a stream of another encoding writes: our own signs in ASCII, the rest as ``\\uXXXX``."""
+    """Replace characters that a stream cannot encode: our signs by ASCII, others by ``\\uXXXX``."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end]
@@ -301,7 +301,7 @@ def _lose_errors() -> None:
 
 
 def _forget(stream: Any) -> None:
-    """What is still in its buffer goes nowhere, so that the end of the process is quiet."""
+    """Discard the rest of the buffer, so that the process ends without another error."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123  # a device, not a path of ours
         os.dup2(nowhere.fileno(), stream.fileno())
 

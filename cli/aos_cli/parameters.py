@@ -1,4 +1,4 @@
-"""Text, paths and parsed numbers are read here; Typer would import pydantic for each of them.
+"""Read texts, paths and parsed numbers without pydantic, which Typer would import for them.
 
 Pydantic takes longer to import than a small command takes to run. A parameter of any other type,
 such as an ``Enum`` or a number with bounds, is left to Typer.
@@ -22,7 +22,7 @@ _MAKERS: Final[dict[Any, Callable[[Any], Any]]] = {
 
 
 class _Reader:
-    """What Typer calls to make the value of one parameter."""
+    """Makes the value of one parameter; Typer calls it."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self._make = make
@@ -38,10 +38,10 @@ class _Reader:
 
 
 def read_without_pydantic(parameters: list[Any]) -> list[Any]:
-    """Give each parameter of a simple type a reader of ours."""
+    """Give each parameter of a simple type a ``_Reader``; returns the same list."""
     for each in parameters:
         descriptor = each.type_descriptor
         make = descriptor.parameter_info.parser or _MAKERS.get(descriptor.annotation)
         if make is not None:
-            each._runtime_param = _Reader(make)  # noqa: SLF001  # Typer's own where it is None
+            each._runtime_param = _Reader(make)  # noqa: SLF001  # Typer uses its own if this is None
     return parameters

@@ -1,4 +1,4 @@
-"""How far something has come: a bar on a terminal, else a line now and then (spec/cli.md, C-4)."""
+"""Show progress: a bar on a terminal, elsewhere a line every 2 s (spec/cli.md, C-4)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from aos_cli.output import errors_are_on_terminal, errors_screen, note
 
 PLAIN_EVERY_S: Final = 2.0
-"""How often a plain line tells the progress. What is over sooner tells none."""
+"""Interval of plain progress lines, in seconds. Shorter work prints none."""
 
 Advance = Callable[[int, int], None]
-"""(done, of how many; 0 when that is not known)."""
+"""Called with the number done and the total, which is 0 if unknown."""
 
 
 @contextmanager
 def progress(what: str) -> Iterator[Advance]:
-    """Tell how far ``what`` has come, for as long as the block takes."""
+    """Show the progress of ``what`` while the block runs."""
     with errors_screen().bar(what) if errors_are_on_terminal() else _lines(what) as advance:
         yield advance
 

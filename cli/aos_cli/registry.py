@@ -1,6 +1,6 @@
 """Every command: its panel in ``aos --help``, its help in one line, examples, and its function.
 
-Nothing is imported to list the commands. A command's module, and with it the parts of the kernel
+Listing the commands imports nothing. A command's module, and with it the parts of the kernel
 that it uses, is imported when that command is called (spec/cli.md, C-12).
 """
 
@@ -25,7 +25,7 @@ class Command(NamedTuple):
     help: str
     examples: tuple[str, ...]
     function: str = ""
-    """Empty for a group: its commands are the ones whose path begins with its own."""
+    """Empty for a group. The path of a group's command begins with the group's path."""
 
     @property
     def name(self) -> str:
@@ -213,5 +213,5 @@ COMMANDS: Final = (
 
 
 def below(path: str) -> tuple[Command, ...]:
-    """The commands of one group; of ``aos`` itself for the empty path."""
+    """The commands of one group, or the top-level commands for the empty path."""
     return tuple(each for each in COMMANDS if each.path.rpartition(" ")[0] == path)

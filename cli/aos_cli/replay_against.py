@@ -1,4 +1,4 @@
-"""``aos replay --against``: recorded journals with a candidate build (spec/cli.md, C-40b)."""
+"""``aos replay --against``: run recorded steps on a candidate build (spec/cli.md, C-40b)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from aos_cli.replay_start import snapshot_named, until_interrupted
 STEPS_SHOWN: Final = 10
 PLACES_SHOWN: Final = 8
 VALUE_CHARACTERS: Final = 400
-"""What is shown of one side. ``--json`` has all of it, of more steps."""
+"""How much of one side is shown. ``--json`` has all of it, for more steps."""
 
 
 def run_against(
     given: Sequence[str], *, file: Path | None, start: str | None, world: Path, json: bool
 ) -> int:
-    """Compare, print, and return the exit code: 1 where something differs."""
+    """Compare, print, and return the exit code: 1 if a step differs or could not run."""
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     candidates = _read(given)
@@ -57,7 +57,7 @@ def _with_world(
 
 
 def _read(given: Sequence[str]) -> dict[str | None, bytes]:
-    """``NAME=FILE`` or ``FILE``, each once."""
+    """The candidates' bytes by module name; the name is None for a single ``FILE``."""
     found: dict[str | None, bytes] = {}
     for each in given:
         name, equals, path = each.partition("=")

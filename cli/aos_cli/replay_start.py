@@ -1,4 +1,4 @@
-"""What replaying commands share: where they begin, and how Ctrl-C ends them (spec/cli.md, C-40)."""
+"""Shared by replaying commands: their start, and their end at Ctrl-C (spec/cli.md, C-40)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END_S: Final = 5.0
 
 
 def snapshot_named(store: Store, start: str) -> SnapshotRow:
-    """The snapshot to begin behind."""
+    """The snapshot after which to begin. Raises ``BadUsage`` if there is none."""
     if start != "snapshot" and not start.isdecimal():
         raise BadUsage(f"--from: expected snapshot or a record's number, found {start!r:.40}")
     row = store.snapshot_before(None if start == "snapshot" else int(start))
@@ -28,9 +28,9 @@ def snapshot_named(store: Store, start: str) -> SnapshotRow:
 
 
 def until_interrupted(run: Callable[[Advance], T], advance: Advance) -> T:
-    """Replay on the stack that modules need, which is a thread's.
+    """Call ``run``, which replays on a thread of its own for the stack that modules need.
 
-    Ctrl-C ends that thread before it is passed on, so that nothing is closed under it.
+    Ctrl-C ends that thread before it is raised here, so that the thread never uses closed files.
     """
     is_stopped = threading.Event()
 

@@ -13,8 +13,8 @@ CONTROLS: Final = {
         0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),
     )
 }  # fmt: skip
-"""What a terminal would obey: controls, and marks that turn the direction of writing. Values come
-from outside, so these are shown and not sent. Line ends and tabs are left."""
+"""Control characters, and marks that change the direction of writing. Values come from outside, so
+these are printed as escapes and never sent to a terminal. Line ends and tabs are kept."""
 
 
 class Styled:

@@ -1,7 +1,7 @@
-"""Everything that is drawn by rich: colours, tables, trees, bars.
+"""Draw with rich: colours, tables, trees, bars.
 
-Only ``output`` and what draws on a terminal import this module, and only where a terminal is there:
-rich takes longer to import than a small command takes to run.
+Other modules import this one only if there is a terminal: rich takes longer to import than a small
+command takes to run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Advance = Callable[[int, int], None]
 
 
 class _Console(Console):
-    """A console that does not end the process when its reader has gone."""
+    """A console that does not end the process when its reader closes the stream."""
 
     def __init__(self, *, is_stderr: bool, on_broken_pipe: Callable[[], None]) -> None:
         super().__init__(stderr=is_stderr, highlight=False)
@@ -39,7 +39,7 @@ class _Console(Console):
 
 
 class Screen:
-    """Draws on stdout or stderr. Text comes without control characters (``output.safe``)."""
+    """Draws on stdout or stderr. Callers remove control characters first (``output.safe``)."""
 
     def __init__(self, *, is_stderr: bool, on_broken_pipe: Callable[[], None]) -> None:
         self._console = _Console(is_stderr=is_stderr, on_broken_pipe=on_broken_pipe)
@@ -53,7 +53,7 @@ class Screen:
         return self._console.width
 
     def line(self, text: Styled) -> None:
-        """One line, never folded or cut."""
+        """Print one line, never folded or cut."""
         self._console.print(_rich(text), soft_wrap=True)
 
     def table(
@@ -86,7 +86,7 @@ class Screen:
         self._console.print(drawn)
 
     def tree(self, root: Branch, label: Callable[[Branch], Styled]) -> None:
-        """Without recursion: a trace may be deeper than Python's stack."""
+        """Draw a tree without recursion, because a trace may be deeper than Python's stack."""
         drawn = Tree(_rich(label(root)), guide_style="dim")
         todo = [(root, drawn)]
         while todo:
@@ -96,7 +96,7 @@ class Screen:
 
     @contextmanager
     def bar(self, what: str) -> Iterator[Advance]:
-        """A progress bar, once the block has taken ``SHOWN_AFTER_S``."""
+        """A progress bar, shown once the block has run for ``SHOWN_AFTER_S``."""
         began = monotonic()
         bar = Progress(
             TextColumn("{task.description}"),
@@ -122,7 +122,7 @@ class Screen:
 
     @contextmanager
     def status_line(self) -> Iterator[Callable[[str, str], None]]:
-        """One line, drawn again for each (text, style), that is gone after the block."""
+        """A live line, redrawn for each (text, style) and removed after the block."""
         with Live(
             console=self._console,
             refresh_per_second=8,

@@ -1,1 +1,1 @@
-"""The commands, one file each, named after what is typed: ``aos send`` is ``send.py``."""
+"""The commands, one file each, named after its command: ``aos send`` is ``send.py``."""

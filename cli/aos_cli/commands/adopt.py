@@ -1,4 +1,4 @@
-"""``aos adopt``: from now on the world runs here (spec/cli.md, C-44)."""
+"""``aos adopt``: allow a world to run in its folder (spec/cli.md, C-44)."""
 
 from __future__ import annotations
 

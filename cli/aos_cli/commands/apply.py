@@ -1,4 +1,4 @@
-"""``aos apply PATH``: a manifest, what it changes, and in force (spec/cli.md, C-21)."""
+"""``aos apply PATH``: show a manifest's changes and put it in force (spec/cli.md, C-21)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from aos_cli.progress import progress
 
 BLOCKERS_SHOWN: Final = 20
 ALIKE_SHOWN: Final = 8
-"""How many definitions of one kind are listed that are all added, or all removed."""
+"""Most added, or removed, definitions of one kind that are listed one by one."""
 
 _FATES: Final = {
     GOES_ON: "at rest, next on the new version",
@@ -119,7 +119,7 @@ def apply(
 
 
 def _is_fine(applied: Applied) -> bool:
-    """Whether the manifest is in force now, or could be."""
+    """Whether the manifest is in force now, or could be applied after a dry run."""
     match applied.answer:
         case None:
             return not applied.blockers
@@ -186,7 +186,7 @@ def _show(applied: Applied, manifest: Effective) -> None:
 
 
 def _show_fates(fates: Fates | None) -> None:
-    """What would become of how many instances."""
+    """Print how many instances of each workflow a dry run would affect, and in which way."""
     if fates is None or not fates.by_workflow:
         return
     line("instances", style="bold")
@@ -214,7 +214,7 @@ def show_changes(found: Difference) -> None:
 
 
 def _definitions(found: Sequence[DefinitionChange]) -> list[str]:
-    """A line each; many of a kind that come or go together are one line."""
+    """One line per definition; more than ``ALIKE_SHOWN`` added or removed ones share a line."""
     lines: list[str] = []
     for (_, change), group in groupby(found, key=lambda each: (each.kind, each.change)):
         these = list(group)

@@ -1,4 +1,4 @@
-"""``aos build``: a project's modules and its AIR (spec/cli.md, C-61)."""
+"""``aos build``: build a project's modules and its AIR (spec/cli.md, C-61)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build(
 
 
 def tell_outdated(project: Project) -> None:
-    """Say in one line that a project is built with the SDK of another release (AU-27)."""
+    """Print a one-line note if the project uses the SDK of another release (AU-27)."""
     told = outdated(project)
     if told is not None:
         note(told, style="yellow")
@@ -82,7 +82,7 @@ def tell_outdated(project: Project) -> None:
 
 @contextmanager
 def stopping() -> Iterator[Console]:
-    """A console of a build that is given up at a signal, and takes its compiler with it."""
+    """A build's console; SIGTERM or SIGHUP ends the build and its compiler."""
     console = Console(report=note)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -105,7 +105,7 @@ def show(built: Built) -> None:
 
 
 def _differ(differing: Sequence[StaleFile], *, is_told: bool) -> None:
-    """Raises BuildFailed."""
+    """Print the differing lines if ``is_told``, then raise ``BuildFailed`` in any case."""
     for each in differing if is_told else ():
         for text in each.lines:
             line(text, style={"+": "green", "-": "red"}.get(text[:1]))

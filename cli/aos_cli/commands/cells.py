@@ -38,7 +38,7 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A cell, and what the world answered."""
+    """A cell, and the world's answer to its command."""
 
     cell: CellId
     answer: Answer
@@ -74,7 +74,7 @@ def retry(
 
 
 def _failed(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
-    """Every failed cell, the one that failed first at the beginning."""
+    """Every failed cell, the earliest failure first, and the manifest in force."""
     with looking_at(world) as view:
         name = None if workflow is None else find_workflow(view.state, workflow)
         found = [
@@ -110,7 +110,7 @@ def unpin(
 
 
 def _pinned(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
-    """Every pinned cell, by workflow."""
+    """Every pinned cell, ordered by workflow, and the manifest in force."""
     with looking_at(world) as view:
         state = view.state
         names = sorted(state.cells.shelves)
@@ -131,7 +131,7 @@ def _command_cells(
     is_one: bool,
     json: bool,
 ) -> int:
-    """Command it for each cell, print the answers, and return the exit code."""
+    """Send the command for each cell, print the answers, and return the exit code."""
     told = _give(world, action, cells)
     refused = [each for each in told if isinstance(each.answer, Refusal)]
     if is_one and refused:
@@ -151,7 +151,7 @@ def _one_cell(world: Path, workflow: str, key: str | None) -> tuple[list[CellId]
 
 
 def _give(world: Path, action: str, cells: list[CellId]) -> list[_Told]:
-    """Command it for each cell: one record each. A refused one does not stop the others."""
+    """Send the command for each cell: one record each. A refusal does not stop the others."""
     if not cells:
         return []
     with progress("reading the journal") as advance:

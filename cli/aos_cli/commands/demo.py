@@ -1,4 +1,4 @@
-"""``aos demo``: where it happens, and how it ends."""
+"""``aos demo``: choose the folder, run the demo, and print its result (spec/cli.md, C-50)."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class _Place:
 
 @contextmanager
 def _place(directory: Path | None, *, is_kept: bool) -> Iterator[_Place]:
-    """The folder of the demo. A temporary one is removed at the end, unless it is kept or an error
-    makes it worth a look."""
+    """The folder of the demo. A temporary one is removed at the end, unless the user asked to keep
+    it or an error occurred."""
     if directory is not None:
         yield _Place(short(_taken(directory)), is_kept=True)
         return

@@ -1,4 +1,4 @@
-"""``aos dev``: a project in a scratch world, built and applied again as it changes (C-62)."""
+"""``aos dev``: run a project in a scratch world, and rebuild it at each change (C-62)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def dev(
 
 @contextmanager
 def _over() -> Iterator[threading.Event]:
-    """Set by Ctrl-C and by SIGTERM: an end as it should be."""
+    """An event that Ctrl-C, SIGTERM and SIGHUP set, to end the command normally."""
     over = threading.Event()
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -89,17 +89,17 @@ def _over() -> Iterator[threading.Event]:
 
 
 def _stdin(*, until_idle: bool) -> int | None:
-    """Lines come from there, unless somebody would have to type their end."""
+    """The descriptor of stdin. None without stdin, or if the user would have to type its end."""
     if sys.stdin is None or (until_idle and sys.stdin.isatty()):
         return None
     try:
         return sys.stdin.fileno()
     except (OSError, ValueError):
-        return None  # not a file: under a test
+        return None  # stdin is no file, as in tests
 
 
 class _Screen:
-    """What happens goes to stdout: traces, and what became of a change; problems to stderr."""
+    """Prints traces and the results of changes to stdout, and problems to stderr."""
 
     def say(self, text: str) -> None:
         line(f"▸ {text}", style="bold cyan")

@@ -1,4 +1,4 @@
-"""``aos erase HASH``: the bytes of a value go, for good (spec/cli.md, C-28)."""
+"""``aos erase HASH``: permanently remove the bytes of a value (spec/cli.md, C-28)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def erase(
 
 
 def _show(found: Found) -> None:
-    """What is about to be removed."""
+    """Print the hash and size of the value to remove, and the records that refer to it."""
     size = "" if found["size"] is None else f", {found['size']:,} bytes"
     line(f"{found['value']}{size}")
     for each in found["records"][:PLACES_SHOWN]:
@@ -75,8 +75,10 @@ def _ask(*, yes: bool) -> None:
 
 
 def _erase(world: Path, value: Hash, *, is_there: bool) -> tuple[int | None, bool]:
-    """Erase it, if it is there, and compact the store's file, if nobody runs the world: the record
-    that erases it, and whether its bytes have left the file."""
+    """Erase the value, if ``is_there``, and compact the store's file, if no process runs the world.
+
+    Returns the record that erases it, or None, and whether the file was compacted.
+    """
     with progress("reading the journal") as advance:
         writer = open_writer(world, progress=advance)
     with writer:

@@ -1,4 +1,4 @@
-"""``aos export FILE``: the world as one file (spec/cli.md, C-42)."""
+"""``aos export FILE``: write the world into one file (spec/cli.md, C-42)."""
 
 from __future__ import annotations
 

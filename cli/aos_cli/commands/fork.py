@@ -1,4 +1,4 @@
-"""``aos fork DIR --at SEQ``: another world from any point (spec/cli.md, C-45)."""
+"""``aos fork DIR --at SEQ``: create a world from any record (spec/cli.md, C-45)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from aos_cli.progress import progress
 
 
 class Intents(Enum):
-    """What becomes of effects that are open at that point."""
+    """Whether the fork cancels or keeps the effects that are open at the record."""
 
     CANCEL = CANCEL_OPEN
     KEEP = KEEP_OPEN

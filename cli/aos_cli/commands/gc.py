@@ -1,4 +1,4 @@
-"""``aos gc``: what nobody needs any more is taken away (spec/cli.md, C-28b)."""
+"""``aos gc``: remove blobs that are no longer needed (spec/cli.md, C-28b)."""
 
 from __future__ import annotations
 

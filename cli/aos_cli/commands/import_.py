@@ -1,4 +1,4 @@
-"""``aos import FILE DIR``: a world out of a bundle (spec/cli.md, C-43)."""
+"""``aos import FILE DIR``: create a world from a bundle (spec/cli.md, C-43)."""
 
 from __future__ import annotations
 

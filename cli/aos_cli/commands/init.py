@@ -1,4 +1,4 @@
-"""``aos init DIR``: a new world folder with its keys (spec/cli.md, C-20)."""
+"""``aos init DIR``: create a world folder with its keys (spec/cli.md, C-20)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``aos inspect``: what is in a world (spec/cli.md, C-30 to C-38).
+"""``aos inspect``: show the content of a world (spec/cli.md, C-30 to C-38).
 
-Documents come from ``aos.audit``; here they are printed. Any of this works while another process
-runs the world.
+``aos.audit`` makes the documents; this module prints them. Every command works while another
+process runs the world.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
 from aos_cli.output import has_reader, print_json, print_json_line
 
 FOLLOW_S: Final = 0.2
-"""How often a growing journal is looked at."""
+"""Interval at which ``--follow`` looks for new records, in seconds."""
 
 FOLLOWED_FIRST: Final = 10
-"""How many records are shown before those that come."""
+"""How many existing records ``--follow`` shows first."""
 
 ALL: Final = "all"
 
@@ -46,7 +46,7 @@ Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of
 
 
 def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> None:
-    """Print a document as JSON, or in words."""
+    """Print a document as JSON, or as text."""
     if json:
         print_json(found)
     else:
@@ -67,10 +67,10 @@ def inspect_world(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = F
 
 
 def _process(world: Path) -> Document | None:
-    """The process that runs the world now; None without one, and when it does not answer."""
+    """The process that runs the world now; None if there is none or it does not answer."""
     if not os.path.lexists(open_folder(world).socket):
         return None
-    # The client brings the writing half of the kernel with it. Only this answer needs it.
+    # The client imports the writing half of the kernel, which only this answer needs.
     from aos.host.door.remote import ask_running  # noqa: PLC0415
 
     try:
@@ -278,7 +278,7 @@ def _records(
     limit: int | None,
     follow: bool,
 ) -> Iterator[Document]:
-    """What is there already."""
+    """The selected records that exist now, oldest first."""
     end = view.state.next_seq - 1
     for name, seq in (("--from", first), ("--to", last)):
         if seq is not None and seq < 1:
@@ -298,7 +298,7 @@ def _records(
 
 
 def _follow(view: View, selection: journal_view.Selection, *, json: bool) -> None:
-    """Tell what comes until Ctrl-C, which is how this ends, or until nobody reads it any more."""
+    """Print new records until Ctrl-C (a normal end) or until stdout has no reader."""
     reader = journal_view.RecordReader(view.journal, view.lens)
     after = view.state.next_seq - 1
     try:

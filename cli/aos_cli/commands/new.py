@@ -1,4 +1,4 @@
-"""``aos new NAME``: a project that builds, passes its tests and runs (spec/cli.md, C-60)."""
+"""``aos new NAME``: create a project that builds, passes its tests and runs (C-60)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _show(made: NewProject) -> None:
 
 
 def commands(made: NewProject) -> list[tuple[str, str]]:
-    """What to type next, in this order."""
+    """The commands to run next, in this order."""
     return [
         (f"cd {quote(str(made.folder))}", ""),
         ("aos build", f"the module, build/{made.name}.wasm, and its definitions"),

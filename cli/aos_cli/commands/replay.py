@@ -25,13 +25,13 @@ from aos_cli.replay_against import run_against
 from aos_cli.replay_start import snapshot_named, until_interrupted
 
 VALUE_CHARACTERS: Final = 2000
-"""What is shown of one side of a difference. ``--json`` has all of it."""
+"""How much of one side of a difference is shown. ``--json`` has all of it."""
 
 ERASURES_SHOWN: Final = 10
 
 
 class Engine(Enum):
-    """What executes: machine code, or the engine's portable interpreter, about 9 times slower."""
+    """The way to execute: machine code, or the portable interpreter, about 9 times slower."""
 
     NATIVE = "native"
     PULLEY = "pulley"

@@ -28,7 +28,7 @@ from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import errors_are_on_terminal, errors_screen, line, note, print_json
 
 PLAIN_EVERY_S: Final = 10.0
-"""How often a plain line tells the status where there is no terminal for a live one."""
+"""Interval of plain status lines without a terminal, in seconds."""
 
 REFUSED_SHOWN: Final = 10
 
@@ -114,7 +114,7 @@ def run(
     except NoRoomLeft:
         raise
     except (KeyboardInterrupt, Stopping):
-        # A signal while the journal was read, or before or after the runner took signals.
+        # The signal came while the journal was read, or while the runner did not handle signals.
         note("stopped; everything acknowledged is durable")
         return
     if json:
@@ -152,7 +152,7 @@ class _Screen(Protocol):
 
 @contextmanager
 def _screen() -> Iterator[_Screen]:
-    """A line that is drawn anew on a terminal; elsewhere a plain line now and then."""
+    """A live status line on a terminal; elsewhere a plain line every ``PLAIN_EVERY_S``."""
     if not errors_are_on_terminal():
         yield _Plain()
         return

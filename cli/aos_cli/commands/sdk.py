@@ -1,4 +1,4 @@
-"""``aos sdk update``: renew a project's copy of the SDK (spec/cli.md, C-63)."""
+"""``aos sdk update``: replace a project's copy of the SDK (spec/cli.md, C-63)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aos_cli.options import Json
 from aos_cli.output import line, note, print_json
 
 PACKAGE: Final = "package.json"
-"""Of the SDK for AssemblyScript: where npm ci sees that a lock is of an earlier one."""
+"""File of the AssemblyScript SDK; ``npm ci`` compares it with the project's lock file."""
 
 
 def update(

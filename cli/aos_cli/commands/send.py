@@ -1,4 +1,4 @@
-"""``aos send``: events into a world (spec/cli.md, C-22 to C-24)."""
+"""``aos send``: send events to a world (spec/cli.md, C-22 to C-24)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _send_one(world: Path, item: Item, *, json: bool) -> int:
 
 
 def _send_many(world: Path, lines: _Lines, *, json: bool) -> int:
-    """Send all that can be read. A refused event does not stop the others."""
+    """Send every event up to the first invalid line. A refusal does not stop the others."""
     with ExitStack() as stack:
         writer = _writer(stack, world)
         answers = _Answers(writer, is_json=json, is_each_shown=lines.is_typed)
@@ -103,21 +103,21 @@ def _writer(stack: ExitStack, world: Path) -> Writer:
 
 @dataclass(slots=True, kw_only=True)
 class _Lines:
-    """JSON lines of a file. After ``items`` has ended, ``problem`` is why it ended early."""
+    """JSON lines of a file. If ``items`` ended early, ``problem`` is the reason."""
 
     file: BinaryIO
     name: str
     is_typed: bool = False
-    """They are typed on a terminal: each is answered."""
+    """The lines are typed on a terminal: the command prints an answer to each."""
     problem: AosError | None = None
     number: int = 0
     _parts: list[bytes] = field(default_factory=list)
-    """Of a line whose end has not come yet."""
+    """The parts read so far of a line whose end has not arrived."""
 
     def items(self) -> Iterator[Iterable[Item]]:
-        """Groups of what has come: a file is one, a pipe's are as large as it is ahead of us.
+        """Items in groups: a file is one group; a pipe's groups are the lines that have arrived.
 
-        Everything before a line that is not one is in them; nothing after it is read.
+        They contain every line before the first invalid one; nothing after it is read.
         """
         if not self.file.seekable():
             while self.problem is None and (lines := self._come()):
@@ -130,14 +130,14 @@ class _Lines:
             yield from lines
 
     def _come(self) -> list[bytes]:
-        """The next whole lines; waits for one. Empty at the end.
+        """The next complete lines; waits for at least one. Empty at the end.
 
-        A line that is longer than a line may be comes as soon as that is known, without its end.
+        A line that exceeds the limit is returned as soon as that is known, without its end.
         """
         size = sum(map(len, self._parts))
         while True:
             try:
-                data: bytes = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # of every buffered file
+                data: bytes = self.file.read1(CHUNK_BYTES)  # type: ignore[attr-defined]  # every buffered file has it
             except OSError as error:
                 self.problem = Unavailable(f"{self.name}: cannot be read on: {error.strerror}")
                 return []
@@ -183,7 +183,7 @@ def _opened(name: str) -> Iterator[_Lines]:
 
 
 class _Answers:
-    """What came of the events so far, told as it comes."""
+    """Prints the answers as they arrive, and counts them for the summary and the exit code."""
 
     def __init__(self, writer: Writer, *, is_json: bool, is_each_shown: bool) -> None:
         self._writer = writer
@@ -214,7 +214,7 @@ class _Answers:
                 advance(number, 0)
 
     def summary(self, how: str = "") -> None:
-        """Tell how many were taken. Each was told already where each is shown."""
+        """Print the counts of answers, unless each answer was printed already."""
         if self._is_json or self._is_each_shown:
             return
         hidden = self._counts["refused"] - REFUSALS_SHOWN
@@ -286,7 +286,7 @@ def _json(text: str, where: str) -> object:
 
 
 def _check_length(data: bytes, where: str) -> None:
-    """Looked at before anything else: also a line of blanks has a length."""
+    """Raise ``BadUsage`` if the line is too long; called first, also for blank lines."""
     if len(data) > LINE_BYTES_MAX:
         raise BadUsage(
             f"{where}: expected at most {LINE_BYTES_MAX:,} bytes in a line, found at least "

@@ -1,4 +1,4 @@
-"""``aos snapshot``: write the world's state down, so that nobody reads what came before (C-31)."""
+"""``aos snapshot``: save the world's state, so that earlier records need not be read (C-29)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aos test``: scenario files, and the project's own pytest (spec/cli.md, C-46)."""
+"""``aos test``: run scenario files and the project's Python tests (spec/cli.md, C-46)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aos_cli.options import Json
 from aos_cli.output import finish, line, note, print_json
 
 PASSED_OVER: Final = frozenset({"node_modules", "target", "build", "__pycache__"})
-"""Folders that are not looked into, as hidden ones are not."""
+"""Folders that the search skips, like hidden ones."""
 
 PYTEST_NOTHING: Final = 5
 PLUGIN: Final = "aos.testing.plugin"
@@ -62,7 +62,7 @@ def run_tests(
             scenarios=[Path(shown(each)) for each in found.scenarios],
             python=[Path(shown(each)) for each in found.python],
         )
-    # All are read first: one that is not right is told before anything runs.
+    # All files are read first, so that an invalid one is reported before anything runs.
     played = [_played(each, json=json) for each in _read(found.scenarios)]
     code = _pytest(found.python, json=json) if found.python else None
     has_failed = any(each.failure for each in played) or code not in (None, 0)
@@ -99,7 +99,7 @@ def _scenarios(folder: Path) -> Iterator[Path]:
 
 
 def _python(folder: Path) -> Iterator[Path]:
-    """The folder whose tests are run: ``tests`` in it, or it itself."""
+    """The folder whose tests are run: ``tests`` in ``folder``, or ``folder`` itself."""
     for place in (folder / "tests", folder):
         if any(place.glob("test_*.py")) or any(place.glob("*_test.py")):
             yield place
@@ -160,14 +160,14 @@ def _show_total(played: Sequence[Played]) -> None:
 
 
 def _pytest(places: Sequence[Path], *, json: bool) -> int | None:
-    """The exit code of pytest, 0 too where it found nothing; None where it is not installed."""
+    """The exit code of pytest, also 0 if it found no tests; None if it is not installed."""
     if importlib.util.find_spec("pytest") is None:
         names = ", ".join(map(str, places))
         note(f"pytest is not installed: the tests in {names} were not run", style="yellow")
         return None
     command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-q", *map(str, places)]
-    finish()  # what was told so far stands before what pytest tells
-    # What pytest prints is no part of a JSON document.
+    finish()  # our output so far comes before that of pytest
+    # The output of pytest is not part of a JSON document.
     ran = subprocess.run(  # noqa: S603  # our own interpreter, and paths that the caller named
         command, stdout=sys.stderr.fileno() if json else None, check=False
     )

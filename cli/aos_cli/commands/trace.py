@@ -1,4 +1,4 @@
-"""``aos trace``: what led to something, and what came of it (spec/cli.md, C-39)."""
+"""``aos trace``: show causes and effects of a record, an intent or a cell (spec/cli.md, C-39)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def trace(
 
 
 def show_branches(branches: tuple[Branch, ...]) -> None:
-    """Trees on a terminal, elsewhere lines drawn with box characters."""
+    """Print trees: drawn by rich on a terminal, elsewhere lines with box characters."""
     if not is_terminal():
         for each in plain(branches):
             line(each)

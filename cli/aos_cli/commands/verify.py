@@ -1,4 +1,4 @@
-"""``aos verify``: chain, signatures and hashes, nothing executed (spec/cli.md, C-41)."""
+"""``aos verify``: check chain, signatures and hashes without executing (spec/cli.md, C-41)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""``aos demo``: a thousand orders, a crash half way, every check there is (spec/cli.md, C-50)."""
+"""``aos demo``: run a thousand orders, crash half way, check the result (spec/cli.md, C-50)."""

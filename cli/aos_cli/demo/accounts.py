@@ -1,4 +1,4 @@
-"""What the orders came to, read from the world's cells and journal."""
+"""The outcomes of the orders, read from the world's cells and journal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ CLOSED: Final = "shop/OrderClosed@1"
 RETRY: Final = "sys/timer.set@1"
 
 OPEN: Final = "not closed"
-"""The outcome of an order that is still on its way."""
+"""The outcome of an order that is still in progress."""
 
 State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Money:
-    """In cents."""
+    """Amounts of one order, or sums over several, in cents."""
 
     charged: int = 0
     refunded: int = 0
@@ -63,11 +63,11 @@ class Accounts:
         return [order for order in self.orders if order.outcome == outcome]
 
     def outcomes(self) -> list[str]:
-        """From the most frequent on."""
+        """The outcomes, the most frequent first."""
         return [name for name, _ in Counter(order.outcome for order in self.orders).most_common()]
 
     def most_interesting(self) -> Order:
-        """One that was charged, refunded and retried, or as much of that as there is."""
+        """An order that was charged, refunded and retried, or the closest to that."""
         return max(
             self.orders,
             key=lambda order: (order.money.refunded > 0, min(order.retries, 1), -order.retries),
@@ -75,10 +75,10 @@ class Accounts:
 
 
 def closed_after(store: Store, seq: int) -> tuple[int, int]:
-    """(orders that closed after record ``seq``, the record that was reached).
+    """The number of orders that closed after record ``seq``, and the last record counted.
 
     An order closes in the step that emits ``OrderClosed``: its record holds that name once, and no
-    other record does. Looking for it costs next to nothing beside decoding.
+    other record does. Searching for it is far cheaper than decoding.
     """
     head = store.head()
     if head is None or head.seq <= seq:
@@ -89,7 +89,7 @@ def closed_after(store: Store, seq: int) -> tuple[int, int]:
 
 
 def read_accounts(world: Path) -> Accounts:
-    """Read what became of every order."""
+    """Read the outcome of every order, and the totals of the ledgers."""
     with open_reader(world) as reader:
         view = View(reader.state, reader.store)
         ledgers = [state for _, state in _states(view, LEDGER)]
@@ -114,7 +114,7 @@ def read_accounts(world: Path) -> Accounts:
 
 
 def _states(view: View, workflow: str) -> Iterator[tuple[str, State]]:
-    """(key, state) of each cell of a workflow whose keys are texts, by key."""
+    """(key, state) of each cell of a workflow whose keys are texts, ordered by key."""
     known = view.state.effective.workflows[workflow]
     cells = [cell for cell in view.state.cells.values() if cell.id[0] == workflow]
     for cell in sorted(cells, key=lambda cell: cell.id):
@@ -140,7 +140,7 @@ def _money(found: State) -> Money:
 
 
 def _retries(view: View) -> Counter[str]:
-    """How often each order waited before it asked again."""
+    """How often each order waited before a retry."""
     needles = (ORDER.encode(), RETRY.encode())
     found: Counter[str] = Counter()
     for frame in view.journal.frames():

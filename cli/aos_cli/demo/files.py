@@ -1,4 +1,4 @@
-"""Where the demo's own files are: the manifest, the shop and the orders of a checkout."""
+"""Find the demo's own files in a checkout: the manifest, the shop and the orders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEEDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Paths below ``manifests/orders``, short where the current folder is the checkout's."""
+    """Paths below ``manifests/orders``, relative if they are below the current folder."""
 
     folder: Path
 
@@ -43,7 +43,7 @@ class Files:
 
     @property
     def executors(self) -> str:
-        """As ``aos run --executors`` takes it."""
+        """The value for ``aos run --executors``."""
         return f"{self.folder / 'effects.py'}:shop"
 
 
@@ -51,7 +51,7 @@ def find_files() -> Files:
     """Find them in the checkout that this package was installed from.
 
     Raises:
-        BadUsage: It was not installed from one.
+        BadUsage: The package was not installed from a checkout.
     """
     checkout = Path(aos_cli.__file__).resolve().parents[2]
     folder = checkout / FOLDER
@@ -69,6 +69,6 @@ def find_files() -> Files:
 
 
 def short(path: Path) -> Path:
-    """The same path as one types it here."""
+    """The path relative to the current folder if it is below it, else unchanged."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

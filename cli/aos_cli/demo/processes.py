@@ -1,4 +1,4 @@
-"""The demo's child processes: started as a reader would start them, and ended in all cases."""
+"""The demo's child processes: started as a user would start them, and ended in all cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import IO, Final, Self
 from aos_cli.output import line
 
 END_S: Final = 5.0
-"""What a process has to end in once it was asked to."""
+"""How long a process may take to end after the request to end, in seconds."""
 
 _TIE: Final = """
 import ctypes, os, signal, sys
@@ -25,11 +25,11 @@ ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG, which outlasts t
 if os.getppid() == int(sys.argv[1]):
     os.execvp(sys.argv[2], sys.argv[2:])
 """
-"""Becomes the command that follows, in a process that ends with its parent, however that ends."""
+"""Replaces itself by the given command, whose process ends with its parent in every case."""
 
 
 def _tied(words: Sequence[str]) -> Sequence[str]:
-    """So that the command ends with this process. Only Linux can tell it of our sudden death."""
+    """Make the command end with this process, also after SIGKILL. Only Linux can do that."""
     if sys.platform != "linux":
         return words
     return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid()), *words]
@@ -47,7 +47,7 @@ class Command:
     shown: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     into: Path | None = None
-    """Where its output goes, as the shell's ``>`` does."""
+    """The file for its output, like ``>`` in a shell."""
 
     def __str__(self) -> str:
         parts = [f"{name}={shlex.quote(value)}" for name, value in self.env.items()]
@@ -99,9 +99,9 @@ def ask(command: Command) -> tuple[int, str, str]:
 
 
 class Children:
-    """Processes in the background. Those that still run at the end are ended, by their own id.
+    """Processes in the background. At the end it ends those that still run, by their own id.
 
-    Start them from the main thread: they are tied to the thread that did.
+    Start them from the main thread: a process ends with the thread that started it.
     """
 
     def __init__(self) -> None:
@@ -142,12 +142,12 @@ class Children:
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as Ctrl-C does, so that what it started is ended, too."""
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does, so that its processes end, too."""
 
     numbers = (signal.SIGTERM, signal.SIGHUP)
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for each in numbers:  # one is enough: what it sets off must not be interrupted
+        for each in numbers:  # one is enough: a second signal must not interrupt the clean-up
             signal.signal(each, signal.SIG_IGN)
         raise Stopped
 

@@ -1,4 +1,4 @@
-"""The demo, stage by stage. Each says what it did as the command that does it by hand."""
+"""The demo, stage by stage. Each stage prints the command that does the same by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAST_TWO: Final = slice(-2, None)
 
 
 class Story:
-    """``failed`` says which of the ``checks`` did not hold, and ``exit_code`` how bad that is."""
+    """``failed`` names the checks that failed, of ``checks``; ``exit_code`` follows from them."""
 
     def __init__(
         self, files: Files, folder: Path, children: Children, *, orders: int, seed: int
@@ -58,7 +58,7 @@ class Story:
         self._closed = 0
 
     def tell(self) -> None:
-        """Raises ``AosError`` where it cannot go on."""
+        """Run every stage. Raises ``AosError`` if one cannot be completed."""
         self._time("set up", self._set_up)
         self._time("send", self._send)
         self._time("run", self._run_and_kill)
@@ -69,7 +69,7 @@ class Story:
         self._time("replay and verify", self._prove)
 
     def times(self) -> str:
-        """``12 s: set up 2.1, send 0.9 …``"""
+        """The seconds of each stage as text: ``12 s: set up 2.1, send 0.9 …``"""
         parts = [f"{name} {seconds:.1f}" for name, seconds in self._seconds.items()]
         return f"{sum(self._seconds.values()):.0f} s: {', '.join(parts)}"
 
@@ -178,7 +178,7 @@ class Story:
         return url
 
     def _drive(self, *, until: int | None) -> subprocess.Popen[bytes]:
-        """Run the world in a process of its own until it ends, or so many orders are closed."""
+        """Run the world in a separate process until it ends, or ``until`` orders are closed."""
         command = aos(
             "run", "--until-idle", "--executors", self._files.executors, "--world", self.world,
             env={"SHOP_URL": self._url},
@@ -201,20 +201,20 @@ class Story:
         return process
 
     def _look(self, store: Store) -> bool:
-        """Count the orders that closed since; whether anything happened at all."""
+        """Count the orders that closed since the last call; True if there are new records."""
         before = self._seq
         closed, self._seq = closed_after(store, before)
         self._closed += closed
         return self._seq > before
 
     def _run(self, command: Command) -> None:
-        """Run a command that has to pass, and let it speak for itself."""
+        """Run a command that must succeed; its output is shown as it is."""
         code = run(command)
         if code != 0:
             raise Unavailable(f"`{command}` ended with {code}")
 
     def _must(self, command: Command, *, shown: slice = _LAST) -> None:
-        """Run a command that has to pass, and show a part of what it says."""
+        """Run a command that must succeed, and show the selected lines of its output."""
         code, out, problem = ask(command)
         if code != 0:
             raise Unavailable(f"`{command}` ended with {code}: {problem.strip()}")

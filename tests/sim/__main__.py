@@ -2,7 +2,7 @@
 
 python -m tests.sim 10000            seeds 0 to 9999
 python -m tests.sim 5..9             seeds 5 to 9
-python -m tests.sim 7..7 --keep 0,3  some commands of one seed, and what happened
+python -m tests.sim 7..7 --keep 0,3  run some commands of one seed and print the trace
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def seeds_of(text: str) -> tuple[int, int]:
 
 @dataclass
 class Tally:
-    """What the workers told so far."""
+    """Counts over the reports that the workers have sent so far."""
 
     wanted: int
     began: float = field(default_factory=time.monotonic)

@@ -1,7 +1,7 @@
-"""What the modules of a simulated world do: Python functions of nothing but their input's bytes.
+"""The modules of a simulated world, as Python functions that read nothing but their input's bytes.
 
-Each draws from the hash of its input: it changes its state, emits, asks for effects, cancels,
-looks around, ends, deletes itself, and now and then breaks one rule of what a module may answer.
+Each draws from the hash of its input. It changes its state, emits events, orders effects, cancels
+work, inspects the world, ends or deletes itself; now and then it breaks one rule of its output.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class _Step:
             ]
         )
 
-    # Whatever a module may do wrong
+    # Outputs that break a rule
 
     def _trouble(self) -> bytes:
         chance = self.chance

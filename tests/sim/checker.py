@@ -51,7 +51,7 @@ def encoded(value: Any) -> bytes:
 
 
 def decoded(data: bytes) -> Any:
-    """What the bytes say; they must be the one spelling of it."""
+    """Decode ``data``, which must be in canonical encoding."""
     try:
         value = cbor2.loads(data)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as problem:
@@ -98,7 +98,7 @@ class Intent:
 
 @dataclass
 class Mailbox:
-    """What waits for one cell, as the records say it."""
+    """The entries that wait for one cell, computed from the records."""
 
     entries: deque[tuple[int, int]] = field(default_factory=deque)
     fault: str | None = None
@@ -170,7 +170,7 @@ class Reader:
             self.clock = max(self.clock, record["stamp"]["ns"])
         getattr(self, f"_{kind}")(record)
 
-    # What came from outside
+    # Inputs
 
     def _genesis(self, record: Record) -> None:
         need(self.seq == 1, "one genesis, first of all")
@@ -329,7 +329,7 @@ class Reader:
             cell.fault = None
             self._ready(id)
 
-    # What followed
+    # Consequences
 
     def _step(self, record: Record) -> None:
         id, root = self._head(record)
@@ -363,7 +363,7 @@ class Reader:
             self.owed.append((asked["intent"], "answer"))
 
     def _same(self, id: Cell, effect: Record, asked: Record) -> bytes:
-        """K-21, K-22: what executors know it by; the same key never with other params."""
+        """K-21, K-22: an effect's idempotency key; orders with the same key have equal params."""
         if "key" not in asked:
             return bytes(asked["intent"])
         is_worlds = effect.get("idempotency_scope") == "world"
@@ -545,7 +545,7 @@ def _cell(named: Sequence[Any]) -> Cell:
     return workflow, key
 
 
-# What people outside were told, against what the journal says.
+# Everything that was reported to the outside, compared with the journal.
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
     "start": ("host",),
     "snapshot": ("at", "frame"),
 }  # fmt: skip
-"""What of an acknowledged input stands in its record as it was given."""
+"""For each kind of input: the fields that its record must repeat as they were given."""
 
 
 @contextmanager
@@ -63,11 +63,11 @@ class Done:
 def simulate(
     seed: int, commands: Sequence[Command] | None = None, *, foretold: bool = True
 ) -> Done:
-    """Run a seed, or some of its commands, twice, and check everything. Without ``foretold`` it
-    runs once, no model is beside it, and only the checker reads what came of it.
+    """Run a seed, or some of its commands, twice, and check everything. With ``foretold=False``
+    run it once, without the model: only the checker reads the results.
 
     Raises:
-        SimFailure: A promise is broken.
+        SimFailure: The world broke a guarantee.
     """
     given = script.script_of(seed) if commands is None else commands
     script.know_keys(seed)
@@ -92,7 +92,7 @@ def done(world: SimWorld) -> Done:
 
 @contextmanager
 def as_failures(trace: Sequence[tuple[Any, ...]] = ()) -> Iterator[None]:
-    """Whatever is raised inside, as a SimFailure with what led to it."""
+    """Convert any exception raised inside into a ``SimFailure`` that carries the trace."""
     try:
         yield
     except SimFailure as failure:
@@ -114,7 +114,7 @@ def _same_frames(one: Sequence[Frame], two: Sequence[Frame]) -> None:
 
 
 def finish(world: SimWorld) -> None:
-    """What must hold at the end: restart, checker, replay and verify say the same."""
+    """Check that restart, checker, replay and verify agree at the end of a run."""
     state = restore(world.store, world.id, limits=world.limits)
     live = view(world.kernel.state, world.values)
     model_follow.compare("state after a restart", live, view(state, world.values))

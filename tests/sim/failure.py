@@ -1,4 +1,4 @@
-"""What a simulation ends with when something is not as it must be."""
+"""The exception that a simulation raises when a check fails."""
 
 from __future__ import annotations
 

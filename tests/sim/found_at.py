@@ -1,6 +1,6 @@
-"""For each bug that is put in, a seed that finds it soon, so that most tests need one world.
+"""For each planted bug, a seed that finds it soon, so that most tests need one world.
 
-Seeds are no promise: where a script or a bug changes, the search tries all the others as well.
+A seed is a hint only: after a change of a script or a bug, the search tries all other seeds too.
 ``python -m tests.sim.mutants`` prints the first seed of each.
 """
 

@@ -52,14 +52,14 @@ def fill(state: State, kept: int) -> None:
 
 @dataclass
 class Making:
-    """A snapshot on its way: blobs that are not put yet, the input that will say that it is there,
-    and once it does, whether the core goes on from it."""
+    """A snapshot in progress: the blobs not stored yet, the input that will announce it, and
+    whether the core rebases onto it after that input."""
 
     given: Given
     blobs: list[tuple[Hash, bytes]] = field(default_factory=list)
     told: Told | None = None
     waits: bool = False
-    """Its record is durable, and the core will go on from it later."""
+    """The snapshot's record is durable, and the core rebases onto it later."""
 
 
 def begin(world: SimWorld, chance: random.Random) -> Making:
@@ -128,7 +128,7 @@ def putting(blobs: dict[Hash, bytes]) -> Put:
     return put
 
 
-# What is checked
+# Checks
 
 
 def folded(world: SimWorld, at: int | None = None) -> State:
@@ -149,7 +149,7 @@ def document_of(state: State) -> Hash:
 
 
 def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, bytes]) -> None:
-    """What a child takes is what a fold from the genesis gives, and is read back whole."""
+    """The snapshot of a child equals a fold from the genesis record, and loads completely."""
     whole = folded(world)
     expected = view(whole, world.values)
     same("what a snapshot is taken of", expected, view(state, world.values))

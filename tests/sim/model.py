@@ -139,7 +139,7 @@ class StreamState:
 
 @dataclass
 class Marks:
-    """What became of intents and values since the last frame was sealed."""
+    """Changes to intents and values since the last frame was sealed."""
 
     opened: list[bytes] = field(default_factory=list)
     settled: list[bytes] = field(default_factory=list)
@@ -175,7 +175,7 @@ class Model:
         self.snapshot: tuple[int, int, bytes] | None = None
         """The last one: its record, the record that it was taken after, its document's hash."""
         self.parts: set[bytes] = set()
-        """What that is made of, but for values."""
+        """The blobs that the last snapshot consists of, without values."""
         self.cells: dict[CellId, Cell] = {}
         self.ring: list[CellId] = []
         self.owed: list[Owed] = []
@@ -210,7 +210,7 @@ class Model:
         if len(data) <= INLINE:
             return data
         self.blobs[content(data)] = data
-        # What comes again after it was erased stays.
+        # A blob that is put again after its erasure is kept.
         self.marks.erased = [each for each in self.marks.erased if each != content(data)]
         return {"hash": content(data), "size": len(data)}
 
@@ -285,8 +285,8 @@ class Model:
             del self.cells[cell.id]
 
     def forget(self, intent: bytes) -> None:
-        """What is known of the work of an intent that is open no longer. Its last attempt counts as
-        long as a receipt may come."""
+        """Drop the work of a settled intent. Its last attempt is kept while a receipt may still
+        arrive."""
         self.streams.pop(intent, None)
         self.owed = [each for each in self.owed if each.intent != intent]
 

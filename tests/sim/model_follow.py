@@ -37,7 +37,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "attempt": ("intent", "attempt", "phase", "problem"),
     "snapshot": ("at", "frame"),
 }  # fmt: skip
-"""What an input has as its record has it."""
+"""For each kind of input: the fields that its record repeats."""
 
 
 def admit(
@@ -56,7 +56,7 @@ def admit(
 
 
 def step(model: Model, words: Record) -> Record | None:
-    """What the core owes first, or one run of the ring's head; None where there is neither."""
+    """Answer the first owed item, else run the head of the ring; None if there is neither."""
     model.words = words
     if model.owed:
         return model_settle.answer_owed(model)
@@ -64,7 +64,7 @@ def step(model: Model, words: Record) -> Record | None:
 
 
 def sealed(model: Model) -> Marks:
-    """What became of intents and values in the frame that ends here."""
+    """Return the changes to intents and values in the frame that ends here, and reset them."""
     marks, model.marks = model.marks, Marks()
     return marks
 

@@ -206,7 +206,7 @@ def _gone(model: Model, manifest: Manifest, leaves: list[str]) -> list[Blocker]:
 
 
 def _stored(model: Model, manifest: Manifest, mode: str) -> list[Blocker]:
-    """What is stored and does not fit a new manifest (K-71, K-75)."""
+    """Blockers: stored states and mail that do not fit the new manifest (K-71, K-75)."""
     found: list[Blocker] = []
     for id, cell in model.cells.items():
         if cell.fault or id[0] not in manifest.workflows:
@@ -378,8 +378,8 @@ def _go_on(model: Model, cell: Cell, *, is_skip: bool) -> None:
 
 
 def is_in_use(model: Model, value: bytes) -> bool:
-    """K-104: only what lies outside its records can be erased, and what is needed is not. A state
-    lies outside, however short, once its cell is at rest."""
+    """K-104: only unused values outside records can be erased. The state of a cell at rest is
+    outside its record, however short it is."""
     states = {content(cell.state) for cell in model.cells.values() if cell.state is not None}
     keys = {content(cbor([list(each) for each in cell.keys])) for cell in model.cells.values()}
     held = []

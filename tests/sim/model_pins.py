@@ -23,7 +23,7 @@ def home(model: Model, cell: Cell) -> tuple[int, Manifest]:
 
 
 def runs(model: Model, cell: Cell) -> tuple[int, Manifest]:
-    """What its next entry runs under."""
+    """Return the manifest that the cell's next entry runs under, with its sequence number."""
     if in_flight(model, cell) or cell.kept or cell.failed_pinned:
         return home(model, cell)
     return model.manifest_seq, model.now
@@ -50,7 +50,7 @@ def in_flight(model: Model, cell: Cell) -> bool:
 
 
 def here(model: Model, cell: Cell) -> None:
-    """It goes on under the manifest in force."""
+    """Move the cell to the manifest in force."""
     cell.home, cell.kept = (model.manifest_seq, model.now), False
 
 
@@ -129,7 +129,7 @@ def comes_in(model: Model, manifest: Manifest, seq: int, *, mode: str) -> None:
 
 
 def unserved(model: Model, manifest: Manifest, mode: str) -> list[Blocker]:
-    """K-72b, K-75: effects that would have nobody, or somebody else."""
+    """K-72b, K-75: effects that would have no executor, or another one."""
     found: list[Blocker] = [
         ("effect_is_needed", intent.cell)
         for intent in model.open.values()

@@ -130,7 +130,8 @@ def last_attempt(model: Model, intent: Intent) -> int:
 
 
 def _check_authority(model: Model, intent: Intent, given: Given, message: bytes | None) -> None:
-    """K-51, K-106: who could sign when the intent was opened, and whose key was never revoked."""
+    """K-51, K-106: the signer was authorised when the intent was opened, with a key that was
+    never revoked."""
     executors, key = intent.under.executors, given["key_id"]
     if executors is None:
         could = given["executor"] == "node" and key == model.world_key
@@ -202,7 +203,7 @@ def way_up(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | Non
 
 @dataclass
 class Ending:
-    """What became of an open intent's receipt."""
+    """How the receipt of an open intent is delivered."""
 
     outcome: str = "delivered"
     schema: str | None = None
@@ -212,7 +213,7 @@ class Ending:
 
 @dataclass
 class Word:
-    """What an executor, or the core itself, says of how an intent ended."""
+    """The outcome of an intent, as its executor or the core reports it."""
 
     status: str
     payload: bytes
@@ -360,7 +361,7 @@ def attempt(model: Model, given: Given, stamp: Record) -> Record:
     )  # fmt: skip
 
 
-# What the core owes (K-80 to K-86, K-97, K-103)
+# Answers that the core owes (K-80 to K-86, K-97, K-103)
 
 
 def answer_owed(model: Model) -> Record:

@@ -177,7 +177,7 @@ def _remember(
     return [*(each for each in known if each[0] != new[0]), new][-most:]
 
 
-# What a module is called with (K-30, K-57)
+# The input of a module (K-30, K-57)
 
 
 def envelope(model: Model, cell: Cell, mail: Mail) -> bytes:
@@ -266,7 +266,7 @@ def _identity(intent: Intent) -> Record:
     }
 
 
-# What it may answer (K-31, K-35)
+# The output of a module (K-31, K-35)
 
 
 def read_output(data: bytes, most: int) -> Record:

@@ -1,9 +1,9 @@
-"""Bugs put into the core and the host on purpose: the simulator must find each within a few seeds.
+"""Bugs planted in the core and the host: the simulator must find each within a few seeds.
 
-    python -m tests.sim.mutants [WORD...]   which check finds which bug, and at what seed
+        python -m tests.sim.mutants [WORD...]   print which check finds which bug, and at which seed
 
-A bug is a patch of one function. Those marked ``alone`` must also be found by the checker, which
-reads only frames and what people outside were told, with no model beside the kernel.
+A bug is a patch of one function. The checker alone must also find those marked ``alone``: it reads
+only the frames and the reports to the outside, and runs without the model.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def _any_manifest_time(patch: Patch) -> None:
 
 
 def _lost_forgotten(patch: Patch) -> None:
-    """What the store took is acknowledged, and the state goes on without it after a restart."""
+    """The store is not told of the settlement by a delivered receipt, so a restart loses it."""
     real = Kernel.append
 
     def skip(self: Kernel, record: Record, blobs: Any) -> None:

@@ -53,7 +53,7 @@ def retry_changes_nothing(patch: Patch) -> None:
 
 
 def changes_since_dropped(patch: Patch) -> None:
-    """What changed while the snapshot was made is taken for what it holds."""
+    """After a rebase, cells that changed during the snapshot are read from the snapshot."""
     real = Cells.rebase
 
     def rebase(self: Cells, indexes: Any, at: int) -> None:
@@ -109,7 +109,7 @@ def chunk_lost(patch: Patch) -> None:
 
 
 def front_comes_back(patch: Patch) -> None:
-    """What was forgotten since the snapshot is in the window again after a rebase."""
+    """A rebase puts forgotten submissions back into the dedup window."""
     real = Submissions.rebase
 
     def rebase(self: Submissions, chunks: Iterable[Chunk], at: int) -> None:
@@ -164,7 +164,7 @@ def spilled_lost(patch: Patch) -> None:
 
 
 def spilled_too_soon(patch: Patch) -> None:
-    """What was spilled is read from the disk before it is there."""
+    """A spilled value is read from the disk before it is durable there."""
     patch.setattr(Cells, "read_with", lambda *_: None)
 
 

@@ -186,7 +186,8 @@ class Manifest:
         return {"$tag": self.arms(workflow)[schema], "$value": value}
 
     def settled_arm(self, workflow: str, effect: str, status: str) -> str | None:
-        """What a receipt of the effect is delivered as (K-57); None without an arm for it."""
+        """Return the schema that a receipt of the effect is delivered as (K-57); None if the
+        workflow has no arm for it."""
         if self.takes(workflow, ENVELOPE):
             return ENVELOPE
         legacy = LEGACY.get(effect)
@@ -203,7 +204,7 @@ class Manifest:
     def _key(self, subscription: Node, value: Any) -> bytes:
         workflow = self.workflows[subscription["workflow"]]
         if subscription["event"] == workflow["event"] and isinstance(value, dict):
-            # M-35: what only the kernel makes comes in from nowhere else.
+            # M-35: only the kernel delivers continuations; no sender may.
             own = {self.arms(workflow["name"]).get(each) for each in CONTINUATIONS} - {None}
             if value.get("$tag") in own:
                 raise Misfit("a continuation")

@@ -1,4 +1,4 @@
-"""A seed -> the manifests of its world: three versions, each drawn anew in part.
+"""Three versions of a world's manifest, drawn from a seed; each version redraws some parts.
 
 Every world has one to five workflows, keyed or not, with arms present or absent, effects, limits
 small enough to be hit, and executors whose keys come, retire and are revoked between versions.
@@ -159,7 +159,7 @@ class Plans:
     def _in_place(self, flow: str, version: int) -> bool:
         return version > 1 and random.Random(f"{self.seed} {flow} {version}").random() < 0.2
 
-    # Who may sign. The shop's key goes from one generation to the next between versions.
+    # Executors and their keys. The shop's key changes from version to version.
 
     def _executors(self, version: int, flows: list[Flow]) -> tuple[dict[str, Any], dict[str, Any]]:
         emitted = sorted({each for flow in flows for each in flow.effects})
@@ -191,10 +191,10 @@ class Plans:
         ]
         entries[1] |= self._old_keys(version)
         if version > 1 and chance.random() < 0.04:
-            # Somebody else under the node's name: refused.
+            # Another key under the node's name: the core refuses this manifest.
             entries[0]["public_key"] = _spelled(key_named("mallory"))
         elif version > 1 and chance.random() < 0.06:
-            # The world's own key is taken back from the world: nobody is ``node`` any more.
+            # The manifest revokes the world's own key: no executor is ``node`` any more.
             entries[1]["effects"] = asked
             entries[1].setdefault("revoked_keys", []).append(_spelled(WORLD_KEY))
             signers = {each: (("shop", self._shop_key(version)),) for each in asked}
@@ -417,7 +417,7 @@ def some_event(plan: Plan, event: str, chance: random.Random, ref: str | None = 
 
 
 def _counterfeit() -> Any:
-    """A continuation that fits its schema and that nobody may send (M-35)."""
+    """A continuation that fits its schema but that no sender may deliver (M-35)."""
     none = dict.fromkeys(
         ("origin_workflow_hash", "origin_instance_key", "effect_hash", "executor_module",
          "executor_module_hash", "executor_entrypoint", "params_hash", "issuer_ref")

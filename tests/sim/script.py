@@ -118,7 +118,7 @@ def _event(world: SimWorld, chance: Chance) -> Given:
 
 
 def _tasks(world: SimWorld, chance: Chance) -> list[Task]:
-    """What executors run. Where nothing is published yet, the disk is often quick."""
+    """Tasks that executors run. If none is published yet, the disk often commits first."""
     if not world.tasks and world.state.intents and chance.random() < 0.7:
         _flush(world)
     if world.history.late and chance.random() < 0.15:
@@ -214,7 +214,7 @@ def _split(size: int) -> int:
 
 
 def _receipt(world: SimWorld, task: Task, chance: Chance, *, signs: bool = True) -> Given:
-    """What an executor says, which is not always true."""
+    """A receipt from an executor; it is not always true or valid."""
     status = chance.choices(["ok", "error", "timeout", "canceled"], [7, 2, 1, 1])[0]
     signer = _signer(world, task, chance)
     given = _unsigned(world, task, status, signer, chance)
@@ -246,7 +246,7 @@ _SLIPS: Final[list[Given]] = [
     {"started_ns": 10, "finished_ns": 9}, {"payload": bytes(9000)}, {"effect": "s/other@1"},
     {"executor": "mallory"}, {"executor": "node"}, {"started_ns": 0, "finished_ns": 2**63 - 1},
 ]  # fmt: skip
-"""What an executor signs and should not."""
+"""Fields with which an executor signs an invalid receipt."""
 
 
 def _signer(world: SimWorld, task: Task, chance: Chance) -> tuple[str, SigningKey]:
@@ -333,7 +333,7 @@ def _forged(world: SimWorld, given: Given, chance: Chance) -> Given:
 
 
 def again(world: SimWorld, chance: Chance) -> None:
-    """What was signed once comes again: late, after a crash, or altered."""
+    """Send an earlier signed message again: late, after a crash, or altered."""
     if not world.history.made:
         return
     kind, given = chance.choice(world.history.made[-12:])
@@ -391,7 +391,7 @@ def _stream_message(world: SimWorld, given: Given) -> bytes:
 
 
 def attempt(world: SimWorld, chance: Chance) -> None:
-    """What may run only once begins; others are run once more; and what a host must not say."""
+    """Begin ``at_most_once`` effects, repeat attempts of others, and report invalid attempts."""
     tasks = list(world.tasks.values())
     for task in tasks:
         if not task.began and chance.random() < 0.7:
@@ -416,7 +416,7 @@ def _attempt(world: SimWorld, intent: bytes, number: int, phase: str) -> None:
 
 
 def reap(world: SimWorld, chance: Chance) -> None:
-    """The host reports runs that nobody will hear of any more (K-97)."""
+    """The host reports runs that will never settle as lost (K-97)."""
     for intent in world.lost:
         if chance.random() < 0.8:
             _attempt(world, intent, 1, "lost")
@@ -547,14 +547,14 @@ def _apply(world: SimWorld, chance: Chance, version: int, *, pins: bool = False)
     if world.version and chance.random() < 0.03:
         given["signature"] = bytes(64)
     world.submit("manifest", given, plan.loaded.modules)
-    # Who worked under the old one speaks up: a retired key may, a revoked one may not.
+    # Executors of the old manifest report: a retired key may still sign, a revoked one may not.
     for task in world.history.late[-3:]:
         _tell(world, _receipt(world, task, chance), chance)
 
 
 def rotate(world: SimWorld, chance: Chance) -> None:
-    """A new manifest while executors still work for an instance that nobody waits for: one of its
-    receipts does not fit, and the others are abandoned (K-55)."""
+    """Apply a new manifest while executors work for an instance that no longer waits: one of its
+    receipts does not fit, and the kernel abandons the others (K-55)."""
     _flush(world)
     by_cell: dict[Any, list[Task]] = {}
     for task in list(world.tasks.values()):
@@ -583,7 +583,7 @@ def rotate(world: SimWorld, chance: Chance) -> None:
 
 
 def _come_to_rest(world: SimWorld, chance: Chance) -> None:
-    """What operators do before they apply: cancel what is open, let it run."""
+    """Prepare an apply as operators do: cancel open effects, then run until idle."""
     for _ in range(3):
         for intent in list(world.state.intents.values()):
             if intent.effect.name not in KERNEL_EFFECTS:
@@ -622,7 +622,7 @@ def _flush(world: SimWorld) -> None:
 
 
 def crash(world: SimWorld, chance: Chance) -> None:
-    """Whatever was not durable is gone. The next process may be one that only admits."""
+    """Crash: every frame that was not durable is lost. The next process may only admit inputs."""
     world.crash(runs=chance.random() < 0.8)
 
 
@@ -652,13 +652,13 @@ def kept(world: SimWorld, chance: Chance) -> None:
 
 
 def snapshot(world: SimWorld, chance: Chance) -> None:
-    """A host makes one, or goes on with the one that it makes: some of the way, or all of it."""
+    """Make a snapshot, or continue the one in progress, partly or to its end."""
     if chance.random() < 0.4:
         _flush(world)
     world.snapshot(chance)
     if chance.random() < 0.5:
         _flush(world)
-    # One that failed before it and goes on after it.
+    # Retry or skip a cell that failed before the snapshot.
     for cell in [each for each in world.state.cells.values() if each.fault is not None]:
         if chance.random() < 0.4:
             _control(world, chance, chance.choice(["retry", "skip", "skip"]), cell=cell.id)

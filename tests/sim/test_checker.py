@@ -62,7 +62,7 @@ def test_an_altered_bit_is_seen() -> None:
     for at in range(60, len(whole[1]), 11):
         data = bytearray(whole[1])
         data[at] ^= 1
-        # Where a name was altered, what stands under the right one is missing.
+        # Where a name was altered, the field with the original name is missing.
         with pytest.raises((Broken, KeyError, AttributeError)):
             check([whole[0], bytes(data)], world().values.get)
 
@@ -79,7 +79,7 @@ def test_a_header_over_other_records_is_seen() -> None:
     assert "a header over its records" in broken(data)
 
 
-def test_what_was_acknowledged_and_is_missing_is_seen() -> None:
+def test_an_acknowledged_input_that_is_missing_is_found() -> None:
     last = world().state.tip.seq
 
     assert "what was acknowledged is there" in broken(
@@ -88,7 +88,7 @@ def test_what_was_acknowledged_and_is_missing_is_seen() -> None:
     assert "is what is there" in broken(frames(), told=[Told(1, "event", {})])
 
 
-def test_what_is_published_before_it_is_durable_or_after_it_is_settled_is_seen() -> None:
+def test_publishing_before_the_commit_or_after_the_settlement_is_found() -> None:
     reader = check(frames(), world().values.get)
     receipt = next(each for each in reader.records if each["kind"] == "receipt")
     hash = receipt["intent"]
@@ -106,7 +106,7 @@ def test_what_is_published_before_it_is_durable_or_after_it_is_settled_is_seen()
     assert "not in the journal" in broken(frames(), published=[Published(1, bytes(32), key)])
 
 
-def test_what_may_run_once_and_runs_twice_is_seen() -> None:
+def test_an_at_most_once_effect_that_runs_twice_is_found() -> None:
     hash = next(iter(check(frames(), world().values.get).intents))
 
     check(frames(), world().values.get, runs=[(hash, 1, True)])

@@ -136,7 +136,7 @@ def test_two_processes_that_differ_are_a_failure() -> None:
     assert "two processes came to different journals" in tally.failures[0]
 
 
-def test_what_judges_the_core_shares_nothing_with_it() -> None:
+def test_the_judges_of_the_core_share_no_code_with_it() -> None:
     """SIM-10, SIM-12."""
     folder = Path(__file__).parent
     judges = [*folder.glob("model*.py"), folder / "naive.py", folder / "checker.py"]

@@ -1,9 +1,9 @@
 """The same scripts through the real ``Engine`` and ``Pipeline``, with a store that fails.
 
-What comes of it depends on timing, so nothing is foretold: afterwards the model, the checker,
-replay and verify must agree with the journal, and with everything that anybody was told.
+The outcome depends on timing, so no model predicts it. Afterwards the model, the checker, replay
+and verify must agree with the journal, and with every answer and report that was given.
 
-Whoever plays reads the world as a reader does: from what is durable.
+The player reads the world as any reader does: it sees durable records only.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ThreadedWorld(SimWorld):
         self.lock = threading.Lock()
         self.problems: list[str] = []
         self.unknown: list[bytes] = []
-        """Intents of receipts that were told that nobody knows of it."""
+        """Intents of receipts that the engine refused because it does not know the intent."""
         self.making = None
         self.maker: threading.Thread | None = None
         self._begin()
@@ -110,7 +110,7 @@ class ThreadedWorld(SimWorld):
 
     @property
     def state(self) -> State:
-        """As a reader sees it: what is durable now."""
+        """The state after the last durable record, as a reader sees it."""
         head = self.store.head()
         assert head is not None
         catch_up(self.reader, self.store, head)
@@ -181,7 +181,7 @@ class ThreadedWorld(SimWorld):
         self._breathe(0.3)
 
     def _breathe(self, often: float) -> None:
-        """Now and then whoever plays waits until nothing is left to do."""
+        """Now and then the player waits until the engine is idle."""
         self.store.gate.set()
         if self.timing.random() < often:
             self.engine.wait_quiet(WAIT_S)
@@ -220,7 +220,7 @@ class ThreadedWorld(SimWorld):
             self.maker.join(WAIT_S)
 
     def snapshot(self, chance: random.Random) -> None:
-        """Make one beside everything else, if none is in the making."""
+        """Make a snapshot in its own thread, unless one is in progress."""
         if self.maker is None or not self.maker.is_alive():
             self.maker = threading.Thread(
                 target=self._make, args=(self.engine, chance.randint(0, 3)), daemon=True
@@ -228,7 +228,7 @@ class ThreadedWorld(SimWorld):
             self.maker.start()
 
     def _make(self, engine: Engine, kept: int) -> None:
-        """What ``host.snapshots`` does, without a child process."""
+        """Do the work of ``host.snapshots``, without a child process."""
         try:
             state = restore(self.store, self.id, limits=self.limits)
             making.fill(state, kept)
@@ -248,7 +248,7 @@ class ThreadedWorld(SimWorld):
                 self.problems.append(f"the snapshot after record {taken.at}: {answer}")
             engine.rebase(layers(taken.document, engine.read))
         except (Unavailable, AosError):
-            # The world ended meanwhile. What was put belongs to nothing.
+            # The world ended meanwhile. Nothing refers to the blobs that were put.
             return
 
     def settle_down(self) -> None:

@@ -1,4 +1,4 @@
-"""What happened in a simulated world, as lines that a person can read."""
+"""Print the events of a simulated world as lines for a person."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python -m tests.sim.worker FIRST LAST WORKER WORKERS
 
-It takes every WORKERS-th seed, and besides every ``SHARED``-th, which all workers run, each with
-another hash seed of the interpreter: what comes of them must be the same.
+It takes every WORKERS-th seed. All workers also run every ``SHARED``-th seed, each with another
+hash seed of the interpreter: their results must be equal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_mine(seed: int, worker: int, workers: int) -> bool:
 
 
 def run_seed(seed: int, *, seconds: float = 20.0) -> dict[str, Any]:
-    """What came of one seed: figures, or the report of its failure."""
+    """Run one seed and return its figures, or the report of its failure."""
     try:
         done = ends.simulate(seed)
         if seed % THREADED == 0:
@@ -41,7 +41,7 @@ def run_seed(seed: int, *, seconds: float = 20.0) -> dict[str, Any]:
 
 
 def report(seed: int, failure: SimFailure, seconds: float) -> str:
-    """Everything that somebody needs who wants to see it again."""
+    """Format a failure with everything that is needed to reproduce it."""
     lines = [f"seed {seed}: {str(failure)[:3000]}", f"again: make sim SEEDS={seed}..{seed}"]
     if failure.check == "threads" or not failure.trace:
         return "\n".join([*lines, "(through the engine's threads: it depends on timing)"])

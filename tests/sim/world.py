@@ -1,11 +1,12 @@
 """One simulated world: the kernel, a store that fails, and a host and executors in plain lists.
 
-Single-threaded, so that everything follows from the seed. What a host promises (spec/host.md) holds
-here too: nothing is told or published before its group is durable; a lost group was never known to
-anybody; a restart folds, then publishes what is open; an ``at_most_once`` effect runs after its
-attempt is durable, and is reported lost when the process that ran it is gone.
+It is single-threaded, so the seed determines everything. The guarantees of a host (spec/host.md)
+hold here too: the host reports and publishes nothing before its group is durable; nothing outside
+knows of a lost group; a restart folds the journal, then publishes the open effects; an
+``at_most_once`` effect runs after its attempt is durable, and the host reports it lost when the
+process that ran it is gone.
 
-With ``checks`` a model goes beside the kernel and foretells every answer, record, frame and state.
+With ``checks`` a model runs with the kernel and predicts every answer, record, frame and state.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Task:
 
 @dataclass
 class History:
-    """What everybody outside the world knows, whatever becomes of a process."""
+    """Everything that the outside of the world knows; it survives the end of a process."""
 
     acknowledged: list[tuple[str, Given, int]] = field(default_factory=list)
     published: list[tuple[int, OpenIntent]] = field(default_factory=list)
@@ -109,7 +110,7 @@ class History:
     made: list[tuple[str, Given]] = field(default_factory=list)
     """Receipts and stream frames that executors ever signed."""
     late: list[Task] = field(default_factory=list)
-    """Work that nobody waits for any more, and whose executor goes on all the same."""
+    """Tasks that no instance waits for any more, but whose executor continues."""
     values: list[bytes] = field(default_factory=list)
     """Content hashes of values that were too long for their record."""
 
@@ -157,7 +158,7 @@ class SimWorld:
     # A process: from its start to its end
 
     def _restart(self) -> None:
-        """Fold what is durable, publish what is open; whatever was not durable is gone."""
+        """Fold the durable journal and publish open effects; everything not durable is lost."""
         state = restore(self.store, self.id, limits=self.limits)
         if self.checks and self.store.snapshot_before() is not None:
             making.check_restart(self, state, "after a restart")
@@ -191,8 +192,8 @@ class SimWorld:
         return self.store.blob(hash)
 
     def _publish(self, opened: list[OpenIntent]) -> None:
-        """Hand intents to executors. What may run only once waits for its attempt to be durable;
-        where one was durable before, nobody knows how it ended."""
+        """Hand intents to executors. An ``at_most_once`` effect waits until its attempt is durable;
+        if an earlier attempt was durable, its outcome is unknown."""
         state = self.kernel.state
         head = self.store.head()
         for intent in opened:
@@ -241,7 +242,7 @@ class SimWorld:
         return told
 
     def _host_says(self, kind: str, given: Given) -> Answer | None:
-        """What the host answers by itself: H-30, and values that it does not have."""
+        """Return the host's own answer, if it has one: H-30, and values that it lacks."""
         if kind == "control" and given["value"] is not None:
             if self._has(given["value"]):
                 return None
@@ -441,7 +442,7 @@ class SimWorld:
             self._run(task)
 
     def snapshot(self, chance: random.Random) -> None:
-        """Make a snapshot, or go on with the one in the making, some of the way or all of it."""
+        """Make a snapshot, or continue the one in progress, partly or to its end."""
         if self.making is None:
             self.making = making.begin(self, chance)
         for _ in range(chance.choice([0, 1, 2, 6])):
@@ -457,7 +458,7 @@ class SimWorld:
         self.seal()
         self.commit("ok")
 
-    # For whoever looks at it
+    # For readers of the world
 
     @property
     def state(self) -> State:
@@ -508,7 +509,7 @@ def told_of(kind: str, answer: Answer) -> Told:
         case Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, blockers=blockers):
             found: list[tuple[str, CellId]] = [(each.kind, each.cell) for each in blockers]
             unfinished = sum(kind == "instance_is_not_terminal" for kind, _ in found)
-            # In which order instances come is nobody's promise.
+            # The order of the instances is not guaranteed.
             found[:unfinished] = sorted(found[:unfinished])
             return ("refused", "world_is_not_quiescent", found)
         case Refusal(rule=rule):

@@ -93,7 +93,7 @@ echoes = Executors("echoes", [echo])
 
 @pytest.fixture(scope="session")
 def echoes(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What ``--executors`` takes to have the puppet's effect carried out."""
+    """The value of ``--executors`` that loads an executor for the puppet's effect."""
     file = tmp_path_factory.mktemp("effects") / "effects.py"
     file.write_text(EFFECTS)
     return f"{file}:echoes"

@@ -56,7 +56,7 @@ def _read(terminal: int) -> bytes:
             continue
         try:
             data = os.read(terminal, 65536)
-        except OSError:  # how Linux says that nobody has it open any more
+        except OSError:  # Linux reports with an error that the other end is closed
             return found
         if not data:
             return found

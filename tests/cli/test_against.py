@@ -65,7 +65,7 @@ def test_other_schemas_are_named_once_with_what_helps(
     ) in ran.out
 
 
-def test_a_bundle_and_what_came_after_a_snapshot(
+def test_a_bundle_and_the_records_after_a_snapshot(
     aos: Aos, settled: Path, wrong: Path, tmp_path: Path
 ) -> None:
     whole = aos("replay", "--against", wrong, "--json", world=settled).json
@@ -99,7 +99,7 @@ def test_from_a_snapshot(aos: Aos, lived_in: Path, wrong: Path, tmp_path: Path) 
         ((WASM, "--engine", "pulley"), "--engine goes without --against"),
     ],
 )
-def test_what_is_not_understood(
+def test_options_that_cannot_be_used_are_refused_with_exit_2(
     aos: Aos, settled: Path, words: tuple[str | Path, ...], said: str
 ) -> None:
     ran = aos("replay", "--against", *words, world=settled)
@@ -107,7 +107,7 @@ def test_what_is_not_understood(
     assert said in ran.err
 
 
-def test_what_may_not_run_is_refused(aos: Aos, settled: Path, tmp_path: Path) -> None:
+def test_a_module_that_may_not_run_is_refused(aos: Aos, settled: Path, tmp_path: Path) -> None:
     file = tmp_path / "no.wasm"
     file.write_bytes(b"no")
     ran = aos("replay", "--against", file, world=settled)

@@ -50,7 +50,7 @@ def test_a_world_is_exported_verified_replayed_and_imported(
     assert one.json == other.json
 
 
-def test_what_is_said_to_people(aos: Aos, lived_in: Path, tmp_path: Path) -> None:  # C-42, C-43
+def test_the_text_output_for_people(aos: Aos, lived_in: Path, tmp_path: Path) -> None:  # C-42, C-43
     file, copy = tmp_path / "b", tmp_path / "copy"
 
     exported = aos("export", file, world=lived_in)
@@ -77,7 +77,7 @@ def test_the_end_of_a_part_is_told(aos: Aos, world: Path, tmp_path: Path) -> Non
     assert (found.json["to"], found.json["seq"]) == (3, 5)
 
 
-def test_what_is_refused_and_why(aos: Aos, world: Path, tmp_path: Path) -> None:  # C-1, C-42
+def test_refusals_state_their_reason(aos: Aos, world: Path, tmp_path: Path) -> None:  # C-1, C-42
     file = tmp_path / "b"
     assert aos("export", file, world=world).code == 0
     again = aos("export", file, world=world)
@@ -218,7 +218,9 @@ def test_a_world_is_forked_adopted_and_runs(aos: Aos, lived_in: Path, tmp_path: 
     assert aos("verify", world=path).code == 0
 
 
-def test_what_a_kept_effect_waits_for_is_told(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
+def test_fork_reports_the_reason_why_a_kept_effect_waits(
+    aos: Aos, lived_in: Path, tmp_path: Path
+) -> None:
     """C-45"""
     path = tmp_path / "f"
     forked = aos("fork", path, "--at", "13", "--intents", "keep", world=lived_in)

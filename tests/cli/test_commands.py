@@ -1,4 +1,4 @@
-"""What operators command: retry, cancel, erase (C-26 to C-28)."""
+"""Operator commands: retry, cancel, erase (C-26 to C-28)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def running(world: Path) -> Iterator[None]:
         for line in process.stderr:
             if line.startswith("running "):
                 break
-        # So that it can go on telling.
+        # Keep reading, so that the process can continue to print.
         rest = threading.Thread(target=process.stderr.read)
         rest.start()
         yield
@@ -168,7 +168,7 @@ def test_many_refusals_are_counted(aos: Aos, failed: Path, monkeypatch: pytest.M
 
 
 def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: Path) -> None:
-    """C-26, C-27: and the cells go on at once."""
+    """C-26, C-27: the process runs the retried cells immediately."""
     send(failed, puppet.do("wait", puppet.asks("hello")))
     [intent] = aos("inspect", "intents", "--json", world=failed).json["intents"]
     with running(failed):
@@ -264,7 +264,7 @@ def test_a_value_is_erased_from_the_world_and_its_file(aos: Aos, personal: Path)
     is_sound(personal)
 
 
-def test_what_was_erased_is_said_to_be_by_replay_and_inspection(aos: Aos, personal: Path) -> None:
+def test_replay_and_inspection_show_erased_values_as_erased(aos: Aos, personal: Path) -> None:
     """C-28, C-40, C-41"""
     aos("erase", VALUE, "--yes", world=personal)
 
@@ -310,7 +310,7 @@ def test_erase_as_json(aos: Aos, personal: Path) -> None:
     assert (document["seq"], document["compacted"], document["total"]) == (7, True, 1)
 
 
-def test_what_is_still_needed_is_not_erased(aos: Aos, world: Path) -> None:
+def test_a_value_that_is_still_needed_is_not_erased(aos: Aos, world: Path) -> None:
     """C-28, K-104"""
     send(world, puppet.do(LONG, GARBAGE * 300))
 

@@ -29,7 +29,7 @@ with Children() as children:
 
 
 def is_running(pid: int) -> bool:
-    """A process that has ended and that nobody collects has no command line any more."""
+    """Whether the process runs. An ended process that is not reaped has an empty command line."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
     except OSError:

@@ -1,4 +1,4 @@
-"""What is said about words that cannot be done, exactly, and with which exit code (C-1, C-2)."""
+"""Messages and exit codes of commands with invalid arguments, word for word (C-1, C-2)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_wrong_words_are_told_in_one_sentence(
     assert found == (int(code), "", error.replace("{here}", str(tmp_path)) + "\n")
 
 
-def test_the_world_is_named_by_an_option_or_the_environment_or_is_beside_us(
+def test_the_world_is_named_by_an_option_or_the_environment_or_is_in_the_current_folder(
     aos: Aos, template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-8"""

@@ -54,11 +54,11 @@ SHORT: Final = {
 
 FOLDERS: Final = ("store", "store/packs", "keys", "keys/executors", "archives")
 ALWAYS: Final = ("world.json", "store", "store/data.mdb", "store/lock.mdb", "store/packs")
-"""What every command looks at before it does anything else, of the names that it may not follow."""
+"""The paths in which no command follows a symbolic link, and which every command checks first."""
 
 
 class Scene(NamedTuple):
-    """A world, what lies outside of it, and its names; ``later`` is what pruning makes."""
+    """A world, a folder outside it, and the paths in it; pruning creates the paths in ``later``."""
 
     world: Path
     later: Path
@@ -149,7 +149,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Whatever waits for a FIFO is woken up, and fails the test."""
+    """Interrupt a command that hangs on a FIFO, and fail the test."""
 
     def late(*_: object) -> None:
         raise TimeoutError("a command hangs")
@@ -179,7 +179,7 @@ def must_refuse(words: tuple[str, ...], name: str, kind: str) -> bool:
 
 
 def wrong(found: Result, place: Path, is_refused: bool) -> Iterator[str]:
-    """What is not as it must be in how a command ended."""
+    """Yield each way in which the end of a command breaks the rules."""
     if found.code not in DOCUMENTED:
         yield "no documented exit code"
     if "Traceback" in found.err:
@@ -191,7 +191,7 @@ def wrong(found: Result, place: Path, is_refused: bool) -> Iterator[str]:
 
 
 def verified(world: Path) -> Result:
-    """What ``aos verify`` does in its child process."""
+    """Run the child process of ``aos verify`` in this process, and return its result."""
     said = io.StringIO()
     verify_world._child(world, [], said)
     last = json.loads(said.getvalue().splitlines()[-1])
@@ -264,7 +264,7 @@ def test_a_process_of_its_own_ends_with_a_sentence(
 def test_the_folder_itself_may_be_named_through_a_link(
     aos: Aos, scene: Scene, tmp_path: Path
 ) -> None:
-    """ST-80: whoever names the folder chooses where it is."""
+    """ST-80: a link to the world's folder itself is followed, for the operator chose it."""
     world = copied(scene.world, tmp_path / "world")
     (tmp_path / "link").symlink_to(world)
 

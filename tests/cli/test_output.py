@@ -120,7 +120,7 @@ def test_a_closed_stdout_is_no_reason_to_fail(lived_in: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_writing_goes_on_when_the_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_continues_when_the_reader_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """C-7: what a command changes does not depend on who reads of it."""
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as stdout:

@@ -1,4 +1,4 @@
-"""What a module says when it panics, as whoever runs it reads it (S-47)."""
+"""The panic message of a module, as its operator reads it (S-47)."""
 
 from __future__ import annotations
 

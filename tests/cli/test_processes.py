@@ -45,7 +45,7 @@ def answers(world: Path) -> bool:
     return False
 
 
-def test_a_running_world_is_written_through_its_socket_and_read_beside_it(
+def test_a_running_world_is_written_through_its_socket_and_read_in_parallel(
     aos: Aos, world: Path, manifest: Path, echoes: str
 ) -> None:
     """C-10, C-22, C-25"""
@@ -85,7 +85,7 @@ def test_ctrl_c_stops_a_run_cleanly(world: Path) -> None:
     assert err.splitlines() == [f"running {world} from record 2 (Ctrl-C stops it)".encode()]
 
 
-def test_after_kill_9_the_world_goes_on_where_it_was_durable(
+def test_after_kill_9_the_world_resumes_from_its_last_durable_record(
     aos: Aos, world: Path, echoes: str
 ) -> None:
     """C-1, C-25"""
@@ -120,7 +120,7 @@ def test_a_followed_journal_tells_what_comes_until_ctrl_c(aos: Aos, world: Path)
             aos("send", puppet.DO, '{"key": "ada"}', world=world)
             aos("send", puppet.DO, '{"key": "bob"}', world=world)
             if number == 0:
-                # It may have begun after these: what was there first is shown as well.
+                # It may have begun after these records: it prints the earlier ones as well.
                 lines.append(json.loads(process.stdout.readline()))
         lines.append(json.loads(process.stdout.readline()))
         process.send_signal(signal.SIGINT)

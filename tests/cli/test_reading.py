@@ -328,7 +328,9 @@ def test_verify_counts_what_was_checked(aos: Aos, lived_in: Path) -> None:
     assert document["findings"] == []
 
 
-def test_what_verify_finds_is_listed_and_exit_3(aos: Aos, lived_in: Path, tmp_path: Path) -> None:
+def test_findings_of_verify_are_listed_with_exit_3(
+    aos: Aos, lived_in: Path, tmp_path: Path
+) -> None:
     """C-41"""
     world = tmp_path / "w"
     shutil.copytree(lived_in, world)
@@ -369,7 +371,7 @@ def test_the_store_of_another_world_is_damage(
 # How values are shown
 
 
-def test_json_stands_on_as_few_lines_as_fit() -> None:
+def test_json_uses_as_few_lines_as_fit() -> None:
     value = {"a": [1, 2], "b": {"c": "x" * 30, "d": []}}
 
     assert inspect_text.pretty(value, 80) == [json.dumps(value)]

@@ -46,7 +46,7 @@ def test_a_journal_is_pruned_and_everything_says_so(aos: Aos, world: Path, tmp_p
     last = found["last"]
     assert 1 < last < seq
 
-    # What is there reads as before; what is not is said to be in the archive.
+    # Present records read as before; for pruned ones the message names the archive.
     assert aos("inspect", "cells", "--json", world=world).json == cells
     pruned: list[tuple[str, ...]] = [("inspect", "record", "2"), ("trace", "2"), ("replay",)]
     for command in pruned:
@@ -95,7 +95,7 @@ def test_world_and_archive_verify_alone_and_together(aos: Aos, world: Path, tmp_
     assert "an archive alone is verified as FILE" in wrong.err
 
 
-def test_what_prune_says_to_people(aos: Aos, world: Path, tmp_path: Path) -> None:
+def test_the_text_output_of_prune(aos: Aos, world: Path, tmp_path: Path) -> None:
     """C-28a."""
     file = tmp_path / "old.aos"
     done = aos("journal", "prune", "--before", "newest", "--archive", file, world=world)
@@ -124,7 +124,7 @@ def test_why_a_journal_is_not_pruned(aos: Aos, world: Path, lived_in: Path) -> N
     assert (held.code, "the world is written by this process" in held.err) == (4, True)
 
 
-def test_what_nobody_needs_is_taken_away(aos: Aos, world: Path) -> None:
+def test_unneeded_blobs_are_removed(aos: Aos, world: Path) -> None:
     """C-28b."""
     for _ in range(2):
         with open_writer(world) as writer:
@@ -152,7 +152,7 @@ def test_what_nobody_needs_is_taken_away(aos: Aos, world: Path) -> None:
         assert aos(*command, world=world).code == 0
 
 
-def test_what_gc_says_to_people(aos: Aos, world: Path) -> None:
+def test_the_text_output_of_gc(aos: Aos, world: Path) -> None:
     """C-28b."""
     said = aos("gc", "--dry-run", world=world).out.splitlines()
     assert said[0].endswith(" would go")

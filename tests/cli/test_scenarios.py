@@ -104,7 +104,7 @@ def test_far_from_the_current_folder_paths_are_whole(
     assert f"✓ {project}/tests/good.scenario.toml  2 steps, " in aos("test", project).out
 
 
-def test_what_is_not_there_is_exit_2(aos: Aos, tmp_path: Path) -> None:
+def test_a_missing_file_is_exit_2(aos: Aos, tmp_path: Path) -> None:
     ran = aos("test", tmp_path / "none")
     assert (ran.code, ran.err) == (2, f"aos: {tmp_path}/none: there is no such file or folder\n")
     ran = aos("test", tmp_path)

@@ -128,7 +128,7 @@ def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
     assert "+ schema host/Do@1" in first["changes"]["definitions"]
 
 
-def test_apply_is_refused_with_the_list_of_what_stands_in_the_way(
+def test_apply_is_refused_with_a_list_of_all_blockers(
     aos: Aos, lived_in: Path, tmp_path: Path
 ) -> None:
     """C-21"""
@@ -352,7 +352,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("broken", "error"), BROKEN, ids=lambda given: given[:30])
-def test_a_line_that_is_not_one_ends_the_reading_and_what_came_before_is_sent(
+def test_an_invalid_line_ends_the_reading_and_the_lines_before_it_are_sent(
     aos: Aos, world: Path, tmp_path: Path, broken: str, error: str
 ) -> None:
     """C-24"""
@@ -442,7 +442,9 @@ LONG = "x" * 3_000_000
     ],
     ids=["field", "schema", "key", "inner key", "value", "id", "surrogate"],
 )
-def test_what_a_message_quotes_is_bounded(aos: Aos, world: Path, given: dict[str, object]) -> None:
+def test_quoted_text_in_a_message_is_bounded(
+    aos: Aos, world: Path, given: dict[str, object]
+) -> None:
     """C-24a"""
     file = world.parent / "events.jsonl"
     file.write_text(json.dumps(given))
@@ -465,7 +467,7 @@ def test_a_single_event_that_is_too_long_is_refused(
     assert found == (2, "", f"aos: {error}\n")
 
 
-def test_what_has_come_from_a_pipe_is_sent_before_more_comes(
+def test_lines_from_a_pipe_are_sent_before_more_arrive(
     aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-24"""
@@ -498,7 +500,7 @@ def test_what_has_come_from_a_pipe_is_sent_before_more_comes(
     assert groups == [2, 1]
 
 
-def test_what_was_acknowledged_is_told_when_the_rest_fails(
+def test_acknowledged_lines_are_reported_when_the_rest_fails(
     aos: Aos, world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-24"""
@@ -556,7 +558,9 @@ def test_only_a_busy_world_is_exit_4(
 # run
 
 
-def test_run_until_idle_says_what_was_done_and_what_waits_for_whom(aos: Aos, world: Path) -> None:
+def test_run_until_idle_reports_its_work_and_who_each_effect_waits_for(
+    aos: Aos, world: Path
+) -> None:
     """C-25"""
     with open_writer(world) as writer:
         list(writer.send([puppet.do("a", puppet.asks("x", "y")), puppet.do("b", b"?")]))

@@ -154,7 +154,7 @@ def test_bytes_that_are_no_receipt_are_told_as_rejected() -> None:
             world.asked()[0].answer_badly(status="good")
 
 
-def test_where_nobody_takes_a_misfit_the_instance_fails() -> None:
+def test_an_instance_fails_where_no_arm_takes_a_misfit() -> None:
     with stage() as world:
         world.send(TELL, {"out": out(effects=((CHARGE, charge(), "count"),))})
         world.run()
@@ -180,7 +180,7 @@ def test_a_receipt_may_come_twice_and_another_may_not() -> None:
         assert refused.value.rule == "receipt_intent_is_settled"
 
 
-def test_what_a_stranger_signed_counts_for_nothing() -> None:
+def test_a_receipt_signed_by_a_stranger_counts_for_nothing() -> None:
     with asking() as world:
         with pytest.raises(InputRefused) as refused:
             world.effect(CHARGE).forge({"ref": "mine"})
@@ -216,7 +216,7 @@ def test_progress_is_told_while_the_effect_is_open() -> None:
             effect.frame("bad", 1.5)
 
 
-def test_progress_that_nobody_takes_is_refused() -> None:
+def test_progress_that_no_arm_takes_is_refused() -> None:
     with stage() as world:
         world.send(TELL, {"out": out(effects=((CHARGE, charge(), "count"),))})
         world.run()
@@ -237,7 +237,7 @@ def test_the_receipt_of_a_deleted_cell_is_abandoned() -> None:
         assert world.status(CELL, "a") is None
 
 
-def test_attempts_are_journaled_and_what_may_run_once_is_lost_in_a_crash() -> None:
+def test_attempts_are_journaled_and_a_running_at_most_once_effect_is_lost_in_a_crash() -> None:
     with asking(effect=ONCE) as world:
         world.effect(ONCE).begin()
         with pytest.raises(InputRefused) as refused:
@@ -249,7 +249,7 @@ def test_attempts_are_journaled_and_what_may_run_once_is_lost_in_a_crash() -> No
         assert world.state(CELL, "a") == COUNTED
 
 
-def test_what_may_run_once_and_was_not_begun_survives_a_crash() -> None:
+def test_an_at_most_once_effect_that_has_not_begun_survives_a_crash() -> None:
     with asking(effect=ONCE) as world:
         world.restart()
         world.effect(ONCE).answer({"ref": "r"})

@@ -41,8 +41,8 @@ BAD = {"what": {"$tag": "Bad", "$value": LONG}, "for": 5}
 # T-18
 
 
-def test_after_a_snapshot_everything_goes_on() -> None:
-    """What is open, what is due, what is queued, and what was sent under an id."""
+def test_after_a_snapshot_everything_continues() -> None:
+    """Open effects, due timers, queued mail, and events sent under an id."""
     asked = out(effects=((CHARGE, charge(), "count"), (TIMER, timer(START + SECOND), "count")))
     with stage() as world:
         world.on(CHARGE, {"ref": "late"})
@@ -145,7 +145,7 @@ def test_it_is_replayed_from_the_genesis_and_from_each_snapshot(
 def test_a_snapshot_that_is_not_what_the_journal_says_fails_the_test(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """T-34: what is wrong with one is found at the end, though the journal is as it should be."""
+    """T-34: the world's end finds an invalid snapshot, though the journal is valid."""
     world = stage()
     world.send(DO, {"key": "a"})
     world.run()
@@ -212,7 +212,7 @@ def test_params_of_an_effect_that_is_over_can_be_erased() -> None:
         assert world.asked(CHARGE, params={"cents": 5}) == []
 
 
-def test_what_comes_again_after_it_was_erased_is_there() -> None:
+def test_a_blob_that_is_put_again_after_its_erasure_is_there() -> None:
     with stage() as world:
         told = world.hash_of(NEWS, BAD)
         world.send(DO, {"key": "a", "out": out(1, events=((NEWS, BAD),))})
@@ -224,7 +224,7 @@ def test_what_comes_again_after_it_was_erased_is_there() -> None:
         assert world.events(NEWS) == [BAD, BAD]
 
 
-def test_what_is_not_there_or_stands_in_its_record_is_refused() -> None:
+def test_erasing_a_missing_value_or_one_inside_its_record_is_refused() -> None:
     with stage() as world:
         world.send(DO, {"key": "a", "out": out(1, events=((NEWS, BAD),))})
         world.run()

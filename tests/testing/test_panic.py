@@ -37,7 +37,7 @@ def test_a_test_that_meets_a_panic_reads_where_and_why() -> None:
         assert "(trap:" not in str(told.value), "nothing is to be guessed"
 
 
-def test_beside_a_panic_a_trap_without_words_is_still_explained() -> None:
+def test_after_a_panic_a_trap_without_a_message_is_still_explained() -> None:
     with puppets() as world:
         world.send(DO, panic("a", "literal"))
         world.send(DO, {"key": "b", "do": {"$tag": "trap"}})

@@ -62,7 +62,7 @@ def test_fixtures_give_worlds_and_a_failure_shows_the_trace(tmp_path: Path) -> N
     (tmp_path / "aos.toml").write_text("")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_orders.py").write_text(TESTS)
-    # A manifest's links lead nowhere out of its folder, so it is a file beside the real one.
+    # Links in a manifest must stay inside its folder, so the test links to the real folder.
     (tmp_path / "shop").symlink_to(ORDERS)
     code, said = pytest_of(tmp_path, "-p", PLUGIN, "tests", "--strict-markers")
 
@@ -168,7 +168,7 @@ def test_without_a_path_it_is_the_project_or_the_ini_option(tmp_path: Path) -> N
     assert "ManifestProblems" in said, "the project is there, and has no manifest"
 
 
-def test_who_does_not_use_it_does_not_feel_it(tmp_path: Path) -> None:
+def test_the_plugin_loads_nothing_for_a_run_that_does_not_use_it(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(
         "import sys\n"
         "def test_it():\n"
@@ -179,7 +179,7 @@ def test_who_does_not_use_it_does_not_feel_it(tmp_path: Path) -> None:
     assert code == 0, said
 
 
-def test_installed_it_is_there_and_named_beside_that_it_is_there_once(tmp_path: Path) -> None:
+def test_an_installed_plugin_that_is_also_named_is_loaded_once(tmp_path: Path) -> None:
     installed = tmp_path / "aos_kernel-0.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: aos-kernel\nVersion: 0\n")

@@ -1,4 +1,4 @@
-"""Scenario files: what is read, what is played, what a failure says (T-60 to T-66)."""
+"""Scenario files: parsing, playing, and the messages of failures (T-60 to T-66)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def played(text: str, folder: Path = Path("/tmp/nowhere")) -> Played:
 
 
 def fails(text: str) -> str:
-    """What the failure says, with its line."""
+    """Play a scenario that fails, and return its message with the line."""
     found = played(text)
     assert found.failure is not None
     name = "" if found.failure.step is None else f"{found.failure.step.name}: "
@@ -113,7 +113,7 @@ finish = "1d"
 
 
 def puppet(folder: Path) -> Path:
-    """A manifest of the puppet on disk; a version of it beside."""
+    """Write a manifest of the puppet to disk, and a second version next to it."""
     import json
 
     for name, version in (("air", 1), ("next/air", 2)):
@@ -390,7 +390,7 @@ def test_the_project_of_the_file_is_its_manifest(tmp_path: Path) -> None:
         assert played(head + text, tmp_path / "tests" / "deep").failure is None
 
 
-def test_executors_are_found_beside_the_file_or_in_the_project(tmp_path: Path) -> None:
+def test_executors_are_found_next_to_the_file_or_in_the_project(tmp_path: Path) -> None:
     puppet(tmp_path)
     (tmp_path / "aos.toml").write_text("")
     (tmp_path / "scenario_effects.py").write_text(
@@ -452,7 +452,7 @@ def test_executors_are_found_beside_the_file_or_in_the_project(tmp_path: Path) -
         ("step =", "f: the file is not TOML: Invalid value (at "),
     ],
 )
-def test_what_is_not_understood_is_refused_with_its_place(text: str, said: str) -> None:
+def test_an_invalid_line_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(BadUsage) as refused:
         parse(text.encode(), Path("f"))
     assert said in str(refused.value)

@@ -109,7 +109,7 @@ def test_more_than_the_script_answers_is_told() -> None:
         world.run()
 
 
-def test_what_is_open_already_is_answered_too() -> None:
+def test_an_effect_that_is_already_open_is_answered_too() -> None:
     with stage() as world:
         ask(world)
         world.run()
@@ -138,7 +138,7 @@ def test_a_script_is_asked_again_after_a_crash_and_a_delayed_answer_is_lost() ->
         assert world.state(CELL, "a") == 2
 
 
-def test_what_may_run_once_is_begun_by_its_script() -> None:
+def test_an_at_most_once_effect_is_begun_by_its_script() -> None:
     with stage() as world:
         world.on(ONCE, After("1s", {"ref": "r"}))
         ask(world, name=ONCE)
@@ -201,7 +201,7 @@ def test_attempts_survive_a_crash() -> None:
         assert world.trace().count(" begun for ") == 2
 
 
-def test_what_a_function_does_wrong_becomes_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_fault_of_a_function_becomes_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     errors = []
     with stage(executors=plain_charge) as world:
         ask(world, "bad")

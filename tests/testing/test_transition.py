@@ -67,7 +67,7 @@ def test_a_first_event_makes_a_state_and_asks() -> None:
 
 
 def test_steps_follow_from_each_other() -> None:
-    """What a step leaves is what the next begins with."""
+    """Each step begins with the state of the one before it."""
     first = step(ORDERS, "order", event=("shop/OrderPlaced@1", PLACED))
     receipt = answered("stock.reserve", {"reservation": "r"}, issuer_ref="reserve/1")
     second = step(ORDERS, "order", state=first.state, event=receipt, key="o1")
@@ -116,7 +116,7 @@ def test_every_continuation_is_played(event: Any) -> None:
     assert play(state=6, event=event, key="a").state == 7
 
 
-def test_what_the_workflow_does_not_take_is_refused() -> None:
+def test_an_event_that_the_workflow_does_not_take_is_refused() -> None:
     with pytest.raises(BadUsage, match=r"t/cell@1 does not take t/Tell@1: expected one of sys"):
         play(event=(TELL, {}))
     with pytest.raises(BadUsage, match="t/plain@1 does not take sys/EffectStreamFrame@1"):

@@ -182,7 +182,7 @@ def test_executors_of_a_manifest_sign_with_keys_of_the_test() -> None:
         assert world.asked(CHARGE)[0].status == "ok"
 
 
-def test_who_loads_a_manifest_with_other_keys_is_told_that_nobody_can_sign() -> None:
+def test_an_effect_without_a_signer_in_a_loaded_manifest_is_a_problem() -> None:
     given = nodes(executors=[{**EXECUTORS[1], "effects": ALL}])
     for each in given:
         if each["$kind"] == "defmodule":
@@ -198,7 +198,7 @@ def test_who_loads_a_manifest_with_other_keys_is_told_that_nobody_can_sign() -> 
 # T-4, T-13, T-14
 
 
-def test_the_clock_stands_where_it_was_set() -> None:
+def test_the_clock_is_where_it_was_set() -> None:
     assert stage().now_ns == START
     assert stage(now="2026-01-01T00:00:00Z").now_ns == 1_767_225_600 * SECOND
     assert stage(now=datetime(2026, 1, 1, tzinfo=UTC)).now_ns == 1_767_225_600 * SECOND
@@ -240,7 +240,7 @@ def test_timers_fire_in_the_order_of_their_deadlines_each_at_its_time() -> None:
         assert world.timers() == []
 
 
-def test_what_a_timer_starts_may_set_another_on_the_way() -> None:
+def test_a_workflow_that_a_timer_starts_may_set_another_timer_on_the_way() -> None:
     second = then(out(2, effects=((TIMER, timer(START + 20 * SECOND), "count"),)))
     with stage() as world:
         asked = out(effects=((TIMER, timer(START + 10 * SECOND), second),))
@@ -478,7 +478,7 @@ def test_a_crash_loses_nothing_that_the_journal_has() -> None:
 # T-30 to T-34
 
 
-def test_what_is_not_there_is_none_and_what_cannot_be_is_refused() -> None:
+def test_a_missing_thing_is_none_and_an_impossible_one_is_refused() -> None:
     world = stage()
     assert world.state(CELL, "a") is None
     assert world.status(CELL, "a") is None

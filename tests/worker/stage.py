@@ -108,7 +108,7 @@ def task(
 
 
 class Attempt(NamedTuple):
-    """What an executor asked the journal to note."""
+    """An attempt that an executor asked the journal to record."""
 
     phase: str
     intent: Hash

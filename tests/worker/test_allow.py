@@ -54,7 +54,7 @@ def test_an_entry_is_read(text: str, host: str, port: int | None, is_private: bo
         "+private",
     ],
 )
-def test_what_is_not_an_entry_is_refused(text: str) -> None:
+def test_an_invalid_entry_is_refused(text: str) -> None:
     with pytest.raises(BadUsage, match="expected HOST, HOST:PORT or NAME:PORT"):
         parse_entry(text)
 

@@ -86,7 +86,9 @@ def generator(params: Plain, ctx: EffectContext) -> Iterator[Plain]:
         ("charge", "expected a function, found 'charge'"),
     ],
 )
-def test_what_cannot_be_called_with_params_and_ctx_is_refused(function: Any, message: str) -> None:
+def test_a_callable_that_does_not_take_params_and_ctx_is_refused(
+    function: Any, message: str
+) -> None:
     with pytest.raises(BadUsage) as caught:
         effect("acme/x@1")(function)
 

@@ -1,4 +1,4 @@
-"""Which task runs when, and what becomes of it when its process dies (X-54 to X-57)."""
+"""The order in which tasks run, and their outcome when their process dies (X-54 to X-57)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_running_task_is_canceled_by_its_process() -> None:
     assert tasks.cancel(intent_of(1)) is None
 
 
-def test_what_was_running_runs_again_first_and_with_the_next_attempt() -> None:
+def test_interrupted_tasks_run_again_first_and_with_the_next_attempt() -> None:
     """X-56."""
     tasks = backlog(echo=2)
     for number in (1, 2, 3):
@@ -173,7 +173,7 @@ def test_a_parked_task_can_be_canceled() -> None:
     assert tasks.parked == {}
 
 
-def test_a_process_that_we_end_makes_nobody_a_suspect() -> None:
+def test_a_process_that_we_end_makes_no_task_a_suspect() -> None:
     tasks = backlog(echo=1)
     tasks.add(task(1))
     for _ in range(9):
@@ -213,7 +213,7 @@ def test_only_what_may_run_once_waits_for_the_journal_before_its_first_run() -> 
     assert (single.where, single.asked, single.journaled) == (Where.BEGINNING, 1, 0)
 
 
-def test_what_waits_for_the_journal_has_its_slot_and_is_no_run() -> None:
+def test_a_task_that_waits_for_the_journal_has_its_slot_and_is_no_run() -> None:
     tasks, (work,) = beginning(once(1))
 
     assert (tasks.running, tasks.at_work(intent_of(1)), tasks.end(intent_of(1))) == (1, None, None)
@@ -221,7 +221,7 @@ def test_what_waits_for_the_journal_has_its_slot_and_is_no_run() -> None:
     assert tasks.at_work(intent_of(1)) is work
 
 
-def test_what_may_run_once_is_lost_with_its_process() -> None:
+def test_an_at_most_once_task_is_lost_with_its_process() -> None:
     tasks, (work, other) = beginning(once(1), once(2))
     tasks.answered(work, is_granted=True, is_ready=True)
 
@@ -249,7 +249,9 @@ def test_an_attempt_that_is_refused_does_not_begin() -> None:
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
-def test_what_is_canceled_while_it_waits_for_the_journal_does_not_begin(is_granted: bool) -> None:
+def test_a_task_that_is_canceled_while_it_waits_for_the_journal_does_not_begin(
+    is_granted: bool,
+) -> None:
     tasks, (work,) = beginning(once(1))
 
     assert tasks.cancel(intent_of(1)) is None

@@ -149,7 +149,7 @@ def test_a_task_that_is_canceled_before_its_turn_puts_nothing() -> None:
 
 
 @pytest.mark.parametrize("answer", [LATE, refused(), ABANDONED])
-def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: Answer) -> None:
+def test_any_answer_to_the_receipt_of_a_canceled_task_is_accepted(answer: Answer) -> None:
     """X-6."""
 
     async def settle(_: Outcome) -> Answer:

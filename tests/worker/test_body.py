@@ -34,7 +34,9 @@ def read(encoding: str, sent: bytes, *, bytes_max: int = 1 << 20, piece: int = 1
         ("gzip", gzip.compress(DATA[:100]) + gzip.compress(DATA[100:])),
     ],
 )
-def test_what_was_sent_is_read_whatever_the_pieces(encoding: str, sent: bytes, piece: int) -> None:
+def test_the_body_is_decoded_whatever_the_size_of_its_pieces(
+    encoding: str, sent: bytes, piece: int
+) -> None:
     assert read(encoding, sent, piece=piece) == DATA
 
 
@@ -91,7 +93,7 @@ def test_a_bomb_is_stopped_before_it_takes_memory() -> None:
         ("deflate", zlib.compress(DATA)[:-5], "the deflate body is cut short"),
     ],
 )
-def test_what_is_not_encoded_as_it_says_is_refused(
+def test_a_body_that_does_not_match_its_encoding_is_refused(
     encoding: str, sent: bytes, message: str
 ) -> None:
     with pytest.raises(BodyProblem, match=message) as caught:

@@ -385,7 +385,7 @@ def test_an_attempt_that_the_journal_refuses_does_not_run_whatever_its_message_q
     assert (f"attempt 1 was refused: {refusal.text}" in journal.printed) == is_told
 
 
-def test_what_may_run_once_runs_once_it_is_journaled_and_not_before() -> None:
+def test_an_at_most_once_task_runs_once_and_only_after_its_attempt_is_journaled() -> None:
     gate = asyncio.Event()
 
     async def attempt(given: Attempt) -> Answer:
@@ -408,7 +408,7 @@ def test_what_may_run_once_runs_once_it_is_journaled_and_not_before() -> None:
     assert (journal.of(1).status, journal.of(1).attempt) == ("ok", 1)
 
 
-def test_what_may_run_once_is_lost_with_its_process_and_the_others_go_on() -> None:
+def test_an_at_most_once_task_is_lost_with_its_process_and_the_others_continue() -> None:
     """X-14, K-97."""
 
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -437,7 +437,7 @@ def test_what_may_run_once_is_lost_with_its_process_and_the_others_go_on() -> No
     assert journal.of(102).attempt == 2
 
 
-def test_what_runs_once_in_a_process_that_we_end_is_lost_too(
+def test_an_at_most_once_task_in_a_process_that_we_end_is_lost_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def play(executor: PythonExecutor, journal: Journal) -> None:
@@ -456,8 +456,8 @@ def test_what_runs_once_in_a_process_that_we_end_is_lost_too(
     )
 
 
-def test_what_is_journaled_while_the_node_stops_still_runs() -> None:
-    """Nobody could tell afterwards that it did not."""
+def test_a_task_that_is_journaled_while_the_node_stops_still_runs() -> None:
+    """Afterwards the journal could not prove that it did not run."""
 
     async def attempt(given: Attempt) -> Answer:
         asked.set()
@@ -487,12 +487,14 @@ def test_a_retry_asks_for_its_attempt_and_tells_why() -> None:
     assert journal.outcomes[0].attempt == 2
 
 
-# What nobody waits for (X-6)
+# Tasks that no instance waits for (X-6)
 
 
 @pytest.mark.parametrize("answer", [LATE, refused()])
 @pytest.mark.parametrize("is_canceled", [True, False])
-def test_what_becomes_of_a_canceled_task_is_no_trouble(answer: Answer, is_canceled: bool) -> None:
+def test_any_answer_to_the_outcome_of_a_canceled_task_is_accepted(
+    answer: Answer, is_canceled: bool
+) -> None:
     async def settle(_: Outcome) -> Answer:
         return answer
 
@@ -522,7 +524,7 @@ def taken_by_the_workflow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ChildExecutor, "_has_taker", lambda *_: True)
 
 
-def test_what_a_function_tells_comes_before_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_a_function_is_sent_before_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     taken_by_the_workflow(monkeypatch)
     orders: list[int] = []
 
@@ -697,7 +699,7 @@ asyncio.run(scene())
     deadline = time.monotonic() + 5
     while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < deadline:
         if not Path(f"/proc/{pid}/cmdline").read_bytes():
-            break  # it has ended, and nobody has collected it
+            break  # it has ended and is not reaped
         time.sleep(0.01)
     else:
         assert not Path(f"/proc/{pid}").exists()
@@ -925,7 +927,9 @@ def test_a_process_that_stops_in_the_middle_of_a_message_is_ended_and_its_tasks_
     assert journal.attempts[0].number == 2, "the second attempt is journaled before it begins"
 
 
-def test_what_may_run_once_is_lost_with_a_process_that_stops_in_the_middle_of_a_message() -> None:
+def test_an_at_most_once_task_is_lost_with_a_process_that_stops_in_the_middle_of_a_message() -> (
+    None
+):
     """X-56a, X-14."""
 
     async def play(executor: ChildExecutor, journal: Journal) -> None:

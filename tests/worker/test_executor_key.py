@@ -58,7 +58,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "ab" * 31, "zz" * 32, SEED + "00"])
-def test_what_is_not_a_seed_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
+def test_an_invalid_seed_is_refused_and_not_shown(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadUsage) as caught:
         read_key("shop", written(tmp_path, text))
 

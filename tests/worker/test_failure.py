@@ -1,4 +1,4 @@
-"""What an exception becomes in the journal: a code, a bounded message, never a traceback (X-47)."""
+"""An exception in the journal: a code and a bounded message, never a traceback (X-47)."""
 
 from __future__ import annotations
 

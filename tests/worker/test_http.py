@@ -267,7 +267,7 @@ def test_the_workflow_may_give_an_idempotency_key_of_its_own() -> None:
         ("/no-content", 204, b""),
     ],
 )
-def test_whatever_the_server_answers_is_the_result(path: str, status: int, body: bytes) -> None:
+def test_any_response_of_the_server_is_the_result(path: str, status: int, body: bytes) -> None:
     """X-64: no redirect is followed, and an error of the server's is an answer."""
     result, _ = asked(path)
 
@@ -488,7 +488,7 @@ def test_a_name_is_resolved_once_and_that_address_is_connected_to(
 def test_the_next_address_is_tried_when_one_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    resolving(monkeypatch, "127.0.0.2", "127.0.0.1")  # nobody listens on the first
+    resolving(monkeypatch, "127.0.0.2", "127.0.0.1")  # no server listens on the first
 
     async def play(server: Server, client: Client) -> None:
         await client.request(params(f"http://shop.test:{server.port}/fine"), context())
@@ -514,7 +514,7 @@ def test_a_certificate_is_checked_against_the_name(monkeypatch: pytest.MonkeyPat
     assert len(server.requests) == 1
 
 
-def test_a_port_where_nobody_listens_is_an_error_that_may_pass() -> None:
+def test_a_port_without_a_listener_is_a_retryable_error() -> None:
     async def play(_: Server, client: Client) -> None:
         with pytest.raises(EffectFailed) as caught:
             await client.request(params("http://127.0.0.1:1/"), context())

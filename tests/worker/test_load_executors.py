@@ -88,7 +88,7 @@ def test_executors_a_list_and_one_effect_are_loaded(
         ("loadbad:x", "effect 'acme/x@1': x cannot be called with (params, ctx)"),
     ],
 )
-def test_what_is_missing_or_fails_is_named(spec: str, message: str) -> None:
+def test_a_missing_or_failing_executor_is_named(spec: str, message: str) -> None:
     with pytest.raises(BadUsage) as caught:
         load(spec)
 
@@ -96,7 +96,7 @@ def test_what_is_missing_or_fails_is_named(spec: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_file_named_as_a_loaded_module_does_not_stand_in_for_it(folder: Path) -> None:
+def test_a_file_named_as_a_loaded_module_does_not_replace_it(folder: Path) -> None:
     (folder / "json.py").write_text(SOURCE)
 
     assert load("json.py:shop").name == "shop"

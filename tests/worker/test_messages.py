@@ -1,4 +1,4 @@
-"""What a worker process says is believed only as far as it fits (X-50)."""
+"""Messages of a worker process are believed only if they fit its tasks (X-50)."""
 
 from __future__ import annotations
 

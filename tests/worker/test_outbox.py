@@ -1,4 +1,4 @@
-"""What leaves the worker: results of one turn under one signature, stream frames before them
+"""The worker's output: the results of one turn under one signature, preceded by stream frames
 (X-48, X-70 to X-74)."""
 
 from __future__ import annotations
@@ -174,7 +174,9 @@ def test_without_a_taker_nothing_is_sent_and_all_is_counted() -> None:
     assert (done["op"], done["status"], done["dropped"]) == ("done", "ok", 30)
 
 
-def test_what_cannot_be_told_costs_nothing_but_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_sent_costs_one_line_of_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """X-73."""
 
     class Hostile(dict[str, int]):
@@ -205,7 +207,7 @@ def test_what_cannot_be_told_costs_nothing_but_a_line(capsys: pytest.CaptureFixt
     )
 
 
-def test_a_call_that_goes_on_past_its_end_tells_nothing_more() -> None:
+def test_a_call_that_continues_past_its_end_sends_no_more_reports() -> None:
     release, told = threading.Event(), threading.Event()
 
     @effect("test/quick@1")

@@ -1,4 +1,4 @@
-"""Tasks find their executor by effect; who runs what is checked at the start (X-7 to X-11)."""
+"""Tasks find their executor by effect; the pool checks the assignment at start (X-7 to X-11)."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_task_without_an_executor_waits_and_is_told_of_once_an_effect() -> Non
     assert len(woken) == 3
 
 
-def test_what_an_executor_will_not_run_any_more_waits_too() -> None:
+def test_a_task_that_its_executor_gives_up_waits_too() -> None:
     woken: list[int] = []
     actor = Actor("one", "test/echo@1")
     pool = Pool([actor, TimerExecutor()], on_waiting=lambda: woken.append(1))
@@ -162,7 +162,7 @@ def test_what_an_executor_will_not_run_any_more_waits_too() -> None:
 
 
 @pytest.mark.parametrize("verdict", [TAKEN, refused(Rule.ATTEMPT_IS_OLD)])
-def test_what_may_run_once_is_handed_over_once_that_is_journaled(verdict: Answer) -> None:
+def test_an_at_most_once_task_is_handed_over_once_its_attempt_is_journaled(verdict: Answer) -> None:
     """X-14."""
     lines: list[str] = []
 
@@ -232,10 +232,10 @@ def test_an_executor_that_fails_with_a_task_that_was_journaled_is_told_of() -> N
     assert [type(each) for each in problems] == [ZeroDivisionError]
 
 
-def test_what_the_core_answers_itself_needs_no_executor_and_waits_for_none() -> None:
+def test_an_effect_that_the_core_answers_itself_needs_no_executor_and_waits_for_none() -> None:
     """X-9a."""
     cancel = effective().effects["sys/effect.cancel@1"]
-    # As like as a misspelling is, but nobody is meant to run the other.
+    # As similar as a misspelling, but no executor is meant to run this one.
     pool = Pool([Actor("one", *ALL, "syz/effect.cancel@1")])
 
     coverage = pool.use(effective())
@@ -246,7 +246,7 @@ def test_what_the_core_answers_itself_needs_no_executor_and_waits_for_none() -> 
     assert pool.waiting == {}
 
 
-def test_what_has_no_executor_and_what_has_no_definition_is_told() -> None:
+def test_an_effect_without_an_executor_and_one_without_a_definition_are_reported() -> None:
     pool = Pool([Actor("one", *ALL, "acme/unrelated@1")])
 
     assert pool.check(effective().effects) == Coverage(
@@ -268,7 +268,7 @@ def test_a_misspelt_effect_is_an_error_with_the_name_that_was_meant() -> None:
     )
 
 
-def test_an_older_version_beside_the_one_that_is_defined_is_no_error() -> None:
+def test_an_older_version_next_to_the_defined_one_is_no_error() -> None:
     coverage = Pool([Actor("one", "test/echo@1", "test/echo@2")]).check(effective().effects)
 
     assert coverage.unused == ("test/echo@2",)

@@ -68,7 +68,9 @@ def test_as_many_frames_leave_at_once_as_a_second_may_have() -> None:
     rehearse(scene)
 
 
-def test_what_waits_leaves_by_itself_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_progress_is_sent_by_itself_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(progress, "WINDOW_S", 0.02)
 
     async def scene() -> None:
@@ -175,7 +177,7 @@ def test_an_intent_has_no_more_frames_than_the_manifest_says() -> None:
         ("k", None, bytes(4097), "blob: expected at most 4096 bytes, found 4097 (limits.world.ev"),
     ],
 )
-def test_what_cannot_be_told_is_told_of_once_an_intent(
+def test_progress_that_cannot_be_sent_is_reported_once_an_intent(
     kind: object, payload: object, blob: object, problem: str
 ) -> None:
     """X-73."""

@@ -1,4 +1,4 @@
-"""What a function may return, and what it is told when that does not fit (X-46)."""
+"""Valid results of a function, and the errors for invalid ones (X-46)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def coroutine() -> int:
         ({True: 1}, "$: map key: expected text or an integer, found True"),
     ],
 )
-def test_what_is_not_a_value_is_named_with_its_path(result: object, message: str) -> None:
+def test_an_invalid_value_is_named_with_its_path(result: object, message: str) -> None:
     with pytest.raises(ValueProblem) as caught:
         to_value(result)
 

@@ -29,7 +29,7 @@ Plain = dict[str, Any]
 
 
 class Node:
-    """What the runner talks to."""
+    """The node that the runner reports to: it records messages and grants attempts."""
 
     def __init__(self) -> None:
         self.runner: TaskRunner
@@ -220,7 +220,7 @@ def test_a_huge_result_is_an_error() -> None:
     ],
 )
 @pytest.mark.parametrize("is_async", [True, False])
-def test_whatever_a_function_raises_settles_its_task_and_no_other(
+def test_any_exception_of_a_function_settles_its_task_and_no_other(
     error: BaseException, code: str, is_async: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """X-47: the traceback goes to the terminal, not into the journal."""
@@ -347,7 +347,7 @@ def test_a_task_that_waits_for_the_journal_is_canceled() -> None:
     assert [each["op"] for each in node.heard] == ["attempt", "done"]
 
 
-def test_what_may_run_once_is_tried_once_whatever_the_decorator_says() -> None:
+def test_an_at_most_once_task_is_tried_once_whatever_the_decorator_declares() -> None:
     """X-14."""
 
     @effect("test/once@1", attempts=5, backoff_ms=1)
@@ -433,7 +433,7 @@ def test_a_timeout_is_tried_again_when_the_call_has_ended() -> None:
     rehearse([slow], scene)
 
 
-def test_a_plain_call_past_its_timeout_is_not_tried_again_beside_itself() -> None:
+def test_a_plain_call_past_its_timeout_is_not_retried_while_it_still_runs() -> None:
     """X-45: it cannot be ended, so the same thing would be done twice at the same time."""
     calls: list[int] = []
     release = threading.Event()
@@ -606,7 +606,7 @@ def test_a_task_that_waits_for_a_slot_or_its_next_attempt_is_canceled() -> None:
     assert [each["intent"] for each in node.done] == [intent_of(2), intent_of(3), intent_of(1)]
 
 
-def test_what_was_canceled_before_it_came_is_answered() -> None:
+def test_a_task_that_was_canceled_before_it_came_is_answered() -> None:
     async def scene(node: Node) -> None:
         node.cancel(1)
         status, error = await node.result()

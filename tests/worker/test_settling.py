@@ -36,7 +36,7 @@ def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
 def settled(
     *answers: Answer | Exception, count: int = 1
 ) -> tuple[list[Answer | None], list[str], int]:
-    """What the ends of ``count`` outcomes were, what was told, and how many are done."""
+    """Settle ``count`` outcomes; return their ends, the printed lines, and how many are done."""
     waiting = list(answers)
 
     async def settle(_: Outcome) -> Answer:
@@ -117,7 +117,7 @@ def test_a_refusal_is_told_as_one_whatever_its_message_quotes() -> None:
     assert len(late) == 1
 
 
-def test_what_takes_too_long_is_given_up() -> None:
+def test_an_outcome_that_takes_too_long_is_given_up() -> None:
     async def settle(_: Outcome) -> Answer:
         await asyncio.sleep(60)
         return SETTLED

@@ -166,7 +166,9 @@ def test_a_timer_is_canceled() -> None:
     "answer",
     [LATE, refused(Rule.RECEIPT_INTENT_IS_UNKNOWN), refused(Rule.TIMER_IS_NOT_DUE)],
 )
-def test_what_becomes_of_a_canceled_timer_is_no_trouble(answer: Answer, is_armed: bool) -> None:
+def test_any_answer_to_the_receipt_of_a_canceled_timer_is_accepted(
+    answer: Answer, is_armed: bool
+) -> None:
     """X-24: the core has settled it, and takes no other receipt."""
 
     async def settle(_: Outcome) -> Answer:

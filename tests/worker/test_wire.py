@@ -46,7 +46,7 @@ def test_each_prefix_of_the_stream_gives_a_prefix_of_the_messages() -> None:
         (encode({}), "not a map with an op"),
     ],
 )
-def test_what_is_not_a_message_is_refused(body: bytes, message: str) -> None:
+def test_an_invalid_message_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(WireProblem, match=message):
         FrameReader().feed(struct.pack(">I", len(body)) + body)
 

@@ -152,7 +152,7 @@ def test_no_repr_shows_a_value(tmp_path: Path) -> None:
 # Where they may go
 
 
-def test_what_goes_with_a_task_comes_out_as_it_went_in() -> None:
+def test_a_secret_of_a_task_is_unchanged_after_encoding_and_decoding() -> None:
     given = held(HostPort(host="bank.example", port=None), HostPort(host="127.0.0.1", port=81))
     assert from_wire(to_wire([given])) == {NAME: given}
 
@@ -201,7 +201,7 @@ def test_the_process_gets_the_value_with_its_task_and_nothing_of_the_environment
     assert "T_BANK" not in (executor._process.environment or {})
 
 
-# What comes back
+# Results
 
 
 SPELT = [
@@ -234,7 +234,7 @@ def test_a_header_of_a_scheme_is_taken_out_in_its_parts() -> None:
     assert b"tok-123" not in Redactor([held(data=b"Bearer tok-123")]).redacted(b"tok-123")
 
 
-def test_what_holds_no_secret_is_the_same_bytes() -> None:
+def test_a_value_without_secrets_keeps_its_bytes() -> None:
     data = b"nothing here"
     assert Redactor([held()]).redacted(data) is data
 

@@ -1,1 +1,1 @@
-"""Modules of the AgentOS SDK, and what is done so that they run (spec/agentos.md)."""
+"""Modules of the AgentOS SDK, and the translations that let them run (spec/agentos.md)."""

@@ -1,4 +1,4 @@
-"""AIR 2 folders without hashes: what loads, and what is refused and how (AG-2, AG-40)."""
+"""AIR 2 folders without hashes: which load, and how the others are refused (AG-2, AG-40)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_folder_loads_as_it_is() -> None:
     assert {each.abi for each in loaded.effective.modules.values()} == {"agentos"}
 
 
-def test_what_a_module_says_counts() -> None:
+def test_the_abi_that_a_module_declares_wins() -> None:
     def say(by_name: Any) -> None:
         by_name["agentos/guest_wasm@1"]["abi"] = "aos/1"
 
@@ -41,7 +41,7 @@ def test_what_a_module_says_counts() -> None:
 
 
 def test_the_abi_is_part_of_the_manifest() -> None:
-    """AG-1: what says aos/1, or nothing, has the hash that it had."""
+    """AG-1: a manifest whose modules declare aos/1, or no ABI, keeps its hash."""
     plain, said, other = (load(files(), abi=abi).effective for abi in (None, "aos/1", "agentos"))
 
     assert plain.document == said.document

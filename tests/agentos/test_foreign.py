@@ -56,7 +56,7 @@ SCHEMAS = compile_schemas(
         ("38 63", -100),
     ],
 )
-def test_what_is_well_formed_is_read(data: str, value: Value) -> None:
+def test_well_formed_json_is_read(data: str, value: Value) -> None:
     """AG-20: tags mean nothing, lengths may be open, of two equal keys the last counts."""
     assert decode_foreign(bytes.fromhex(data)) == value
 
@@ -155,7 +155,7 @@ def test_a_value_is_spelt_as_the_schema_wants_it() -> None:
         "a1 627063 6442757379",
     ],
 )
-def test_what_does_not_fit_is_refused(data: str) -> None:
+def test_a_json_text_that_does_not_fit_is_refused(data: str) -> None:
     """AG-22."""
     with pytest.raises(ValueProblem):
         from_foreign(SCHEMAS["t/Rec@1"], SCHEMAS, bytes.fromhex(data))
@@ -169,7 +169,7 @@ def test_the_size_in_normal_form_is_bounded_too() -> None:
         from_foreign(schema, {}, b"\xa0", max_bytes=4)
 
 
-def test_each_hash_in_a_value_is_written_anew() -> None:
+def test_each_hash_in_a_value_is_rewritten() -> None:
     """AG-33."""
     rewrite = HashRewrite(SCHEMAS)
     value: dict[str | int, Value] = {

@@ -1,5 +1,5 @@
-"""What a module with ``abi: "agentos"`` is shown and may say, field by field. The modules here are
-Python functions."""
+"""Inputs and valid outputs of a module with ``abi: "agentos"``, field by field. The modules here
+are Python functions."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Play:
         return record
 
     def told(self) -> Mapping[str, Any]:
-        """What the last call was told, out of its arm."""
+        """Return the value of the last call's event, without its variant tag."""
         value: Any = decode_record(self.calls[-1]["event"]["value"])
         found: Mapping[str, Any] = value["$value"]
         return found
@@ -236,7 +236,7 @@ def test_params_of_http_are_hashed_as_they_were_asked_for(play: Play) -> None:
     assert payload["body_ref"] == sha(b"body")
 
 
-def test_what_the_core_tells_of_itself_is_spelt_so_that_the_sdk_reads_it(play: Play) -> None:
+def test_answers_of_the_core_about_itself_have_the_forms_that_the_sdk_reads(play: Play) -> None:
     """AG-25, AG-5."""
     play.asked("sys/introspect.list_cells@1", {"workflow": NAME})
 
@@ -376,7 +376,7 @@ def test_a_module_of_ours_is_called_as_ever() -> None:
     assert play.told()["blob"] == hash_text(content_hash(b"x"))
 
 
-def test_an_annotation_that_nobody_declared_is_passed_over(play: Play) -> None:
+def test_an_undeclared_annotation_is_ignored(play: Play) -> None:
     """AG-9."""
     record = play.ask({"state": encode({"n": 1}), "ann": b"\xff"})
 
@@ -431,14 +431,14 @@ def test_an_event_may_say_its_key(play: Play, key: bytes, *, fits: bool) -> None
 
 
 def test_an_opaque_state_fits_a_manifest_of_the_same_form(play: Play) -> None:
-    """AG-12: whatever its schema has become."""
+    """AG-12: a change of the state's schema does not matter."""
     play.ask({"state": b"\xff"})
 
     assert isinstance(play.world.apply(Play.loaded(version=2, state=TEXT)), Admitted)
 
 
 def test_an_opaque_state_is_compared_when_the_form_changes(play: Play) -> None:
-    """AG-12: with the same schema, too, since nobody has looked at it yet."""
+    """AG-12: even with an unchanged schema, because no one has checked an opaque state."""
     play.ask({"state": b"\xff"})
     refused = play.world.apply(Play.loaded(abi=None, version=2))
 
@@ -514,7 +514,7 @@ def test_a_receipt_of_before_is_told_under_a_manifest_that_has_another() -> None
 
 
 @pytest.mark.parametrize(("over", "kind"), [(0, None), (1, "params_invalid")])
-def test_what_a_put_is_completed_to_is_bounded(over: int, kind: str | None) -> None:
+def test_the_completed_params_of_a_put_are_bounded(over: int, kind: str | None) -> None:
     """AG-31: params are no longer than events may be, with the name that was filled in."""
     play = Play()
     most = play.world.effective.limits.event_bytes

@@ -29,7 +29,7 @@ def test_modules_that_do_not_say_get_the_abi_of_the_command(aos: Aos, ran: Path)
     assert [each["abi"] for each in modules] == ["agentos"]
 
 
-def test_an_abi_that_nobody_knows_is_refused(aos: Aos, folder: Path, tmp_path: Path) -> None:
+def test_an_unknown_abi_is_refused(aos: Aos, folder: Path, tmp_path: Path) -> None:
     """AG-2."""
     refused = aos("apply", folder, "--abi", "aos/9", world=tmp_path / "none")
 
@@ -66,7 +66,7 @@ def test_a_keyed_case_finds_its_handles_again(aos: Aos, ran: Path) -> None:
     assert found["blob"] == WORLD
 
 
-def test_what_one_tells_the_other_gets(aos: Aos, ran: Path) -> None:
+def test_an_event_from_one_module_reaches_the_other(aos: Aos, ran: Path) -> None:
     """AG-20, AG-21, AG-33: the event is a map without a length, its arm ``{Arm: value}``."""
     assert state(aos, ran, TALE, "abc") == {"name": WORLD, "size": 5}
 
@@ -114,7 +114,7 @@ def test_a_world_comes_back_from_a_snapshot(aos: Aos, ran: Path, tmp_path: Path)
 
 
 def named(world: Path, text: str) -> bytes | None:
-    """The bytes that a SHA-256 name stands for in the store."""
+    """Return the blob with this SHA-256 name in the store; None if there is none."""
     with open_folder(world).open_store(readonly=True) as store:
         name = parse_sha256(text)
         assert name is not None
@@ -122,7 +122,7 @@ def named(world: Path, text: str) -> bytes | None:
         return None if blob is None else store.blob(blob)
 
 
-def test_what_a_state_names_survives_pruning_and_collecting(
+def test_blobs_that_a_state_names_survive_pruning_and_collecting(
     aos: Aos, ran: Path, tmp_path: Path
 ) -> None:
     """AG-34: then states say of the blobs, and that instances were told of them."""
@@ -170,7 +170,7 @@ def test_a_fork_takes_the_names_along(aos: Aos, ran: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("data", [b"hello", b"world"])
 def test_the_receipt_holds_what_the_executor_signed(aos: Aos, ran: Path, data: bytes) -> None:
-    """AG-31: replay reads the name out of the receipt, and nobody computes it again."""
+    """AG-31: replay reads the name from the receipt and does not compute it again."""
     journal = aos("inspect", "journal", "--json", "--limit", "100", world=ran)
 
     assert sha256_text(data) in journal.out

@@ -1,4 +1,4 @@
-"""Names in a store: what counts, what goes with what, and what verify says (AG-30 to AG-36)."""
+"""SHA-256 names in a store: valid documents, kept blobs, findings of verify (AG-30 to AG-36)."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_wrong_name_counts_for_nothing(store: Store, first: str) -> None:
 
 
 def test_a_document_may_come_before_its_blob(store: Store) -> None:
-    """AG-35: whoever puts things in that order, verify has nothing to tell."""
+    """AG-35: verify has no finding, although the blob is put after its name."""
     store.put_blobs(by_hash(NAME.to_bytes(), Name(NAME.sha256, content_hash(OTHER)).to_bytes()))
     assert store.named(NAME.sha256) is None
     assert list(store.names()) == []
@@ -114,7 +114,7 @@ def test_a_document_that_waited_and_went_says_nothing(store: Store) -> None:
 def test_wrong_documents_cost_one_reading_of_the_blob(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AG-35: whoever puts them one after the other."""
+    """AG-35: also if they are put one after the other."""
     read: list[bytes] = []
 
     def true_sha256(data: bytes) -> bytes:
@@ -138,7 +138,7 @@ def test_wrong_documents_cost_one_reading_of_the_blob(
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_nobody_takes_a_given_name_away(store: Store, *, is_first: bool) -> None:
+def test_no_put_removes_a_given_name(store: Store, *, is_first: bool) -> None:
     """AG-30: by putting what it is the SHA-256 of."""
     given, preimage = given_name(BLOB), encode(["aos/given/1", BLOB])
     assert given.sha256 == sha256(preimage)
@@ -174,7 +174,7 @@ def test_rows_and_documents_agree(store: Store) -> None:
 
 
 class Spoilt(MemoryStore):
-    """Whose rows of names somebody has changed."""
+    """A store whose rows of names were altered."""
 
     rows: Mapping[bytes, Hash]
 
@@ -193,7 +193,7 @@ class Spoilt(MemoryStore):
         ({NAME.sha256: BLOB, sha256(OTHER): content_hash(OTHER)}, "and no document says so"),
     ],
 )
-def test_a_row_that_somebody_changed_is_told(rows: Mapping[bytes, Hash], said: str) -> None:
+def test_an_altered_row_of_names_is_reported(rows: Mapping[bytes, Hash], said: str) -> None:
     """AG-35."""
     store = Spoilt()
     store.rows = rows
@@ -217,7 +217,7 @@ def test_verify_tells_of_a_name_that_is_gone(ran: Path, tmp_path: Path) -> None:
     world = copied(ran, tmp_path / "world")
     with open_folder(world).open_store() as store:
         name = next(store.names())
-        environment = store._environment  # what nobody does through the store
+        environment = store._environment  # the store offers no way to delete a row
         with environment.write(4096) as txn:
             txn.delete(name.sha256, db=environment.tables["names"])
 
@@ -242,7 +242,7 @@ def test_a_name_is_resolved() -> None:
         blob_of(sha256_text(DATA), lambda _: DATA)
 
 
-def test_who_names_by_sha256_is_answered_so() -> None:
+def test_params_with_sha256_names_are_answered_with_sha256_names() -> None:
     """AG-31: the blob, its edge, and the names of both."""
     read = StoredBlobs(lambda _: OTHER, {sha256(OTHER): content_hash(OTHER)}.get)
     refs: Value = [sha256_text(OTHER)]
@@ -261,7 +261,7 @@ def test_who_names_by_sha256_is_answered_so() -> None:
     assert dict(blobs) == by_hash(DATA, edge, *documents)
 
 
-def test_what_is_on_its_way_counts_only_where_it_is_right() -> None:
+def test_a_name_in_a_batch_counts_only_if_it_is_valid() -> None:
     """AG-30: a guest may put bytes that look like the document of another's blob."""
     wrong = Name(NAME.sha256, content_hash(OTHER)).to_bytes()
 
@@ -269,7 +269,7 @@ def test_what_is_on_its_way_counts_only_where_it_is_right() -> None:
     assert names_among(by_hash(NAME.to_bytes(), DATA)) == {NAME.sha256: BLOB}
 
 
-def test_what_is_named_and_not_there_is_missing() -> None:
+def test_a_name_without_a_blob_is_missing() -> None:
     """AG-32."""
     params = encode({"blob_ref": sha256_text(DATA)})
     status, payload, _ = carry_out(
@@ -308,7 +308,7 @@ def answered(*, body: bytes | None, blob: bytes | None = None, status: str = "ok
 
 @pytest.mark.parametrize(("body", "blob"), [(DATA, None), (None, DATA), (b"", None)])
 def test_a_body_is_a_blob_with_a_name(body: bytes | None, blob: bytes | None) -> None:
-    """AG-26: whether it stood in the receipt or not, and of no bytes too."""
+    """AG-26: whether the receipt held it inline or as a blob; empty bodies too."""
     executor = HttpExecutor(read=lambda _: b"")
     outcome = executor.finish(http_task("agentos"), answered(body=body, blob=blob))
 
@@ -335,7 +335,7 @@ def test_other_outcomes_stay_as_they_are(abi: str, outcome: Outcome) -> None:
 
 
 def test_an_opaque_state_names_every_hash_in_it() -> None:
-    """AG-34: as text, wherever it stands; a typed value only where its type says so."""
+    """AG-34: hashes as text count anywhere; a typed value's only where its type is a hash."""
     named = Named({NAME.sha256: BLOB}.get)
     named.add(Play().world.effective)
     state = encode({"any": ["of " + sha256_text(DATA), hash_text(content_hash(OTHER))]})

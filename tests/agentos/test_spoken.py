@@ -1,4 +1,4 @@
-"""What the module spoke that asked for an effect, whatever is in force by now (AG-26)."""
+"""The ABI of the module that asked for an effect, whatever manifest is in force now (AG-26)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def abis(request: pytest.FixtureRequest) -> tuple[str, str]:
     return found
 
 
-def test_who_is_pinned_speaks_as_before(abis: tuple[str, str]) -> None:
+def test_a_pinned_instance_keeps_its_abi(abis: tuple[str, str]) -> None:
     old, new = abis
     play = Play(abi=old)
     first = asked(play)

@@ -16,7 +16,7 @@ __all__ = ["aos", "plain"]
 
 @pytest.fixture
 def said() -> list[str]:
-    """What a build reports."""
+    """The lines that a build prints."""
     return []
 
 

@@ -110,7 +110,7 @@ def calls(project: Path) -> list[Any]:
 
 
 def nodes(*, version: int = 1) -> list[dict[str, Any]]:
-    """What the SDK would write for the puppet: no manifest, no path, a route of its own."""
+    """The nodes that the SDK would write for the puppet: no manifest, no path, its own route."""
     [air] = [
         json.loads(data) for name, data in puppet.files(version=version).items() if ".air." in name
     ]

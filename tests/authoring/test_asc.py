@@ -72,7 +72,9 @@ def test_packages_are_installed_once_and_again_when_the_lock_changes(
     assert installs(script) == 2
 
 
-def test_what_is_installed_needs_no_npm(script: Project, console: Console, tmp_path: Path) -> None:
+def test_an_installed_compiler_needs_no_npm(
+    script: Project, console: Console, tmp_path: Path
+) -> None:
     """AU-61"""
     build(script, console=console)
     (tmp_path / "node/npm").unlink()
@@ -128,7 +130,7 @@ def test_a_project_without_its_lock_is_told(script: Project, console: Console, n
         build(script, console=console)
 
 
-def test_what_the_compiler_refuses_is_shown(
+def test_errors_of_the_compiler_are_shown(
     script: Project, console: Console, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (script.folder / "assembly/index.ts").write_text("not typescript")

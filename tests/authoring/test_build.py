@@ -64,7 +64,7 @@ def test_a_workflow_that_no_event_reaches_is_told_of(project: Project) -> None:
     assert line.startswith(f"{fakes.PUPPET}: no event reaches it, because no subscription names it")
 
 
-def test_what_has_not_changed_is_not_written(project: Project, console: Console) -> None:
+def test_an_unchanged_output_is_not_written(project: Project, console: Console) -> None:
     """AU-5"""
     build(project, console=console)
     before = {name: (project.folder / name).stat().st_mtime_ns for name in OURS}
@@ -165,7 +165,7 @@ def test_a_generated_file_that_has_nothing_to_hold_any_more_goes(
     assert load_manifest_files(project.folder).effective.workflows
 
 
-def test_what_a_compiler_refuses_is_shown_and_changes_nothing(
+def test_errors_of_a_compiler_are_shown_and_change_nothing(
     project: Project, console: Console, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """AU-2, AU-3, AU-4"""

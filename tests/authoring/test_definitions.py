@@ -1,4 +1,4 @@
-"""What the sources define and what people wrote become one manifest (AU-50 to AU-54)."""
+"""The build merges generated and hand-written definitions into one manifest (AU-50 to AU-54)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def made(
     return found
 
 
-def test_nodes_are_sorted_by_kind_and_name_and_stand_once() -> None:
+def test_nodes_are_sorted_by_kind_and_name_and_appear_once() -> None:
     found = made(taken(schema("a/B@1"), schema("a/A@1"), schema("a/B@1"), *fakes.nodes()))
 
     assert [each["$kind"] for each in found] == [
@@ -92,7 +92,7 @@ def test_routes_are_by_workflow_and_then_as_in_the_source_and_then_those_of_aos_
     ]  # fmt: skip
 
 
-def test_fields_of_aos_toml_stand_in_the_manifest() -> None:
+def test_fields_of_aos_toml_are_in_the_manifest() -> None:
     [manifest] = made(taken(), limits={"world": {"event_bytes": 1000}})
 
     assert manifest["limits"] == {"world": {"event_bytes": 1000}}
@@ -121,7 +121,7 @@ def test_one_module_may_not_say_two_things_of_one_name() -> None:
     assert str(refused.value).startswith("a/A@1 has two different definitions in module a (")
 
 
-def test_what_is_written_by_hand_may_say_the_same_and_nothing_else() -> None:
+def test_a_hand_written_definition_must_equal_the_generated_one() -> None:
     """AU-51"""
     definitions = taken(schema("a/A@1"))
 

@@ -54,7 +54,7 @@ class Dev:
         self.process.stdin.flush()
 
     def expect(self, text: str) -> str:
-        """Wait for it, after what was expected before; return what stands up to its end."""
+        """Wait for ``text`` after the last expected text; return the output up to its end."""
         deadline = time.monotonic() + WAIT_S
         while (found := self.said.find(text, self._at)) < 0:
             assert time.monotonic() < deadline, f"expected {text!r} in\n{self.said[self._at :]}"
@@ -122,7 +122,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         assert sent.code == 0
         running.expect("host/puppet@1 bob → running")
 
-        # What is not understood is said, and changes nothing.
+        # An invalid line is reported and changes nothing.
         running.type("nonsense")
         running.expect("aos: a line: expected SCHEMA JSON")
         running.type(f"{fakes.DO} {{}}")
@@ -145,7 +145,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
             here("inspect", "cell", "puppet", "ada", "--json", "--world", world).json["state"] == 4
         )
 
-        # Executors that cannot be loaded: the world goes on, their effects wait (AU-85).
+        # Executors that cannot be loaded: the world continues, their effects wait (AU-85).
         running.write("effects.py", "nonsense(")
         running.expect("effects.py changed: restarting executors")
         running.expect("SyntaxError: '(' was never closed")
@@ -163,7 +163,7 @@ def test_it_follows_every_change_and_says_what_became_of_it(project: Project) ->
         running.expect('{"word":"hi?"}')
         running.expect("host/puppet@1 eve → running")
 
-        # Stored states that do not fit: the old version goes on, or an empty world (AU-82, AU-84).
+        # Stored states that do not fit: keep the old version, or an empty world (AU-82, AU-84).
         running.write(
             "src/lib.rs",
             fakes.source(fakes.nodes()).replace(

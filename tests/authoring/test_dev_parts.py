@@ -1,4 +1,4 @@
-"""What aos dev is made of: watching, the scratch world, typed lines (AU-80 to AU-87)."""
+"""Parts of aos dev: the watcher, the scratch world, typed lines (AU-80 to AU-87)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_files_that_change_together_are_one_change(project: Project) -> None:
         "notes.txt", "sdk/target/x.rs", "src/.hidden.rs",
     ],
 )  # fmt: skip
-def test_what_no_build_reads_is_not_looked_at(project: Project, name: str) -> None:
+def test_files_that_no_build_reads_are_not_watched(project: Project, name: str) -> None:
     watch = Watch(project)
 
     (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def test_what_no_build_reads_is_not_looked_at(project: Project, name: str) -> No
     assert [watch.changes() for _ in range(3)] == [None] * 3
 
 
-def test_a_scratch_world_is_made_once_and_anew_when_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_scratch_world_is_made_once_and_rebuilt_on_request(tmp_path: Path) -> None:
     path = tmp_path / ".aos/dev"
     prepare(path, fresh=False)
     first = open_folder(path).world
@@ -78,7 +78,7 @@ def test_a_scratch_world_is_made_once_and_anew_when_that_is_asked_for(tmp_path: 
 
 
 @pytest.mark.parametrize("fresh", [False, True])
-def test_what_aos_dev_has_not_made_is_left_alone(tmp_path: Path, *, fresh: bool) -> None:
+def test_a_folder_that_aos_dev_has_not_made_is_left_alone(tmp_path: Path, *, fresh: bool) -> None:
     init_world(tmp_path / "mine")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/a.txt").write_text("mine")
@@ -92,7 +92,7 @@ def test_what_aos_dev_has_not_made_is_left_alone(tmp_path: Path, *, fresh: bool)
     assert (tmp_path / "notes/a.txt").read_text() == "mine"
 
 
-def test_a_scratch_world_that_somebody_runs_is_not_thrown_away(tmp_path: Path) -> None:
+def test_a_running_scratch_world_is_not_deleted(tmp_path: Path) -> None:
     prepare(tmp_path / "dev", fresh=False)
     before = open_folder(tmp_path / "dev").world
 

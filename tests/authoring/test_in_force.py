@@ -1,4 +1,4 @@
-"""What aos dev does with a build that meets what its world holds (AU-84 to AU-84b)."""
+"""How aos dev applies a build that conflicts with its world's state (AU-84 to AU-84b)."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_in_assemblyscript_the_way_is_another(
     )
 
 
-def test_where_it_is_no_state_that_stands_in_the_way_no_migration_is_spoken_of(
+def test_no_migration_is_suggested_when_no_state_blocks_the_build(
     project: Project, world: Path, screen: Heard, console: Console
 ) -> None:
     """AU-84a"""

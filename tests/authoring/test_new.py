@@ -57,7 +57,7 @@ def test_the_sdk_in_a_project_is_the_one_of_this_checkout(tmp_path: Path, lang: 
     )
 
 
-def test_what_a_checkout_has_built_in_its_sdk_stays_out_of_a_project(
+def test_build_outputs_in_the_sdk_of_a_checkout_are_not_copied_into_a_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sdk = tmp_path / "sdk-rust"
@@ -155,7 +155,7 @@ def test_a_file_and_a_link_in_its_place_are_left_as_they_are(tmp_path: Path) -> 
     assert list((tmp_path / "empty").iterdir()) == []
 
 
-def test_the_folder_that_one_stands_in_is_not_replaced(
+def test_the_current_folder_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "shop").mkdir()
@@ -175,7 +175,7 @@ def test_a_folder_above_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_what_ends_the_making_leaves_nothing(
+def test_an_interrupted_creation_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     def fails(_lang: str, _folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_ends_the_making_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_somebody_puts_there_meanwhile_is_not_overwritten(
+def test_files_that_appear_meanwhile_are_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def meanwhile(_lang: str, _folder: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
         (HEAD + '[manifest]\nair_version = "2"\n', "manifest.air_version is filled in"),
     ],
 )
-def test_what_is_not_understood_is_said_with_its_place(
+def test_an_invalid_field_is_reported_with_its_place(
     tmp_path: Path, text: str, message: str
 ) -> None:
     written(tmp_path, text)

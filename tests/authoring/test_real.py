@@ -52,7 +52,7 @@ def test_a_newcomer_gets_from_nothing_to_a_running_workflow(lang: str, tmp_path:
         assert leak not in wasm
     its_tests_pass(folder)
     it_runs(folder)
-    if lang == RUST:  # what differs is the build alone, and the other compiler takes its time
+    if lang == RUST:  # the languages differ in the build only, and the other compiler is slow
         aos_dev_runs_it(folder)
         checked = run("build", "--check", cwd=folder, timeout=120)
         assert checked.code == 0, checked.out + checked.err

@@ -117,7 +117,7 @@ def test_of_many_edited_files_some_are_named(shop: Project) -> None:
         update_sdk(shop)
 
 
-def test_what_was_deleted_or_is_new_already_is_no_edit(shop: Project) -> None:
+def test_a_deleted_file_and_one_that_is_already_up_to_date_are_no_edits(shop: Project) -> None:
     """AU-25"""
     (shop.folder / "sdk/Cargo.toml").unlink()
     (shop.folder / "sdk/src/lib.rs").write_text("new\n")
@@ -165,7 +165,7 @@ def test_a_project_without_a_copy_or_with_a_link_is_left_as_it_is(
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_what_ends_the_copying_leaves_the_copy_as_it_was(
+def test_an_interrupted_copy_leaves_the_old_copy_unchanged(
     shop: Project, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     """AU-26"""
@@ -259,7 +259,7 @@ def test_a_copy_of_another_release_is_told(shop: Project, monkeypatch: pytest.Mo
     assert outdated(shop) is None
 
 
-def test_what_is_no_regular_file_has_no_hash(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_has_no_hash(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     (tmp_path / "b").symlink_to("a")
     (tmp_path / "c").symlink_to(tmp_path)

@@ -64,7 +64,7 @@ def test_a_module_that_is_cut_off_anywhere_is_refused_or_ends_between_sections()
         WASM[:8] + b"\0\x80",
     ],
 )
-def test_what_is_no_module_is_refused(wasm: bytes) -> None:
+def test_a_file_that_is_no_module_is_refused(wasm: bytes) -> None:
     with pytest.raises(BuildFailed, match="the compiler's output"):
         take_sections(wasm, AIR_SECTION)
 

@@ -1,4 +1,4 @@
-"""Which compiler is taken, how it is called, what is said without one (AU-30 to AU-34)."""
+"""The choice of the compiler, its command line, and the messages without one (AU-30 to AU-34)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_with_rustup_its_own_command_is_the_advice(
     assert toolchain.advice(release(tmp_path, "")) == "`rustup target add wasm32-unknown-unknown`"
 
 
-def test_what_would_change_the_bytes_is_not_handed_to_the_compiler(
+def test_variables_that_would_change_the_bytes_are_not_passed_to_the_compiler(
     tmp_path: Path, rust: Path, monkeypatch: pytest.MonkeyPatch, console: Console
 ) -> None:
     """AU-6"""
@@ -242,7 +242,7 @@ def test_of_two_builds_that_need_the_library_one_makes_it(
     assert (debian / "std-builds").read_text() == "1\n"
 
 
-def test_who_waits_for_the_library_can_be_stopped(
+def test_waiting_for_the_library_can_be_interrupted(
     tmp_path: Path, debian: Path, console: Console
 ) -> None:
     found, cache = find_toolchain(), tmp_path / "cache/rust-std"

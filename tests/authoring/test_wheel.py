@@ -1,4 +1,4 @@
-"""What is installed is enough to make a project: no checkout needed (AU-22)."""
+"""The wheel suffices to make a project; no checkout is needed (AU-22)."""
 
 from __future__ import annotations
 

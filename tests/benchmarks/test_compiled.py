@@ -1,4 +1,4 @@
-"""The kernel interpreted and compiled: what is compared, and what the tables say of it."""
+"""The kernel interpreted and compiled: the comparison and its tables."""
 
 from __future__ import annotations
 

@@ -46,7 +46,9 @@ def test_every_round_gives_each_system_a_turn(tmp_path: Path) -> None:
     assert found["missing"] == {}
 
 
-def test_what_is_not_installed_and_what_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_peer_that_is_missing_or_fails_is_reported_and_the_others_continue(
+    tmp_path: Path,
+) -> None:
     turns: list[str] = []
 
     def refuse() -> None:

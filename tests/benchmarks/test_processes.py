@@ -1,4 +1,4 @@
-"""What a benchmark starts is ended, whatever happens; and where it may measure."""
+"""Processes of a benchmark always end; and the places where a benchmark may measure."""
 
 from __future__ import annotations
 

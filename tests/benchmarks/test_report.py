@@ -202,7 +202,7 @@ def test_a_rate_of_a_whole_load_is_marked_and_explained() -> None:
     assert report.WHOLE not in plain
 
 
-def test_ratios_are_ours_against_each_other_and_what_is_missing_says_why() -> None:
+def test_ratios_compare_ours_with_each_peer_and_missing_peers_have_a_reason() -> None:
     text = report.peer_tables(
         peers(turn(AOS, 400, 2), turn(RESTATE, 100, 8), missing={"DBOS": "not\ninstalled | no"})
     )

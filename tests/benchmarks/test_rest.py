@@ -1,4 +1,4 @@
-"""State at rest: a small run from its worlds to its tables, and what makes its figures good."""
+"""State at rest: a small run from its worlds to its tables, and the checks of its figures."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def command_here(words: list[str], *, timeout_s: float) -> subprocess.CompletedP
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What a run with 90 cells finds."""
+    """The results of a run with 90 cells."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.rest.__main__.run_child", run_here)
         patch.setattr("benchmarks.rest.reads.run_child", run_here)
@@ -231,7 +231,7 @@ def wrong(_: int) -> EventInput:
     return EventInput(schema="bench/Keep@1", value=b"\x00")
 
 
-def test_what_is_refused_ends_the_run(tmp_path: Path) -> None:
+def test_a_refused_event_ends_the_run(tmp_path: Path) -> None:
     path = tmp_path / "world"
     child.run({"do": "make", "path": str(path), "cells": 3, "every": 1_000})
 

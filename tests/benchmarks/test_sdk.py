@@ -1,4 +1,4 @@
-"""What the SDKs cost: variants that do the same, a small run, and its tables."""
+"""Cost of the SDKs: variants with the same behaviour, a small run, and its tables."""
 
 from __future__ import annotations
 

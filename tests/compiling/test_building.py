@@ -113,12 +113,12 @@ def test_a_generator_that_would_be_read_at_once_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("tools")
-def test_what_the_type_checker_refuses_is_not_compiled(tmp_path: Path) -> None:
+def test_code_with_a_type_error_is_not_compiled(tmp_path: Path) -> None:
     with pytest.raises(Unbuildable, match=r"thing.py:\d+: error"):
         compile_in(package(tmp_path, THING + "\nNUMBER: int = 'text'\n"))
 
 
-def test_what_is_missing_is_named_and_nothing_is_touched(
+def test_missing_tools_are_named_and_nothing_is_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CC", "/no/compiler -m64")

@@ -1,4 +1,4 @@
-"""What a new version of a manifest has to wait for, shown on the worlds of the cookbook."""
+"""Blockers of a new manifest version, shown on the worlds of the cookbook."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def changed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_trip_that_waits_for_an_agency_stands_in_the_way(world: World, changed: Path) -> None:
+def test_a_trip_that_waits_for_an_agency_blocks_the_apply(world: World, changed: Path) -> None:
     with pytest.raises(InputRefused) as refused:
         world.apply(changed)
 

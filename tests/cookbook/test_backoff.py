@@ -89,7 +89,7 @@ def test_the_number_of_the_attempt_is_in_the_state_and_in_the_params(world: Worl
     assert world.state(FETCHING, "r-1") == like({"phase": {"Ready": "there"}, "attempt": 4})
 
 
-def test_what_is_gone_for_good_is_not_tried_again(world: World) -> None:
+def test_a_permanent_error_is_not_retried(world: World) -> None:
     world.on(FETCH, Fail("not_found"))
     want(world)
 

@@ -26,7 +26,7 @@ def place(world: World, order: str = "o-1", *, cents: int = 500) -> None:
 
 
 def told(world: World, order: str = "o-1") -> list[str]:
-    """What was announced about one order, in order."""
+    """Schemas of the events emitted about one order, in their order."""
     return [
         each.schema.removeprefix("market/").removesuffix("@1")
         for each in world.emitted()
@@ -69,7 +69,7 @@ def test_a_declined_card_ends_it_and_delivery_never_hears_of_it(world: World) ->
 
 
 def test_a_parcel_that_cannot_be_sent_brings_the_money_back(world: World) -> None:
-    """Nobody is in charge: delivery says what happened, payment draws its own conclusion."""
+    """No workflow is in charge: delivery reports its failure, and payment refunds by itself."""
     world.on(CHARGE, {"reference": "c"})
     world.on(SEND, Fail("no_such_place"))
     world.on(REFUND, {"reference": "r"})
@@ -94,7 +94,7 @@ def test_without_a_clear_answer_the_same_thing_is_asked_again_under_the_same_key
 
 
 def test_the_two_facts_that_delivery_joins_may_come_in_any_order() -> None:
-    """An address and a payment: whoever is late completes it."""
+    """An address and a payment: the later event completes the pair."""
     placed = ("market/OrderPlaced@1", {"order_id": "o-1", "cents": 5, "address": "Elm Street 1"})
     taken = ("market/PaymentTaken@1", {"order_id": "o-1", "cents": 5, "reference": "c"})
     for events in ((placed, taken), (taken, placed)):

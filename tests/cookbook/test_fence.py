@@ -70,7 +70,7 @@ def test_a_request_that_comes_again_after_the_sale_gets_the_answer_again(world: 
 
 
 def test_the_same_buyer_under_another_request_is_another_buyer(world: World) -> None:
-    """What makes a duplicate is the id that the sender repeats, not what looks alike."""
+    """Requests are duplicates if the sender repeats the id, not if they look alike."""
     want(world, "r-1")
     charge(world)
     want(world, "r-2")
@@ -78,7 +78,7 @@ def test_the_same_buyer_under_another_request_is_another_buyer(world: World) -> 
     assert verdicts(world) == [("r-1", "Sold"), ("r-2", "Taken")]
 
 
-def test_who_comes_while_another_pays_is_told_so(world: World) -> None:
+def test_a_buyer_who_comes_while_another_pays_gets_the_verdict_taken(world: World) -> None:
     want(world, "r-1", "ann")
     want(world, "r-2", "bob")
 
@@ -108,7 +108,7 @@ def test_the_memory_of_declined_requests_is_bounded(world: World) -> None:
     assert world.state(SALE, "7a")["declined"] == [f"r-{number}" for number in range(4, 20)]
 
 
-def test_a_charge_without_a_clear_answer_sells_to_nobody_else(world: World) -> None:
+def test_a_charge_with_an_unknown_outcome_blocks_all_other_buyers(world: World) -> None:
     want(world, "r-1")
     world.effect(CHARGE).timeout()
     world.run()

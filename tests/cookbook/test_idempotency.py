@@ -1,4 +1,4 @@
-"""manifests/cookbook/idempotency: whatever crashes, the money moves once."""
+"""manifests/cookbook/idempotency: the money moves once, whatever crashes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_receipt_that_comes_twice_counts_once(world: World) -> None:
     assert world.events("bank/Paid@1") == [{"transfer_id": "t-1", "reference": "p-1"}]
 
 
-def test_nobody_but_the_executor_can_say_that_it_was_paid(world: World) -> None:
+def test_only_the_executor_can_report_that_it_was_paid(world: World) -> None:
     transfer(world, "Keyed")
     with pytest.raises(InputRefused):
         world.effect(PAY).forge({"reference": "a lie"})
@@ -94,7 +94,7 @@ def test_a_clear_no_is_the_end(world: World) -> None:
 
 
 def test_a_payment_without_keys_is_never_asked_for_twice(world: World) -> None:
-    """at_most_once: what was begun before a crash is lost, and the workflow looks instead."""
+    """at_most_once: a transfer that a crash interrupts is lost, and the workflow looks it up."""
     transfer(world, "Unkeyed")
     world.effect(WIRE).begin()
     world.restart()
@@ -108,7 +108,7 @@ def test_a_payment_without_keys_is_never_asked_for_twice(world: World) -> None:
     assert world.state(TRANSFER, "t-1") == like({"phase": {"Paid": "w-7"}})
 
 
-def test_what_was_not_booked_is_told_and_not_wired_again(world: World) -> None:
+def test_a_transfer_that_is_not_booked_is_reported_and_not_wired_again(world: World) -> None:
     """The first wire may still be on its way: that is for a person to decide."""
     transfer(world, "Unkeyed")
     world.effect(WIRE).timeout()

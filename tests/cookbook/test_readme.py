@@ -47,7 +47,7 @@ SHOWN: Final = {
 
 
 @pytest.mark.parametrize("name", PATTERNS)
-def test_what_a_readme_says_to_type_shows_what_it_says(name: str, bin_: Path) -> None:
+def test_the_commands_of_a_readme_print_the_output_that_it_shows(name: str, bin_: Path) -> None:
     for folder in ("manifests", "modules"):
         Path(folder).symlink_to(ROOT / folder)
 

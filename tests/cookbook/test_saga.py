@@ -1,4 +1,4 @@
-"""manifests/cookbook/saga: what was begun is completed, or taken back in reverse order."""
+"""manifests/cookbook/saga: a trip is booked completely, or its steps are undone in reverse."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def test_a_cancellation_that_fails_is_tried_again_under_the_same_key(world: Worl
     assert world.state(BOOKING, "t-1") == like({"phase": "Undone"})
 
 
-def test_what_cannot_be_undone_waits_for_a_person_and_goes_on_from_there(world: World) -> None:
+def test_a_step_that_cannot_be_undone_waits_for_a_person_and_resumes_from_there(
+    world: World,
+) -> None:
     want(world)
     book(world, "Flight", "Hotel")
     world.on(CANCEL, Fail("desk_is_closed"))

@@ -1,5 +1,5 @@
-"""The tutorials are true word for word: what they say to type is typed, in an empty folder, and
-what they quote stands in the project that comes of it."""
+"""The tutorials are true word for word: the test types their commands in an empty folder, and finds
+their quotations in the project that results."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_tutorial_is_true_word_for_word(
 
 
 def _lines(text: str) -> str:
-    """Text without what stands left and right of its lines."""
+    """Remove the space at both ends of each line, and empty lines."""
     return "\n" + "\n".join(line.strip() for line in text.splitlines() if line.strip()) + "\n"
 
 
@@ -97,7 +97,7 @@ def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
 
     follow(new, bin_=bin_)
     assert "6 passed" in capfd.readouterr().out
-    # Whoever reads ends it by Ctrl-C.
+    # A reader ends it with Ctrl-C.
     command, _, events = dev.partition("\n")
     traces = follow(f"{command} --until-idle <<'EOF'\n{events}EOF\n", bin_=bin_)
     found = follow(world, bin_=bin_)
@@ -140,7 +140,7 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
 
 
 def _venv(bin_: Path) -> None:
-    """What the first lines of the page have made: the commands of ``.venv/bin``."""
+    """Make the result of the page's first lines: the commands of ``.venv/bin``."""
     venv = Path(".venv/bin")
     venv.mkdir(parents=True)
     (venv / "aos").symlink_to(bin_ / "aos")

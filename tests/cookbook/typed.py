@@ -1,4 +1,4 @@
-"""What a page tells its reader to type, typed."""
+"""Run the commands that a page tells its reader to type."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def _install(folder: Path) -> Path:
 
 
 def follow(block: str, *, bin_: Path) -> str:
-    """Do what a block says, in this process's folder and environment; what it printed.
+    """Run the commands of a block in this process's folder and environment; return the output.
 
-    Commands that need no shell run in this process, which spares each a start of its own. ``cd``
-    and ``export`` are kept for the blocks after it: whoever calls takes them back.
+    Commands that need no shell run in this process, which saves starting one for each. ``cd`` and
+    ``export`` stay in effect for later blocks; the caller must undo them.
     """
     return _in_process(block) if _is_plain(block) else _in_bash(block, bin_)
 

@@ -39,7 +39,7 @@ TOKENS: Final = (
 
 
 def target(data: bytes) -> None:
-    """Whatever a file holds, it is a bundle whose values have their hashes, or said to be none."""
+    """Any file is refused, or reads as a bundle whose values have their hashes or are absent."""
     with tempfile.NamedTemporaryFile(suffix=".aos") as file:
         file.write(_closed(data))
         file.flush()
@@ -60,7 +60,7 @@ def target(data: bytes) -> None:
 
 
 def _closed(data: bytes) -> bytes:
-    """The file: as it is, or after a 1 with the closing hash that what stands there now has."""
+    """Return the file as it is; after a leading 1, with a matching closing hash."""
     if data[:1] != b"\x01" or len(data) < END_BYTES + 1:
         return data[1:]
     body = data[1:-END_BYTES]

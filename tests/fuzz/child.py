@@ -16,6 +16,6 @@ if __name__ == "__main__":
         from tests.fuzz.targets import find
 
         target = find(sys.argv[1])
-    list(target.seeds())  # what is made once is made before the clock runs
+    list(target.seeds())  # builds the cached objects before the time limit starts
     atheris.Setup(sys.argv[2:], target.target)
     atheris.Fuzz()

@@ -59,7 +59,7 @@ def target(data: bytes) -> None:
 
 
 def _agreed(data: bytes, gate: Callable[[bytes], Value], **limits: Any) -> tuple[Value] | None:
-    """What both read, in a tuple; None when both refuse."""
+    """Return the value that both decoders read, in a tuple; None if both refuse."""
     try:
         expected = (naive_cbor.read(data, **limits),)
     except Bad:
@@ -79,7 +79,7 @@ def _is_well_said(problem: MalformedCbor, data: bytes) -> None:
 
 
 def exactly(value: object) -> object:
-    """What tells values apart as we do: to Python ``True == 1``. The order of a map is none."""
+    """Convert to a form in which types differ (in Python ``True == 1``) and map order does not."""
     if isinstance(value, dict):
         return {(type(key), key): exactly(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a module returns (spec/kernel.md, K-30 and after)."""
+"""The output of a module (spec/kernel.md, K-30 and after)."""
 
 from __future__ import annotations
 

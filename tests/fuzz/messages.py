@@ -23,7 +23,7 @@ TOKENS: Final = (
 
 
 def target(data: bytes) -> None:
-    """Whatever comes over a socket is a message, BadUsage, or for the worker a WireProblem."""
+    """Any bytes of a socket are a message, or raise BadUsage, for the worker WireProblem."""
     _worker(data)
     try:
         message = protocol.unpack(data)

@@ -1,6 +1,6 @@
-"""The two gates of spec/values.md (V-10 to V-19) read a second time, as plainly as they can be.
+"""A second, as plain as possible, decoder for both gates of spec/values.md (V-10 to V-19).
 
-Nothing here is shared with ``aos.values``. What is wrong is not told, only that something is.
+It shares nothing with ``aos.values``. It reports that a value is invalid, but not why.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What executors say: receipts alone, in batches, stream frames (spec/kernel.md, K-50 to K-94)."""
+"""Messages of executors: single receipts, batches, stream frames (spec/kernel.md, K-50 to K-94)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def exactly(given: object) -> str:
 
 
 def _decided(world: MemoryWorld, given: Said) -> object:
-    """What admission decides, without taking it."""
+    """Return the decision of admission without applying it."""
     if isinstance(given, ReceiptInput):
         return admit_receipt(world.state, given, stamp(), world.kernel.read, verify=is_signed)
     return admit_stream(world.state, given, stamp(), verify=is_signed)
@@ -152,7 +152,7 @@ def _signed_by_a_stranger(given: Said, world: Hash) -> Said:
     try:
         message = given.signed_message(world)
     except (TypeError, OverflowError, AssertionError):
-        return given  # cannot be written, so nobody can sign it
+        return given  # cannot be encoded, so no one can sign it
     if message is None:
         return given
     return replace(given, signature=STRANGER.sign(message).signature)

@@ -14,13 +14,13 @@ from tests.audit.journals import Shop, busy_shop, store_of
 
 RUNS: Final = 25
 SEARCH_S: Final = 0.2
-"""How long one input may be searched for its flipped bit: what is reported does not hang on it."""
+"""Time to search one input for its flipped bit, in seconds; it does not change the report."""
 
 TOKENS: Final = (b"\x64kind", b"\x63seq", b"\x18\x17", b"\xf6", b"\x80", b"\x58\x20" + bytes(32))
 
 
 def target(data: bytes) -> None:
-    """Whatever stands in a frame's or the head's place, verify reports it and raises nothing."""
+    """Any bytes in place of a frame or the head make verify report a finding, and raise nothing."""
     whole = _stored()
     place, written = data[:1], data[1:]
     number = place[0] % (len(_frames()) + 1) if place else 0
@@ -33,7 +33,7 @@ def target(data: bytes) -> None:
     if number == len(_frames()):
         assert report.findings[0].kind is FindingKind.HEAD_WRONG
     else:
-        # A frame that is elsewhere now is named by the one that stands in its place.
+        # If a frame was moved, the finding names the frame in its place.
         named = {each.frame for each in report.findings}
         assert _first(number) in named or report.findings[0].kind is FindingKind.FRAME_MISSING
 

@@ -20,7 +20,7 @@ NAT: dict[str, Any] = {"nat": {}}
 
 
 def key(seed: int) -> str:
-    """A public key as it stands in a manifest."""
+    """A public key as a manifest contains it."""
     return key_text(bytes(SigningKey(bytes([seed]) * 32).verify_key))
 
 

@@ -155,7 +155,7 @@ def test_a_secret_is_refused_at_every_gate() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, [], {"headers": 5}, {"headers": {"a": 1}}])
-def test_what_is_no_request_is_refused_as_ever(odd: Any) -> None:
+def test_an_invalid_request_is_refused_as_before(odd: Any) -> None:
     params = http_params()
 
     with pytest.raises(ValueProblem):

@@ -1,4 +1,4 @@
-"""What an operator reads before a manifest is applied (M-60)."""
+"""The report that an operator reads before applying a manifest (M-60)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_limits_are_shown_where_they_hold() -> None:
     ]
 
 
-def test_new_powers_stand_apart() -> None:
+def test_new_powers_are_listed_separately() -> None:
     documents = good()
     node(documents, "acme/order.step@1")["effects_emitted"].append("sys/http.request@1")
     node_executor, billing = documents[MANIFEST]["executors"]

@@ -1,4 +1,4 @@
-"""What the core sees of a manifest."""
+"""The effective manifest, which the core reads."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_hashes_are_over_what_the_document_holds() -> None:
         ("manifest", {"effects": [{"name": "sys/timer.set@1"}, {"name": "acme/charge@1"}]}),
     ],
 )
-def test_what_means_the_same_is_the_same(name: str, change: dict[str, Any]) -> None:
+def test_documents_with_equal_meaning_have_equal_hashes(name: str, change: dict[str, Any]) -> None:
     """M-21: comments, defaults, empty options and ambient names change no hash."""
     documents = good()
     node(documents, name).update(change)
@@ -142,7 +142,9 @@ def test_op_is_hashed_as_workflow() -> None:
         ("manifest", {"limits": {}}),
     ],
 )
-def test_what_means_something_else_has_another_hash(name: str, change: dict[str, Any]) -> None:
+def test_documents_with_different_meanings_have_different_hashes(
+    name: str, change: dict[str, Any]
+) -> None:
     documents = good()
     node(documents, name).update(change)
 
@@ -240,7 +242,7 @@ def test_a_key_is_read_through_records_and_arms() -> None:
 
 
 def test_no_sender_delivers_a_continuation() -> None:
-    """M-35: an arm for receipts is no door for somebody else's receipts."""
+    """M-35: a sender cannot deliver another executor's receipts through an arm for receipts."""
     documents = good()
     documents[MANIFEST]["routing"]["subscriptions"].append(
         {"event": "acme/OrderEvent@1", "workflow": ORDER, "key_field": "$value.order_id"}
@@ -388,7 +390,7 @@ def changed(value: Any) -> Iterator[Any]:
 
 
 def test_a_changed_document_is_damage_unless_it_is_another_document() -> None:
-    """M-46: nothing but Damage comes of any bytes, and what is read is what make writes."""
+    """M-46: any bytes raise nothing but Damage, and each document that is read is written alike."""
     made = loaded(SMALL).effective
     refused = accepted = 0
     for other in changed(document(made)):

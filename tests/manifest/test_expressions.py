@@ -51,7 +51,7 @@ def test_references_are_found_with_their_place() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 5, [], {"record": 5}, {"ref": 5}, {"list": None}])
-def test_what_is_no_type_has_no_references(odd: Any) -> None:
+def test_an_invalid_type_has_no_references(odd: Any) -> None:
     assert list(references(odd)) == []
     assert without_comments(odd) == odd
 

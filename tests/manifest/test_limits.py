@@ -14,7 +14,7 @@ def test_a_document_has_every_field_and_reads_back() -> None:
     assert WorldLimits().to_document().keys() == WORLD_RANGES.keys() - WorldLimits.LATER
 
 
-def test_a_limit_that_came_later_stands_in_a_document_only_where_it_differs() -> None:
+def test_a_limit_that_came_later_is_in_a_document_only_where_it_differs() -> None:
     """M-41: a document of an older release keeps its bytes."""
     slower = WorldLimits(stream_rate=7)
     assert slower.to_document() == {**WorldLimits().to_document(), "stream_rate": 7}

@@ -77,7 +77,7 @@ def test_json_is_read_strictly(data: bytes, message: str) -> None:
     assert [line[: len(SCHEMAS) + 2 + len(message)] for line in found] == [f"{SCHEMAS}: {message}"]
 
 
-def test_a_misspelling_is_told_even_beside_an_unreadable_file() -> None:
+def test_a_misspelling_is_reported_even_with_an_unreadable_file() -> None:
     documents = good()
     node(documents, "acme/order.step@1")["impl"]["module"] = "acme/ordesr@1"
     files = written(documents)
@@ -138,7 +138,7 @@ def test_two_modules_do_not_share_a_file_by_chance() -> None:
     )
 
 
-def test_what_is_needed_can_be_asked_for_before() -> None:
+def test_the_needed_files_can_be_listed_before_they_are_read() -> None:
     """The host reads, and decides whether a path that leaves the folder may be read."""
     documents = good()
     artifact = node(documents, "acme/orders@1")["runtime"]["artifact"]
@@ -163,7 +163,7 @@ def test_a_module_without_path_needs_one_of_two_files() -> None:
     )
 
 
-def test_what_is_needed_can_be_asked_of_files_with_problems() -> None:
+def test_the_needed_files_can_be_listed_despite_problems() -> None:
     files = {**written(GOOD), EFFECTS: b"?", MANIFEST: b"[1]"}
     del files["modules/orders.wasm"]
 

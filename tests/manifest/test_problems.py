@@ -1,7 +1,7 @@
-"""A table of changes of the good manifest. What an author then reads stands in ``problems.txt``.
+"""Invalid changes of the valid manifest. ``problems.txt`` has the messages that an author reads.
 
-After a change of the words, ``REWRITE=1 pytest tests/manifest/test_problems.py`` writes the file
-anew; read its difference as an author would.
+After a change of the messages, ``REWRITE=1 pytest tests/manifest/test_problems.py`` writes the
+file again; read its difference as an author would.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REMOVED = object()
 
 
 def put(name: str, *path: str | int, to: object) -> Change:
-    """Set what stands at ``path`` in the definition (or manifest) of that name, or remove it."""
+    """Set ``path`` in the definition (or manifest) of that name to ``to``, or remove it."""
 
     def change(documents: Documents) -> None:
         here: Any = node(documents, name)

@@ -38,8 +38,8 @@ def test_schemas_are_the_same_by_their_values_alone(one: Any, other: Any, is_sam
     assert shapes.same(None, None)
 
 
-def test_a_name_may_stand_for_two_types_in_two_manifests() -> None:
-    """What it refers to is looked at in each manifest by itself."""
+def test_one_name_may_mean_two_types_in_two_manifests() -> None:
+    """The types that the name refers to are looked up in each manifest separately."""
     old = loaded(state={"list": {"ref": "c/Pay@1"}}).effective
     nodes: Any = {"list": {"ref": "c/Paid@1"}}
     new = loaded(state=nodes).effective

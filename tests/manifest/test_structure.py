@@ -1,4 +1,4 @@
-"""The JSON Schemas, and that they say the same as the code beside them (M-1 to M-4)."""
+"""The JSON Schemas, and that they agree with the code next to them (M-1 to M-4)."""
 
 from __future__ import annotations
 

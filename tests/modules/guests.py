@@ -70,7 +70,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stepped:
-    """What came of one step, decoded and checked against its schemas."""
+    """The result of one step, decoded and checked against its schemas."""
 
     state: Any
     events: list[tuple[str, Any]]

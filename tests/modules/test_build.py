@@ -71,7 +71,7 @@ def script() -> Any:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[loader.name] = module
-    # It has no suffix, so that its byte code would lie beside it.
+    # It has no suffix, so Python would write its byte code next to it.
     written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         loader.exec_module(module)

@@ -46,7 +46,7 @@ def test_each_order_is_there_once_and_some_come_again_or_are_taken_back() -> Non
     assert len({line["value"]["customer_id"] for line in placed}) > 90
 
 
-def test_what_follows_an_order_comes_after_it() -> None:
+def test_events_about_an_order_come_after_the_order() -> None:
     seen: set[str] = set()
     for line in lines(repeated=0.5, cancelled=0.5):
         order_id = line["value"]["order_id"]

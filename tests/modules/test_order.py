@@ -142,7 +142,7 @@ def test_stock_and_payment_that_never_answer_are_given_up_and_undone(
         order.fire(f"{ref}/{attempt}/retry")
     given_up = order.timeout(f"{ref}/{attempts}")
 
-    # Rule 2: what may have been done is undone by order.
+    # Rule 2: an operation that may have taken effect is undone by order.
     assert given_up.refs == (["release/1"] if ref == "reserve" else ["refund/1", "release/1"])
     assert given_up.state["outcome"] == {"$tag": "Unavailable"}
 
@@ -178,7 +178,7 @@ def test_a_failure_of_the_executor_itself_is_not_taken_for_a_refusal(order: Case
 
     stepped = order.error("charge/1", "exception", retryable=False)
 
-    # Nobody knows whether the card was charged, and asking again is no use: take it back.
+    # It is unknown whether the card was charged, and a retry cannot find out: undo the charge.
     assert stepped.refs == ["refund/1", "release/1"]
 
 
@@ -403,7 +403,7 @@ def test_a_charge_after_it_was_voided_is_a_fault(order: Case) -> None:
     assert "charged after the charge had been voided" in stepped.fault.message
 
 
-# --- Duplicates and what is not an order ----------------------------------------------------------
+# --- Duplicates and invalid orders ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reach", [place, to_charging, to_shipping, overdue])

@@ -1,9 +1,9 @@
-"""Whatever goes wrong, in whatever order: the books add up, and the ledgers say what the books say.
+"""The books add up and the ledgers agree with them, whatever fails and in any order.
 
 A whole kernel in memory runs the three workflows. A driver answers their effects through the shop's
-own operations and does everything that the world outside may do: it loses answers, answers late,
-acts after it was given up, lets time pass, repeats and cancels orders. When it has calmed down,
-every order must be closed and every cent accounted for.
+own operations and simulates all faults of the outside world: it loses answers, answers late,
+acts after a timeout, lets time pass, and repeats and cancels orders. After these faults end, every
+order must be closed and every cent accounted for.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Driver:
     late: list[OpenIntent] = field(default_factory=list)
     refused_share: float = 0.1
 
-    # --- What may happen ---
+    # --- Faults and events ---
 
     def happen(self) -> None:
         happenings: list[Callable[[], None]] = [
@@ -169,7 +169,7 @@ class Driver:
     def params(self, intent: OpenIntent) -> Any:
         return decode_record(slot_bytes(intent.params, self.world.read))
 
-    # --- What must hold ---
+    # --- Invariants ---
 
     def check_always(self) -> None:
         totals = books.total(self.books.entries)

@@ -194,7 +194,7 @@ def test_a_world_of_puppets_needs_nothing_but_its_manifest(
 
 
 def recode(sandbox: Sandbox, puppet: Loaded, data: bytes) -> bytes | None:
-    """What the guest's codec makes of ``data``; None when it refuses."""
+    """Decode and encode ``data`` with the guest's codec; None if the guest refuses it."""
     workflow = puppet.effective.workflows["puppet/opaque@1"]
     value = encode({"$tag": "Do", "$value": {"key": "a", "do": {"$tag": "recode", "$value": data}}})
     envelope = input_envelope(
@@ -257,14 +257,14 @@ def test_the_guest_refuses_what_is_refused_whatever_its_type(
 
 
 @given(value=VALUES)
-def test_what_we_encode_the_guest_reads_and_writes_alike(
+def test_a_value_that_we_encode_is_read_and_written_alike_by_the_guest(
     value: Value, sandbox: Sandbox, puppet: Loaded
 ) -> None:
     assert recode(sandbox, puppet, encode(value)) == encode(value)
 
 
 @given(value=VALUES, at=st.integers(0, 400), change=st.integers(0, 255))
-def test_what_we_refuse_the_guest_refuses(
+def test_a_value_that_we_refuse_is_refused_by_the_guest(
     value: Value, at: int, change: int, sandbox: Sandbox, puppet: Loaded
 ) -> None:
     data = bytearray(encode(value))

@@ -133,7 +133,7 @@ def test_the_books_survive_a_kill_and_a_torn_last_line_is_cut_off(file: Path) ->
     assert [entry.order_id for entry in books.read_entries(file)] == ["ord-1", "ord-3"]
 
 
-def test_what_is_refused_for_good_is_not_booked(file: Path) -> None:
+def test_a_permanently_refused_request_is_not_booked(file: Path) -> None:
     with serving(file, "--fail-rate=0", "--stall-rate=0", "--refuse-rate=1") as service:
         answers = [
             service.post("/stock/reserve", "a", order_id="ord-1", items=ITEMS),
@@ -207,7 +207,7 @@ def test_the_same_seed_goes_wrong_in_the_same_places() -> None:
         ("GET /books", {"X": "y" * 20_000}, b"", 431),
     ],
 )
-def test_what_is_not_a_request_is_refused_and_the_service_goes_on(
+def test_an_invalid_request_is_refused_and_the_service_continues(
     service: Service, request_line: str, headers: dict[str, str], body: bytes, status: int
 ) -> None:
     method, path = request_line.split()

@@ -1,4 +1,4 @@
-"""The modules in ``wat/``, and what the comment at the head of each says must happen to them.
+"""The modules in ``wat/``, and the outcomes that the comment at the head of each requires.
 
     ;; One sentence about the module.
     ;; refused: <part of a problem>             one line for each problem, in their order
@@ -7,10 +7,10 @@
 
     name     input, fuel, memory, output: the call's; without them the bench's own
     OUTCOME  ok VALUE [N pages]    or    FAULT KIND: FAULT MESSAGE [N pages]
-    VALUE    0x… | 'text' | u32:N,N,… (little-endian, -1 is 4294967295), each with *TIMES behind it
+        VALUE    0x… | 'text' | u32:N,N,… (little-endian, -1 is 4294967295), each optionally *TIMES
 
-In the text of a module ``{TIMES * text}`` stands for so many times the text, in which ``#`` is the
-number of the copy; the innermost is written out first.
+In the text of a module ``{TIMES * text}`` repeats the text TIMES times; ``#`` in it is replaced by
+the number of the copy. The innermost is expanded first.
 """
 
 from __future__ import annotations

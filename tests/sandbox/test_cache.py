@@ -118,7 +118,7 @@ SPOILERS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
-def test_a_spoilt_file_never_reaches_the_engine_and_is_made_anew(
+def test_a_damaged_file_never_reaches_the_engine_and_is_rebuilt(
     node: Node, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object]
 ) -> None:
     """S-52, S-53"""
@@ -204,7 +204,7 @@ def test_a_file_under_another_engines_name_is_refused(node: Node) -> None:
     assert node.compiled == 3
 
 
-def test_code_that_the_engine_does_not_take_is_compiled_anew(node: Node) -> None:
+def test_code_that_the_engine_refuses_is_compiled_again(node: Node) -> None:
     """S-53: such as for instructions that this machine has not, in a home that two share."""
     cache = node.cache()
     cache.put(MODULE, ENGINE, b"whole and not code")
@@ -236,7 +236,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(node: Node, mode: int) ->
     )
 
 
-def test_a_folder_of_somebody_else_is_not_used(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_not_used(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """S-51"""
     node.run()
     owner = node.folder.stat().st_uid
@@ -295,7 +295,7 @@ def hashes(count: int) -> list[Hash]:
     return [content_hash(bytes([number])) for number in range(count)]
 
 
-def test_what_was_used_longest_ago_makes_room(node: Node) -> None:
+def test_the_least_recently_used_file_makes_room(node: Node) -> None:
     """S-55"""
     cache = node.cache(bytes_max=4 * (CHECKSUM_BYTES + 1000))
     names = hashes(6)
@@ -340,7 +340,7 @@ def test_code_that_is_too_large_is_not_kept(node: Node, monkeypatch: pytest.Monk
     assert cache.get(MODULE, ENGINE) is None
 
 
-def test_what_was_never_finished_is_taken_away(node: Node) -> None:
+def test_unfinished_files_are_removed(node: Node) -> None:
     """S-55"""
     cache = node.cache()
     cache.put(MODULE, ENGINE, b"code")
@@ -389,7 +389,7 @@ def test_the_folder_is_where_the_environment_says(
 
 
 def test_nothing_is_kept_inside_a_worlds_folder(tmp_path: Path) -> None:
-    """S-56: what is there is copied and exported."""
+    """S-56: files of a world's folder are copied and exported."""
     world = tmp_path / "world"
     notes: list[str] = []
 

@@ -96,7 +96,7 @@ def test_every_file_lies_in_a_folder_that_is_explained() -> None:
     assert len(NAMES) == len(set(NAMES))
 
 
-def test_a_module_stands_in_the_folder_of_what_becomes_of_it() -> None:
+def test_a_module_is_in_the_folder_of_its_outcome() -> None:
     for name in NAMES:
         module, folder = corpus.read(name), corpus.path_of(name).parent.name
         assert bool(module.refused) == (folder in {"features", "shape", "caps"}), name

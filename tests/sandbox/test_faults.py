@@ -16,7 +16,7 @@ from tests.sandbox.bench import Bench
 from tests.sandbox.corpus import assemble
 
 
-def test_the_engines_text_goes_beside_the_fault(bench: Bench) -> None:
+def test_the_engines_text_accompanies_the_fault(bench: Bench) -> None:
     """S-41"""
     ran = bench.run("traps", entrypoint="zero")
 

@@ -1,4 +1,4 @@
-"""What a module is refused for (spec/sandbox.md, S-10 to S-17)."""
+"""The reasons for which a module is refused (spec/sandbox.md, S-10 to S-17)."""
 
 from __future__ import annotations
 

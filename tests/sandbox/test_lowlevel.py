@@ -1,4 +1,4 @@
-"""The ground that the direct calls stand on (spec/sandbox.md, S-2 and S-31).
+"""The assumptions of the direct calls into wasmtime (spec/sandbox.md, S-2 and S-31).
 
 When one of these fails after an upgrade of wasmtime, read ``lowlevel.py`` against the new header
 before changing a number here.

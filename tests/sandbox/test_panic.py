@@ -61,7 +61,7 @@ def test_a_number_may_be_written_longer_than_it_needs_to_be(bench: Bench) -> Non
     short = assemble(says(64))
     found = short.index(b"\x7f\0\x41\xc0\0\x0b")
     longer = b"\x7f\0\x41\xc0\x80\x80\x80\0\x0b"
-    # The section's length stands two bytes before its first global, behind the count.
+    # The section's length is two bytes before its first global, after its id; the count follows it.
     assert short[found - 3 : found] == b"\x06\x07\x01"
     module = short[: found - 2] + b"\x0a\x01" + longer + short[found + 6 :]
 
@@ -163,7 +163,7 @@ def test_the_longest_words_of_all_fit_a_record(bench: Bench) -> None:
     assert len(message.encode()) <= MESSAGE_BYTES_MAX
 
 
-def test_what_a_terminal_would_obey_is_replaced() -> None:
+def test_characters_that_control_a_terminal_are_replaced() -> None:
     """S-48: all that Unicode calls a control, a separator of lines, or a direction."""
     for code in range(0x3100):
         obeyed = unicodedata.category(chr(code)) in {"Cc", "Zl", "Zp"} or unicodedata.bidirectional(
@@ -176,7 +176,7 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
             assert shown == "\N{REPLACEMENT CHARACTER}", hex(code)
 
 
-def test_what_is_only_text_stays() -> None:
+def test_plain_text_is_kept() -> None:
     for text in ("", "src/lib.rs:1:2: é", "日本語", "🦆", "a\u0301", "שלום", "\u00a0"):
         assert plain(text.encode()) == text
     for never in (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"ok\xc3"):

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def on_a_stack_of(size: int, bench: Bench) -> list[str]:
-    """What a run on a thread with this stack ends with. Nothing keeps such a stack for later."""
+    """Run on a thread with this stack, and return how it ended. Later threads do not reuse it."""
     said: list[str] = []
 
     def body() -> None:
@@ -89,7 +89,7 @@ def test_the_helper_raises_what_the_function_raises() -> None:
 
 def test_threads_outside_the_block_keep_their_size() -> None:
     with big_stacks():
-        pass  # whoever started the thread of this test has left its own block by now
+        pass  # the fixture that started this test's thread has left its own block by now
     before = threading.stack_size(1 << 20)
 
     with big_stacks():
@@ -98,7 +98,7 @@ def test_threads_outside_the_block_keep_their_size() -> None:
     assert threading.stack_size(before) == 1 << 20
 
 
-def test_deep_recursion_and_traps_beside_faulthandler_do_not_kill_the_process() -> None:
+def test_deep_recursion_and_traps_with_faulthandler_do_not_kill_the_process() -> None:
     """S-36"""
     script = """
         import faulthandler, struct

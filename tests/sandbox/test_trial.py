@@ -145,14 +145,14 @@ def test_the_caps_refuse_first_and_nothing_is_compiled() -> None:
     assert problems[0].startswith("the code of function 0 is too large")
 
 
-def test_what_the_engine_says_comes_back() -> None:
+def test_messages_of_the_engine_are_returned() -> None:
     assert trial_problem(wasm("atomics")) == (
         "the engine does not take the module: Invalid input WebAssembly code at offset 70:"
         " threads support is not enabled"
     )
 
 
-def test_what_only_the_compiler_refuses_comes_back() -> None:
+def test_an_error_that_only_the_compiler_finds_is_returned() -> None:
     """More branches than it takes, which validation does not count."""
     wat = """(module (memory (export "memory") 1)
       (func (param i32) (br_table {65521 * 0 } 0 (local.get 0)))

@@ -69,7 +69,7 @@ def test_text_keys_agree_with_another_implementation(value: dict[str | int, Valu
     [1.5, math.nan, (1,), {1}, bytearray(b""), object, "\ud800", [b"", [1.0]], {"a": (1,)}],
     ids=ascii,
 )
-def test_what_is_not_a_value_is_a_bug_of_the_caller(thing: Any) -> None:
+def test_encoding_a_thing_that_is_no_value_is_a_bug_of_the_caller(thing: Any) -> None:
     """V-17"""
     with pytest.raises(TypeError, match=r"not a Value|object expected"):
         encode(thing)
@@ -89,7 +89,7 @@ def test_an_integer_over_64_bits_is_a_bug_of_the_caller(n: int) -> None:
         encode(n)
 
 
-def test_what_is_written_can_be_read_back_at_any_depth() -> None:
+def test_a_written_value_can_be_read_back_at_any_depth() -> None:
     """V-16: the encoder stops where the record gate does."""
     deepest = nested(RECORD_DEPTH_MAX)
 

@@ -35,7 +35,7 @@ def expression(form: str) -> Any:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_form_compiles_with_a_comment_beside_it(form: str) -> None:
+def test_each_form_compiles_with_a_comment_next_to_it(form: str) -> None:
     """V-20, V-21"""
     commented = {"$comment": ["anything", 1.5], **expression(form)}
 

@@ -27,7 +27,7 @@ def found(type_: Any, value: Any, **others: Any) -> list[Hash]:
 
 
 def named_by_hand(type_: dict[str, Any], value: Any) -> list[str]:
-    """What V-70 says, once more, over the type as it is written."""
+    """A second implementation of V-70, over the type as it is written."""
     ((form, argument),) = type_.items()
     if form == "hash":
         return [value]
@@ -91,7 +91,7 @@ def test_no_bytes_end_it_with_an_error(typed: tuple[Any, Any], other: Any, noise
         assert all(len(each) == 32 for each in fields.of(schema, data))
 
 
-def test_each_place_that_a_hash_can_stand_in() -> None:
+def test_each_place_that_can_hold_a_hash() -> None:
     """V-70."""
     a, b, c, d = map(hash_text, (A, B, C, D))
     part = {"record": {"deep": HASH, "beside": {"text": {}}}}
@@ -124,12 +124,12 @@ def test_each_place_that_a_hash_can_stand_in() -> None:
         ({"record": {"hash": {"text": {}}}}, {"hash": hash_text(A)}),
     ],
 )
-def test_what_is_no_hash_by_its_type_names_nothing(type_: Any, value: Any) -> None:
+def test_a_value_whose_type_is_no_hash_names_nothing(type_: Any, value: Any) -> None:
     """V-70, V-71."""
     assert found(type_, value) == []
 
 
-def test_what_is_named_twice_is_told_twice() -> None:
+def test_a_value_that_is_named_twice_is_listed_twice() -> None:
     assert found({"list": HASH}, [hash_text(A), hash_text(A)]) == [A, A]
 
 

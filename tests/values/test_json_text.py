@@ -33,7 +33,9 @@ def refusal(text: str, **limits: int) -> str:
 
 
 @given(objects, st.booleans(), st.sampled_from([None, 1, "\t"]))
-def test_what_json_writes_is_read(obj: Any, ascii_only: bool, indent: int | str | None) -> None:
+def test_text_from_the_json_module_is_read(
+    obj: Any, ascii_only: bool, indent: int | str | None
+) -> None:
     """V-50"""
     text = json.dumps(obj, ensure_ascii=ascii_only, indent=indent)
 

@@ -52,7 +52,7 @@ chances = st.randoms(use_true_random=False)
 
 
 @given(typed_values)
-def test_what_was_encoded_is_read_back(typed: tuple[Any, Any]) -> None:
+def test_an_encoded_value_is_read_back(typed: tuple[Any, Any]) -> None:
     """V-45: from_record(encode(v)) == v, and the bytes are those of the naive encoder."""
     type_, value = typed
     schema = compiled(type_)
@@ -250,7 +250,7 @@ def test_a_reference_reads_as_what_it_refers_to(type_: Any, data: st.DataObject)
     assert through.from_record(naive.encode([value, value])) == [value, value]
 
 
-def test_a_normal_value_is_in_canonical_order_whoever_sent_it() -> None:
+def test_a_normal_value_is_in_canonical_order_whatever_its_sender() -> None:
     """V-45: iterating over it is deterministic too."""
     record = compiled({"record": {"b": {"nat": {}}, "aa": {"nat": {}}, "a": {"nat": {}}}})
     by_int = compiled({"map": {"key": {"int": {}}, "value": {"nat": {}}}})
@@ -273,7 +273,7 @@ def test_a_normal_value_is_in_canonical_order_whoever_sent_it() -> None:
         assert list(found) == ["b", "aa"]
 
 
-# Each type: what is refused, and how it is said
+# Each type: refused values, and their messages
 
 
 @pytest.mark.parametrize(

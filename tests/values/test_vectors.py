@@ -63,7 +63,7 @@ def test_a_value_has_its_one_canonical_form(vector: dict[str, Any]) -> None:
         if vector["gate"] != "types"
     ],
 )
-def test_what_is_refused_is_refused_there_and_so(vector: dict[str, Any]) -> None:
+def test_a_refused_vector_is_refused_at_its_place_with_its_message(vector: dict[str, Any]) -> None:
     """V-3, V-12 to V-16, V-50"""
     with pytest.raises(ValueProblem) as caught:
         read(vector)

@@ -29,7 +29,7 @@ def modules() -> dict[str, str]:
 
 
 def copied(tmp_path: Path) -> Path:
-    """What is built, in another place, with the compiler that is installed here."""
+    """Copy the sources to another folder, with the compiler that is installed here."""
     require_compiler()
     folder = tmp_path / "elsewhere"
     for name in ("sdk-assemblyscript", *modules().values()):

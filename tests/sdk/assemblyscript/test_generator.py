@@ -187,7 +187,9 @@ EMPTY: Final = {"record": dict[str, Any]()}
         ),
     ],
 )
-def test_what_cannot_be_generated_is_refused_in_a_sentence(nodes: Nodes, message: str) -> None:
+def test_nodes_that_cannot_be_generated_are_refused_in_a_sentence(
+    nodes: Nodes, message: str
+) -> None:
     with pytest.raises(BuildFailed) as refused:
         generate(nodes)
 

@@ -89,7 +89,7 @@ def guest(wasm: Wasm) -> Iterator[Guest]:
 
 
 def asked(state: bytes, key: bytes | None = encode("a"), version: int = 1) -> bytes:
-    """What the kernel asks (K-77)."""
+    """The input of a migration, as the kernel encodes it (K-77)."""
     fields: dict[str | int, Value] = {
         "version": version,
         "state": state,
@@ -117,7 +117,7 @@ def fault(ran: Ran) -> tuple[str, str]:
 
 
 def test_the_new_state_is_what_the_author_makes_of_the_old(guest: Guest) -> None:
-    """SA-16: with the key; nothing stands beside it, and a handle is carried over."""
+    """SA-16: the author also gets the key; the output has only a state; a handle is kept."""
     assert output(renewed(guest, 3, "aos:7:0")) == {
         "state": encode({"total": "a: 3", "timer": "aos:7:0"})
     }
@@ -142,7 +142,7 @@ def test_states_that_are_no_records_are_taken_over_and_cells_without_key(guest: 
         (encode({"version": 1}), "input: expected the field to"),
     ],
 )
-def test_what_cannot_be_read_is_a_fault_and_the_author_is_not_called(
+def test_an_unreadable_input_is_a_fault_and_the_author_is_not_called(
     guest: Guest, given: bytes, message: str
 ) -> None:
     """SA-17"""
@@ -246,7 +246,7 @@ def manifest(nodes: Nodes, *, path: str | None = None) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_what_is_in_flight_goes_on_with_the_new_state(wasm: Wasm) -> None:
+def test_open_work_continues_with_the_new_state(wasm: Wasm) -> None:
     with World(manifest(BEFORE), modules={MODULE: wasm["before"]}) as world:
         world.send(ADD, {"counter": "rests", "by": 3})
         world.send(ADD, {"counter": "waits", "by": 5})

@@ -91,7 +91,7 @@ def test_a_counter_is_small_and_imports_nothing(tmp_path: Path) -> None:
 
     assert len(wasm) < COUNTER_BYTES_MAX
     assert check_module(wasm, ["counter"]) == []
-    # What it would log is not in it: no workflow of this file logs.
+    # The text of log calls is left out: no workflow of this file logs.
     assert "a line that is".encode("utf-16-le") not in wasm
     event = encode({"$tag": "Add", "$value": {"counter": "a", "by": 2}})
     guest = Guest(wasm)
@@ -132,7 +132,7 @@ def test_without_the_options_the_kernel_refuses_the_module(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("what", ["now", "random", "start"])
-def test_what_needs_the_context_is_a_fault_without_it(guest: Guest, what: str) -> None:
+def test_a_function_that_needs_the_context_is_a_fault_without_it(guest: Guest, what: str) -> None:
     assert fault(attempt(guest, what)) == (
         "sdk_no_context",
         "the workflow does not declare sys/WorkflowContext@1",
@@ -160,7 +160,7 @@ def test_a_mistake_of_the_author_is_a_trap(guest: Guest, what: str) -> None:
     assert found.kind is FaultKind.TRAP
 
 
-def test_what_is_written_is_in_normal_form(guest: Guest) -> None:
+def test_values_are_written_in_normal_form(guest: Guest) -> None:
     found = state(attempt(guest, "normal forms"))
 
     lower = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
@@ -242,7 +242,7 @@ def test_a_payload_that_cannot_be_read_is_a_fault(guest: Guest) -> None:
         assert fault(step(guest, receipt(payload), before)) == expected
     error = receipt(encode({"code": "c"}), status="error", schema="sys/EffectError@1")
     assert fault(step(guest, error, before)) == expected
-    # Nobody's receipt is not looked into.
+    # A receipt of no pending effect is not decoded.
     assert state(step(guest, receipt(b"")))["text"] == "not mine"
 
 

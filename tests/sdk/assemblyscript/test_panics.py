@@ -1,4 +1,4 @@
-"""What a module says when an assertion of it fails (SA-4a)."""
+"""The message of a module whose assertion fails (SA-4a)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HERE: Final = "assembly/index.ts"
 
 
 OPTIMISED: Final = pytest.param("small", marks=pytest.mark.long)
-"""What authors ship; its compiler takes longest."""
+"""The build that authors ship; it compiles slowest."""
 
 
 @pytest.fixture(scope="module", params=["fast", OPTIMISED] if long_form() else ["fast"])

@@ -133,7 +133,7 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
 
 
 def recode(guest: Guest, number: int, data: bytes) -> tuple[bool, bytes]:
-    """Whether it was taken, and what was written again or why not."""
+    """Return whether the guest read ``data``, and the bytes it wrote again or the reason."""
     ran = guest.run("recode", number.to_bytes(2, "little") + data)
     assert ran.output is not None, ran.fault
     return ran.output[0] == 1, ran.output[1:]
@@ -151,7 +151,7 @@ def test_every_value_is_read_and_written_as_it_was(guest: Guest) -> None:
         assert recode(guest, ANY, data) == (True, b""), vector["name"]
 
 
-def test_what_the_record_gate_refuses_is_refused(guest: Guest) -> None:
+def test_a_value_that_the_record_gate_refuses_is_refused(guest: Guest) -> None:
     assert len(REFUSED) > 60
     for vector in REFUSED:
         taken, why = recode(guest, CASES.get(id(vector), ANY), data_of(vector))
@@ -160,7 +160,7 @@ def test_what_the_record_gate_refuses_is_refused(guest: Guest) -> None:
         assert len(why) > 3, vector["name"]
 
 
-def test_what_is_too_long_for_a_guest_is_only_long() -> None:
+def test_a_vector_that_is_too_long_for_a_guest_is_only_long() -> None:
     """They are refused for their length or number, which the kernel has bounded already."""
     assert all("too" in vector["message"] or "at most" in vector["message"] for vector in LONG)
 
@@ -174,7 +174,7 @@ def test_every_prefix_of_a_value_is_refused(guest: Guest) -> None:
 
 
 def test_every_changed_byte_is_refused_or_written_as_it_is(guest: Guest) -> None:
-    """What is taken is canonical: it is written as the same bytes."""
+    """Each accepted value is canonical: the guest writes the same bytes."""
     for vector in VALUES:
         data = bytes.fromhex(vector["value_cbor_hex"])
         for at in range(min(len(data), 24)):

@@ -1,11 +1,11 @@
-"""A world in memory with one of the conformance modules, and what came of each of its steps.
+"""A world in memory with one of the conformance modules, and the result of each step.
 
     world = ConformanceWorld("rust")
     world.give("conformance/Touch@1", {})
     world.seen[-1].state
 
-The world is the same for every language but for the module's bytes: stamps, entropy and sequences
-are equal. What names those bytes is not, and ``normal`` gives it equal names.
+The world is the same for every language except for the module's bytes: stamps, entropy and
+sequences are equal. ``normal`` replaces the hashes of those bytes by equal names.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class ConformanceWorld(MemoryWorld):
         return self.take_steps()
 
     def take_steps(self) -> Seen:
-        """Run until nobody is ready; the first step."""
+        """Run until no cell is ready; return the first step."""
         before = len(self.spy.calls)
         records = [each for each in self.run() if isinstance(each, Step | Faulted)]
         calls = self.spy.calls[before:]

@@ -1,7 +1,7 @@
-"""Every behaviour of the ABI, in each language: what it is, and that all languages have the same.
+"""Every behaviour of the ABI in each language: its definition, and that all languages share it.
 
-A scenario is a public function of a module beside this one; it says what is expected. The traces of
-one scenario are then compared between the languages.
+A scenario is a public function of a module next to this one; it asserts the expected results. The
+test then compares the traces of one scenario between the languages.
 """
 
 from __future__ import annotations

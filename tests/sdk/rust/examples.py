@@ -21,7 +21,7 @@ SECTIONS: Final = {
 
 
 def read_nodes(name: str) -> list[dict[str, Any]]:
-    """What a module's section held: nodes and subscriptions."""
+    """Return the content of a module's section: nodes and subscriptions."""
     found: list[dict[str, Any]] = json.loads((MODULES / f"{name}.nodes.json").read_text())
     return found
 

@@ -22,7 +22,7 @@ def written() -> list[dict[str, Any]]:
 
 
 def by_name(nodes: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
-    """Comments beside types count, for they say what a handle is; those of nodes do not."""
+    """Keep comments on types, which define handles; drop those of nodes."""
     return {
         node["name"]: {key: value for key, value in node.items() if key != "$comment"}
         for node in nodes

@@ -24,7 +24,7 @@ WASM: Final = (MODULES / "sdk-rust/tests/vectors/vectors.wasm").read_bytes()
 LIMITS: Final = frozenset(
     {"65,537 items", "over a mebibyte", "65 levels", "absent fields, 60,000 records of 70"}
 )
-"""Vectors of the ingress gate about its limits. What a module is handed has been let in."""
+"""Vectors for the limits of the ingress gate. A module only gets values within them."""
 
 
 class Guest:
@@ -92,7 +92,7 @@ def test_no_prefix_of_a_value_is_read(guest: Guest) -> None:
         assert guest.recode(event["type"], data[:length])[0] == "Misfit"
 
 
-def test_whatever_a_gate_refuses_is_refused(guest: Guest) -> None:
+def test_a_value_that_a_gate_refuses_is_refused(guest: Guest) -> None:
     refused = [each for each in vectors("refused.json") if each["gate"] in ("ingress", "record")]
     met = set()
     for vector in refused:
@@ -131,7 +131,7 @@ def test_the_kernels_schemas_are_the_kernels(guest: Guest) -> None:
     for definition in definitions:
         ours = builtins.SCHEMAS[definition["name"]]["type"]
         assert without_comments(definition["type"]) == ours, definition["name"]
-    # The context is not read as one value, and what only modules of the AgentOS SDK have is theirs.
+    # The context is not decoded as one value; some schemas are only for modules of the AgentOS SDK.
     theirs = {name for name in builtins.SCHEMAS if "/Pending" in name or "/BytesOr" in name}
     assert {each["name"] for each in definitions} == (
         set(builtins.SCHEMAS) - theirs - {builtins.CONTEXT}

@@ -31,7 +31,7 @@ EDITIONS: Final = ("2021", "2024")
 
 @dataclass(frozen=True)
 class Compiler:
-    """The SDK, compiled for this machine, and what compiles programs against it."""
+    """The SDK, compiled for this machine, and the compiler for programs that use it."""
 
     rustc: Path
     library: Path
@@ -61,7 +61,7 @@ def toolchain() -> Toolchain:
 
 
 def cargo(toolchain: Toolchain, *arguments: str) -> str:
-    """What cargo prints; it has to succeed."""
+    """Run cargo, which must succeed, and return its output."""
     environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
     rustdoc = toolchain.rustc.with_name("rustdoc")
     environment |= {"RUSTC": str(toolchain.rustc), "RUSTDOC": str(rustdoc)}

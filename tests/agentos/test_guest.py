@@ -53,7 +53,7 @@ def test_a_blob_is_put_and_got_by_its_sha256(aos: Aos, ran: Path) -> None:
 
 
 def test_a_keyed_case_finds_its_handles_again(aos: Aos, ran: Path) -> None:
-    """AG-5 to AG-7, AG-24: keys as they are told there, receipts found by the hash of params."""
+    """AG-5 to AG-7, AG-24: keys in the SDK's form, and receipts found by the hash of params."""
     found = state(aos, ran, CASE, "abc")
 
     assert found["pending"] == {}

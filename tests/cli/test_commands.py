@@ -191,7 +191,7 @@ def test_commands_go_through_the_process_that_runs_the_world(aos: Aos, failed: P
 def test_an_open_effect_is_canceled_and_settled_at_once(
     aos: Aos, lived_in: Path, tmp_path: Path
 ) -> None:
-    """C-27: without anybody who runs the world."""
+    """C-27: while no process runs the world."""
     world = tmp_path / "w"
     copied(lived_in, world)
     [row] = aos("inspect", "intents", "--json", world=world).json["intents"]

@@ -1,4 +1,4 @@
-"""manifests/cookbook/fan_in: many questions at once, one answer when enough is known."""
+"""manifests/cookbook/fan_in: many questions in parallel, one answer when enough is known."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
 
 
 def _venv(bin_: Path) -> None:
-    """Make the result of the page's first lines: the commands of ``.venv/bin``."""
+    """Create the commands in ``.venv/bin``, as the first lines of the page do."""
     venv = Path(".venv/bin")
     venv.mkdir(parents=True)
     (venv / "aos").symlink_to(bin_ / "aos")

@@ -20,7 +20,7 @@ TOKENS: Final = (b"\x64kind", b"\x63seq", b"\x18\x17", b"\xf6", b"\x80", b"\x58\
 
 
 def target(data: bytes) -> None:
-    """Any bytes in place of a frame or the head make verify report a finding, and raise nothing."""
+    """Any other bytes in place of a frame or the head are a finding of verify, not an exception."""
     whole = _stored()
     place, written = data[:1], data[1:]
     number = place[0] % (len(_frames()) + 1) if place else 0

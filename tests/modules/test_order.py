@@ -321,7 +321,7 @@ def test_a_cancellation_before_the_order_leaves_no_trace(order: Case) -> None:
 
 
 def test_a_charge_known_only_by_its_refund_is_told_as_charged_and_refunded(order: Case) -> None:
-    # Rule 4: the ledger hears of both, or of neither.
+    # Rule 4: the ledger gets both events, or neither.
     to_charging(order)
     order.timeout("charge/1")
     overdue(order)

@@ -43,7 +43,7 @@ PATHS = {
     "shop/parcel.ship@1": "/parcel/ship",
 }
 
-# What happens to a call: is it done, and what does the caller hear?
+# The fate of a call: is it carried out, and which answer does the caller get?
 DONE, LOST, FAILED, SLOW, GARBLED = "done", "answer lost", "failed", "slow", "garbled"
 
 

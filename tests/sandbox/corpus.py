@@ -82,7 +82,7 @@ def path_of(name: str) -> Path:
 
 @functools.cache
 def wasm(name: str) -> bytes:
-    """The bytes of the module ``name``, whichever folder it lies in."""
+    """Read the bytes of the module ``name`` from the folder that contains it."""
     return assemble(path_of(name).read_text("utf-8"))
 
 

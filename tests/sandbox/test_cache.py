@@ -250,7 +250,7 @@ def test_a_folder_of_another_user_is_not_used(node: Node, monkeypatch: pytest.Mo
 
 
 def test_a_folder_behind_a_link_is_not_followed(node: Node, tmp_path: Path) -> None:
-    """S-51: the link may be changed by who owns the place where it lies."""
+    """S-51: the owner of the folder that contains the link may change it."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o700)
     node.folder.parent.mkdir(parents=True)

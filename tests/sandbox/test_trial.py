@@ -133,7 +133,7 @@ def test_a_compiler_that_is_killed_for_its_memory_is_told_so(
 
 
 def test_the_caps_refuse_first_and_nothing_is_compiled() -> None:
-    """The bomb of a megabyte in one function is refused for the size of its body, at once."""
+    """The one-megabyte bomb in one function is refused immediately, for the size of its body."""
     huge = wasm("body_of_a_bomb")
     start = time.process_time()
 

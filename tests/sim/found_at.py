@@ -67,7 +67,7 @@ FOUND_AT: Final = {
     "nobody is upgraded in place": 58,
     "a snapshot forgets who is pinned": 12,
 }
-"""With the model that foretells each record."""
+"""Seeds for runs with the model, which predicts each record."""
 
 FOUND_ALONE_AT: Final = {
     "a receipt goes to another cell": 5,
@@ -75,4 +75,4 @@ FOUND_ALONE_AT: Final = {
     "a mailbox gives the newest first": 2,
     "what is settled stays open": 11,
 }
-"""By the checker alone, for the bugs of which the short form tells."""
+"""Seeds for runs with the checker alone, for the bugs that the short form of the test covers."""

@@ -107,7 +107,7 @@ def step(model: Model) -> Record:
 
 
 def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int) -> Record:
-    """Do what the output says; the fields of the record that tell it."""
+    """Carry out the output; return the fields of its record."""
     manifest, limits, seq = model.now, model.now.limits, cell.last_seq
     fits = under != model.manifest_seq and model_pins.fits(model, cell, taken.state)
     if under == model.manifest_seq:

@@ -274,7 +274,7 @@ def _key_of(public: bytes) -> SigningKey:
 
 
 def know_keys(seed: int) -> None:
-    """The keys that anybody in this seed's world may have."""
+    """Reset the known keys to those that a party in this seed's world may hold."""
     _known_keys.clear()
     plans = plans_of(seed).seed
     labels = [f"{plans} shop {i}" for i in range(VERSIONS + 1)] + [f"{plans} desk"]

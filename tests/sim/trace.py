@@ -23,7 +23,7 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value with its bytes cut short, and without what tells people nothing."""
+    """Shorten the bytes in a value, and leave out fields that a person does not need."""
     if isinstance(value, bytes):
         return f"{value[:4].hex()}…" if len(value) > 8 else value.hex()
     if isinstance(value, dict):

@@ -408,7 +408,7 @@ class SimWorld:
             making.check_restart(self, self.kernel.state, "of the kernel after a commit")
 
     def _durable(self, group: list[Waiting]) -> None:
-        """Publish and tell, in this order (H-21, H-31)."""
+        """Publish intents, then report results, in this order (H-21, H-31)."""
         opened: dict[bytes, OpenIntent] = {}
         for each in group:
             if each.sealed is None:

@@ -1,4 +1,4 @@
-"""``@effect`` and ``Executors`` say at once what is wrong with a definition (X-40)."""
+"""``@effect`` and ``Executors`` refuse an invalid definition immediately (X-40)."""
 
 from __future__ import annotations
 

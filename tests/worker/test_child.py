@@ -848,7 +848,7 @@ ASKED: Final = '{"op": "attempt", "intent": message["intent"], "attempt": 2, "pr
 def liar(
     journal: Journal, lie: str, *, effect: str = "test/echo@1", stall_s: float = 30.0
 ) -> ChildExecutor:
-    """A process that says what ``lie`` sends for each task."""
+    """A worker process that runs the code ``lie`` for each task, to send false messages."""
     source = LIAR.replace("LIE", lie).replace("test/echo@1", effect)
     command = [sys.executable, "-c", source]
     return ChildExecutor(

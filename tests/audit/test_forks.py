@@ -321,7 +321,7 @@ def findings(frames: Sequence[Frame]) -> set[FindingKind]:
         ("signature", bytes(64), FindingKind.SIGNATURE_WRONG),
     ],
 )
-def test_a_forged_field_is_found_though_the_chain_was_made_anew(
+def test_a_forged_field_is_found_though_the_chain_was_rebuilt(
     field: str, value: Any, kind: FindingKind
 ) -> None:
     """J-44, A-24b"""

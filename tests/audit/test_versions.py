@@ -99,7 +99,7 @@ def test_a_manifest_of_another_mode_than_was_signed_is_found() -> None:
         assert FindingKind.SIGNATURE_WRONG in {each.kind for each in report.findings}
 
 
-def test_what_a_migration_made_is_read_and_what_is_missing_is_found() -> None:
+def test_migrated_states_are_read_and_missing_ones_are_found() -> None:
     world = migrated()
     manifest = only(world, Manifest, mode=MIGRATE)
     (made,) = manifest.migrated

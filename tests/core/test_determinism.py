@@ -47,7 +47,7 @@ def test_the_same_entropy_and_clock_are_drawn_nowhere_else() -> None:
     assert journal() == journal()
 
 
-def test_a_restart_goes_on_as_if_nothing_had_happened() -> None:
+def test_a_restart_continues_as_if_nothing_had_happened() -> None:
     """Fold after any frame, then go on: the journal is the same as without the restart (K-2)."""
     straight, broken = buyers(), buyers()
     for i in range(6):

@@ -49,7 +49,7 @@ def open_intents(world: Path) -> list[str]:
         return [intent.hex() for intent in reader.state.intents]
 
 
-def test_what_was_acknowledged_survives_a_killed_host_and_effects_keep_their_identity(
+def test_acknowledged_inputs_survive_a_killed_host_and_effects_keep_their_identity(
     world: Path, tmp_path: Path
 ) -> None:
     """H-21, H-30, H-42"""

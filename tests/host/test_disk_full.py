@@ -49,7 +49,7 @@ def filling(books: Books, running: Running) -> Iterator[None]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("disk", KINDS if long_form() else ["ext4"], indirect=True)
-def test_a_world_on_a_full_disk_loses_nothing_and_goes_on_once_there_is_room(
+def test_a_world_on_a_full_disk_loses_nothing_and_continues_once_there_is_room(
     disk: SmallDisk, books: Books
 ) -> None:
     """H-24: nobody has to do anything to the world."""
@@ -122,7 +122,7 @@ def test_a_world_that_is_stopped_while_the_disk_is_full_says_so_and_loses_nothin
     check(books, others)
 
 
-def test_who_sends_into_a_full_disk_without_a_running_world_is_told(
+def test_a_sender_to_a_full_disk_without_a_running_world_gets_an_error(
     disk: SmallDisk, books: Books
 ) -> None:
     """H-24a: he does not wait for ever, and what he sent is not there."""

@@ -286,7 +286,7 @@ def records_of(path: Path) -> list[Record]:
         return [from_bytes(r) for frame in reader.store.frames() for r in frame.records]
 
 
-def test_what_may_run_once_is_journaled_before_any_executor_has_it(careful: Path) -> None:
+def test_an_effect_that_may_run_once_is_journaled_before_any_executor_has_it(careful: Path) -> None:
     """X-14: also one that knows nothing of attempts."""
     send(careful, do("a", asks("x", effect=ONCE)))
     silent = Echo(silent=True, effects=frozenset({ONCE}))
@@ -317,7 +317,7 @@ def test_what_may_run_once_is_journaled_before_any_executor_has_it(careful: Path
     assert states(careful)[encode("a")] == encode(2)
 
 
-def test_what_may_run_once_and_has_no_executor_here_was_not_begun(careful: Path) -> None:
+def test_an_effect_that_may_run_once_without_an_executor_here_was_not_begun(careful: Path) -> None:
     send(careful, do("a", asks("x", effect=ONCE)))
     assert run(careful, until_idle=True, report=lambda _: None).waiting == {ONCE: 1}
     echo = Echo(effects=frozenset({ONCE}))
@@ -328,7 +328,7 @@ def test_what_may_run_once_and_has_no_executor_here_was_not_begun(careful: Path)
     assert [word(each) for each in echo.answers if each] == ["settled"]
 
 
-def test_what_a_workflow_cancels_is_dropped_and_what_comes_after_is_no_trouble(
+def test_a_canceled_effect_is_dropped_and_its_late_answer_does_no_harm(
     careful: Path,
 ) -> None:
     """X-6, K-84."""
@@ -396,7 +396,7 @@ def test_a_fault_is_told_with_the_engines_words(world: Path) -> None:  # H-85
     assert any(line.startswith(f"{PUPPET} a failed at record ") for line in lines)
 
 
-def test_the_engines_words_are_kept_beside_the_journal(world: Path) -> None:  # H-85
+def test_the_engines_messages_are_kept_outside_the_journal(world: Path) -> None:  # H-85
     send(world, trap("a"))
     lines: list[str] = []
     run(world, until_idle=True, report=lines.append)
@@ -512,7 +512,7 @@ def test_a_misspelt_executor_does_not_start_and_leaves_nothing_behind(world: Pat
     assert all(isinstance(answer, Admitted) for answer in send(world, do("a")))
 
 
-def test_what_is_no_world_is_not_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_world_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="this is no world's folder"):
         run(tmp_path)
 

@@ -120,7 +120,7 @@ def forged(found: list[tuple[str, bytes]]) -> bytes:
     return data + item(END, end.to_bytes())
 
 
-def test_what_was_written_is_read_again(file: Path) -> None:  # B-10, B-30
+def test_a_written_bundle_is_read_back(file: Path) -> None:  # B-10, B-30
     with open_bundle(file) as bundle:
         bundle.check()
 
@@ -275,7 +275,7 @@ def test_a_length_beyond_the_end_of_the_file_is_told_before_it_is_read(file: Pat
         b"\x82\x65frame\x5f", b"\x82\x65frame\x5c",
     ],
 )  # fmt: skip
-def test_what_is_no_opening_is_damage(opening: bytes) -> None:  # B-12
+def test_an_invalid_opening_is_damage(opening: bytes) -> None:  # B-12
     with pytest.raises(Damage):
         read_opening(opening)
 
@@ -302,7 +302,7 @@ def test_a_bundle_of_a_newer_format_is_not_read(file: Path) -> None:  # B-13
         open_bundle(file)
 
 
-def test_what_is_no_bundle_is_said_to_be_none(tmp_path: Path) -> None:  # B-34
+def test_a_file_that_is_no_bundle_is_reported_as_none(tmp_path: Path) -> None:  # B-34
     (tmp_path / "text").write_text("hello")
     os.mkfifo(tmp_path / "pipe")
     for path, message in (

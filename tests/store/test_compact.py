@@ -138,7 +138,7 @@ def test_a_store_with_hardly_anything_in_it_is_compacted(tmp_path: Path, size: i
 
 
 @pytest.mark.parametrize("commits", [0, 1], ids=["even", "odd"])
-def test_readers_of_other_processes_go_on_in_the_new_file(tmp_path: Path, commits: int) -> None:
+def test_readers_of_other_processes_continue_in_the_new_file(tmp_path: Path, commits: int) -> None:
     """ST-53: whichever meta page the number of transactions, which they share, points at."""
     folder = tmp_path / "store"
     journal = world(folder, frames=3)
@@ -197,7 +197,7 @@ def test_a_reader_of_this_process_keeps_it_from_being_compacted(tmp_path: Path) 
             assert reader.head() == store.head()
 
 
-def test_what_a_compacting_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_compaction_are_removed(tmp_path: Path) -> None:
     """ST-52: it may hold what was erased since."""
     folder = tmp_path / "store"
     journal = world(folder)

@@ -226,7 +226,7 @@ def read_elsewhere(folder: Path, question: str) -> str:
         end(child)
 
 
-def test_what_ext4_counts_as_free_and_gives_nobody(tmp_path: Path) -> None:
+def test_ext4_counts_blocks_as_free_that_it_gives_to_no_one(tmp_path: Path) -> None:
     """ST-4: why the file system is asked for the room, and not for figures."""
     with SmallDisk(tmp_path, megabytes=8, kind="ext4") as disk:
         disk.fill()

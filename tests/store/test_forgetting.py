@@ -59,7 +59,7 @@ def test_a_journal_that_was_never_pruned_has_no_cut(store: AnyStore) -> None:
     assert len(list(store.frames())) == 4
 
 
-def test_what_is_before_the_cut_is_said_to_be_in_its_archive(store: AnyStore) -> None:
+def test_records_before_the_cut_are_reported_to_be_in_its_archive(store: AnyStore) -> None:
     """RT-2: as soon as the cut is there, whatever still lies in the store."""
     journal = grown(store, 6)
     cut = cut_after(journal, 4)
@@ -96,7 +96,7 @@ def test_the_frame_of_the_genesis_stays(store: AnyStore) -> None:
         list(store.frames())
 
 
-def test_an_archive_that_nobody_names_is_not_named(store: AnyStore) -> None:
+def test_an_error_names_no_archive_when_the_cut_has_none(store: AnyStore) -> None:
     journal = grown(store, 3)
     store.set_cut(replace(cut_after(journal, 3), archives=()))
 
@@ -186,7 +186,7 @@ def test_a_cut_is_written_and_read_back() -> None:
     assert cut.tip(WORLD) == Tip(world=WORLD, seq=2**40, frame=cut.frame, log=cut.log)
 
 
-def test_rows_are_forgotten_and_what_is_not_there_is_passed_over(store: AnyStore) -> None:
+def test_rows_are_forgotten_and_missing_ones_are_skipped(store: AnyStore) -> None:
     """RT-6, RT-24."""
     journal = grown(store, 1)
     journal.event("one", value=b"v" * 3000)

@@ -76,7 +76,7 @@ def test_a_commit_is_synced(folder: Path) -> None:
     assert (flags["writemap"], flags["map_async"]) == (False, False)
 
 
-def test_making_it_again_goes_on_until_there_is_a_journal(folder: Path) -> None:
+def test_a_store_can_be_created_again_until_it_has_a_journal(folder: Path) -> None:
     """ST-11."""
     LmdbStore.create(folder).close()
     with LmdbStore.create(folder) as store:
@@ -134,7 +134,7 @@ def test_a_newer_format_is_not_read(folder: Path) -> None:
         LmdbStore.open(folder)
 
 
-def test_nobody_without_permission_reads(tmp_path: Path) -> None:
+def test_a_user_without_permission_cannot_read(tmp_path: Path) -> None:
     """ST-13: a reader must be able to register itself."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else: permissions are NOT TESTED here")
@@ -158,7 +158,7 @@ def test_nobody_without_permission_reads(tmp_path: Path) -> None:
         )
 
 
-def test_nobody_without_permission_makes_one(tmp_path: Path) -> None:
+def test_a_user_without_permission_cannot_make_one(tmp_path: Path) -> None:
     """ST-11."""
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else: permissions are NOT TESTED here")
@@ -267,7 +267,7 @@ def test_stores_on_one_folder_share_it(folder: Path, tmp_path: Path) -> None:
     assert read_all(folder) == "whole to 3"
 
 
-def test_a_process_that_reads_cannot_write_beside(folder: Path) -> None:
+def test_a_process_that_reads_cannot_also_write(folder: Path) -> None:
     """ST-16."""
     journal = world(folder)
     with LmdbStore.open(folder, readonly=True), pytest.raises(Unavailable) as caught:
@@ -664,7 +664,7 @@ def test_a_writer_whose_commit_failed_leaves_no_mark(folder: Path, looks: list[P
     assert looks == [folder]
 
 
-def test_who_joins_others_does_not_look_again(folder: Path, looks: list[Path]) -> None:
+def test_a_process_that_joins_others_does_not_check_again(folder: Path, looks: list[Path]) -> None:
     """ST-18b: they have looked, and read it since."""
     world(folder)
     (folder / "closed").unlink()
@@ -698,7 +698,7 @@ def test_only_who_has_looked_is_relied_on(folder: Path, readonly: bool) -> None:
 
 
 @pytest.mark.parametrize("readonly", [False, True])
-def test_what_would_kill_who_opens_it_is_damage(folder: Path, readonly: bool) -> None:
+def test_a_store_that_would_kill_its_opener_is_damage(folder: Path, readonly: bool) -> None:
     """ST-18a: every page in turn is garbage, and nobody dies of it."""
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
@@ -807,7 +807,7 @@ def test_a_file_that_was_cut_off_is_damage(folder: Path, whole: bytes) -> None:
     assert outcome(folder, whole) == "whole to 37"
 
 
-def test_what_is_no_store_is_damage(folder: Path, whole: bytes) -> None:
+def test_a_file_that_is_no_store_is_damage(folder: Path, whole: bytes) -> None:
     """ST-17."""
     assert "no meta page of LMDB 0.9" in outcome(folder, b"not a database, but long enough" * 1000)
     assert outcome(folder, bytes(len(whole))).startswith("Damage: ")

@@ -111,7 +111,7 @@ def test_the_commit_before_is_never_brought_back_in_silence(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("groups", [1, 2, 12, 13])
 @pytest.mark.parametrize("has_reader", [False, True], ids=["alone", "reader"])
-def test_the_numbers_go_on_after_a_compaction(
+def test_the_numbers_continue_after_a_compaction(
     tmp_path: Path, groups: int, has_reader: bool
 ) -> None:
     """ST-52: a reader in another process keeps the lock file, and the number in it."""

@@ -101,7 +101,7 @@ def test_packs_are_for_their_owner_alone(store: LmdbStore) -> None:
     assert stat.S_IMODE((folder / content_hash(A).hex()).stat().st_mode) == 0o600
 
 
-def test_what_is_stored_again_is_not_written_again(store: LmdbStore) -> None:
+def test_a_blob_stored_again_is_not_written_again(store: LmdbStore) -> None:
     """ST-20."""
     store.put_blobs(blobs(A))
     path = store.folder / FOLDER_NAME / content_hash(A).hex()
@@ -304,7 +304,7 @@ def test_an_erasure_that_fails_keeps_the_pack(store: LmdbStore) -> None:
     assert store.blob(content_hash(A)) == A
 
 
-def test_a_commit_of_which_nobody_knows_leaves_its_packs_to_the_next_writer(
+def test_a_commit_with_unknown_outcome_leaves_its_packs_to_the_next_writer(
     store: LmdbStore,
 ) -> None:
     """ST-62: it may count. Here it does not."""
@@ -367,7 +367,7 @@ def test_a_full_disk_is_no_failure(tmp_path: Path) -> None:
         assert [store.blob(each) for each in blobs(A, B)] == [A, B]
 
 
-def test_what_a_crash_left_is_taken_away_by_a_writer_and_not_by_a_reader(tmp_path: Path) -> None:
+def test_leftovers_of_a_crash_are_removed_by_a_writer_and_not_by_a_reader(tmp_path: Path) -> None:
     """ST-65."""
     folder = tmp_path / "store"
     with LmdbStore.create(folder) as store:
@@ -443,7 +443,7 @@ def _start_again(folder: Path) -> None:
 # Beside
 
 
-def test_readers_go_on_while_packs_come_and_go(tmp_path: Path) -> None:
+def test_readers_continue_while_packs_come_and_go(tmp_path: Path) -> None:
     """ST-66: what is read is the whole blob, or that it was erased, and never damage."""
     folder = tmp_path / "store"
     with LmdbStore.create(folder) as store:

@@ -51,7 +51,7 @@ def test_an_empty_store_has_no_head_and_no_frames(store: AnyStore) -> None:
     assert list(store.blob_hashes()) == []
 
 
-def test_what_was_appended_is_read_back(store: AnyStore) -> None:
+def test_appended_frames_are_read_back(store: AnyStore) -> None:
     """ST-1."""
     journal = Journal()
     journal.genesis()
@@ -177,7 +177,7 @@ def test_a_first_frame_must_be_expected_as_first(store: AnyStore) -> None:
     assert store.head() is None
 
 
-def test_what_a_caller_owes_is_asserted_before_anything_is_written(store: AnyStore) -> None:
+def test_a_callers_obligations_are_asserted_before_anything_is_written(store: AnyStore) -> None:
     journal = grown(store, 1)
     head = journal.head()
     journal.event()
@@ -360,7 +360,7 @@ BIG = b"personal " * 200
 BIG_HASH = content_hash(BIG)
 
 
-def test_what_a_record_erases_is_gone_with_its_frame(store: AnyStore) -> None:
+def test_a_value_that_a_record_erases_is_gone_with_its_frame(store: AnyStore) -> None:
     """ST-22: the bytes go, the frames stay, and whoever asks is told which record it was."""
     journal = grown(store, 2, value=BIG)
     assert (store.blob(BIG_HASH), store.erased(BIG_HASH)) == (BIG, None)

@@ -161,7 +161,7 @@ def test_an_intent_is_found_by_eight_digits_open_or_settled() -> None:
 
 
 @pytest.mark.parametrize("word", ["abcdef1", "ABCDEF12", "0" * 65, "not-a-hash"])
-def test_what_is_no_prefix_of_a_hash_is_refused(word: str) -> None:
+def test_text_that_is_no_prefix_of_a_hash_is_refused(word: str) -> None:
     """A-7."""
     with pytest.raises(BadUsage, match="expected at least 8 lower-case hex digits"):
         find_intent(*a_shop_state(), word)

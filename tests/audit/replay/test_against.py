@@ -197,7 +197,7 @@ def test_a_candidate_without_an_entrypoint_is_told_plainly() -> None:
     assert report.missing_steps[CELL] == 1
 
 
-def test_what_is_no_module_is_refused() -> None:
+def test_a_file_that_is_no_module_is_refused() -> None:
     with pytest.raises(ModuleRefused, match="not a WASM module"):
         compare(recorded({"key": "a"}), b"no")
 
@@ -235,7 +235,7 @@ def test_steps_of_every_manifest_that_had_the_module_are_compared() -> None:
     assert (report.compared, report.different) == (2, 1)
 
 
-def test_what_was_erased_since_and_faults_of_the_machine_are_left_out() -> None:
+def test_values_erased_since_and_faults_of_the_machine_are_left_out() -> None:
     long = {"key": "a", "fault": "x" * 2000}
     world = recorded(long, {"key": "b", "out": None})
     blob = next(

@@ -327,7 +327,7 @@ def test_a_receipt_of_someone_else_is_refused_again(field: str, value: object, r
         ("abandoned", (OTHER,)),
     ],
 )
-def test_what_the_kernel_made_of_a_receipt_is_compared(field: str, value: object) -> None:
+def test_the_records_that_follow_a_receipt_are_compared(field: str, value: object) -> None:
     """A-12."""
     found = divergence(resealed(shop().frames, 8, with_(**{field: value})))
 
@@ -374,7 +374,7 @@ def test_a_left_out_step_is_named_where_the_order_breaks() -> None:
     assert found.differences[0].recomputed == {"workflow": ORDER, "key": "ord-1"}
 
 
-def test_a_step_too_many_finds_nobody_ready() -> None:
+def test_a_step_too_many_finds_no_cell_ready() -> None:
     """A-12."""
     world = shop()
     last = record(Step, lambda found: found.seq == 28)

@@ -201,7 +201,7 @@ def without(world: MemoryWorld, *values: Hash) -> ReplayReport:
     return replay(world.frames, erasing(world, *values), runner(world), head=head_of(world.frames))
 
 
-def test_what_needs_an_erased_value_is_taken_and_named() -> None:
+def test_a_record_that_needs_an_erased_value_is_taken_and_named() -> None:
     """A-16a. All else is decided again."""
     world, value = erased()
 
@@ -229,7 +229,7 @@ def test_a_store_that_erased_it_is_replayed_the_same() -> None:
     assert replay(world.frames, store.blob, runner(world)).erased == 2
 
 
-def test_comparison_goes_on_after_what_was_taken() -> None:
+def test_comparison_continues_after_a_taken_record() -> None:
     """A-16a."""
     world, value = erased()
     last = [each for each in world.records() if isinstance(each, Step)][-1]
@@ -241,7 +241,7 @@ def test_comparison_goes_on_after_what_was_taken() -> None:
     assert (caught.value.record, caught.value.field) == (last.seq, "status")
 
 
-def test_what_a_taken_record_says_must_follow_all_the_same() -> None:
+def test_a_taken_record_must_still_follow_from_the_state() -> None:
     """A-16a, K-2."""
     world, value = erased()
     frames = resealed(world.frames, 5, lambda each: replaced(each, root=1))

@@ -112,7 +112,7 @@ def test_an_empty_store_has_nothing_to_replay() -> None:
         replay_store(MemoryStore())
 
 
-def test_what_progress_raises_ends_the_replay() -> None:
+def test_an_exception_in_progress_ends_the_replay() -> None:
     """A-19."""
 
     def stop(_: int) -> None:

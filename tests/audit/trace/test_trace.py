@@ -403,7 +403,7 @@ def test_a_receipt_that_fits_nothing_fails_its_cell_and_says_so() -> None:
     assert reason.text.startswith("failed: fault receipt_invalid at record 6: shop/Charged@1")
 
 
-def test_mail_that_nobody_runs_is_stuck() -> None:
+def test_mail_that_no_process_runs_is_stuck() -> None:
     """A-51."""
     world = Shop()
     world.place("ord-1", 5)

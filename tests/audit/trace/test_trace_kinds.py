@@ -121,7 +121,7 @@ def test_attempts_and_frames_hang_under_their_intent() -> None:
     assert text[-1].strip().startswith("└─ step 20: ")
 
 
-def test_a_frame_is_shown_under_its_causes_and_the_intent_as_it_stands() -> None:
+def test_a_frame_is_shown_under_its_causes_and_the_intent_as_it_is_now() -> None:
     """A-40."""
     frame, attempt = only(a_desk(), Stream), only(a_desk(), Attempt)
 
@@ -230,7 +230,7 @@ def test_the_timeline_of_a_loss_reads_as_it_happened() -> None:
     assert text[5].endswith(" · error, its only run was lost (record 32)")
 
 
-def test_a_frame_that_nobody_has_taken_waits() -> None:
+def test_a_frame_that_no_step_has_taken_waits() -> None:
     """A-42."""
     world = desks()
     tell(world, "a", pay("p"))

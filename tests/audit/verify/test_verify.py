@@ -230,7 +230,7 @@ def test_damage_in_two_places_is_two_findings() -> None:
     ]  # fmt: skip
 
 
-def test_an_unreadable_frame_is_one_finding_and_what_follows_is_read() -> None:
+def test_an_unreadable_frame_is_one_finding_and_later_frames_are_read() -> None:
     """A-21."""
     frames = shop().frames
 
@@ -376,7 +376,7 @@ def test_a_head_with_a_forged_signature_is_found() -> None:
         (21, {"stamp": Stamp(START_NS, bytes(64))}, FindingKind.TIMER_EARLY),
     ],
 )
-def test_a_forged_field_is_found_though_the_chain_was_made_anew(
+def test_a_forged_field_is_found_though_the_chain_was_rebuilt(
     seq: int, fields: dict[str, Any], kind: FindingKind
 ) -> None:
     """A-24, A-25, A-26."""

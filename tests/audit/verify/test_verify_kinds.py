@@ -169,7 +169,7 @@ FORGED: list[tuple[type, int, str, Any, FindingKind]] = [
 
 
 @pytest.mark.parametrize(("kind", "place", "field", "value", "wrong"), FORGED)
-def test_a_forged_field_is_found_though_the_chain_was_made_anew(
+def test_a_forged_field_is_found_though_the_chain_was_rebuilt(
     kind: type, place: int, field: str, value: object, wrong: FindingKind
 ) -> None:
     """A-24 to A-26."""
@@ -219,7 +219,7 @@ def test_a_receipt_without_its_batch_is_not_signed() -> None:
     assert the_only(verify(frames)).kind is FindingKind.SIGNATURE_WRONG
 
 
-def test_nobody_signs_for_the_core() -> None:
+def test_receipts_of_the_core_are_unsigned() -> None:
     """A-24, K-80: the world's key neither."""
     world = a_desk()
     own = only(world, KernelReceipt, ASKED)
@@ -256,7 +256,7 @@ def test_the_core_settles_no_effect_of_an_executor_without_a_cause() -> None:
     )  # fmt: skip
 
 
-def test_what_may_run_only_once_is_not_begun_twice() -> None:
+def test_an_effect_that_may_run_only_once_is_not_begun_twice() -> None:
     """K-97: whatever the fold lets pass."""
     loss = only(a_desk(), Attempt, LOSS)
     frames = resealed(
@@ -388,7 +388,7 @@ def test_a_row_that_says_erased_is_not_believed_without_a_record() -> None:
     )
 
 
-def test_what_came_again_after_it_was_erased_must_be_there() -> None:
+def test_a_value_that_came_again_after_its_erasure_must_be_there() -> None:
     """A-26a."""
     world = Desk()
     value = told_long(world, "a")
@@ -403,7 +403,7 @@ def test_what_came_again_after_it_was_erased_must_be_there() -> None:
     assert verify_frames(world.frames, erasing(world, value)).is_sound
 
 
-def test_what_is_missing_and_what_is_altered_is_damage_whatever_a_record_says() -> None:
+def test_an_altered_value_is_damage_though_a_record_erases_it() -> None:
     """A-26: its reader must say that it was erased."""
     world = Desk()
     value = told_long(world, "a")
@@ -418,7 +418,7 @@ def test_what_is_missing_and_what_is_altered_is_damage_whatever_a_record_says() 
 
 
 @pytest.mark.parametrize("what", ["the manifest", "a module"])
-def test_what_a_manifest_needs_is_never_erased(what: str) -> None:
+def test_a_manifest_and_its_modules_are_never_erased(what: str) -> None:
     """K-104: not by an operator's record either."""
     world = Desk()
     tell(world, "a", note="x")

@@ -151,7 +151,7 @@ def test_cells_are_filtered_and_paged() -> None:
     assert cells(view(), key_prefix="ord-")["total"] == 6
 
 
-def test_a_row_of_a_cell_says_how_it_stands() -> None:
+def test_a_row_of_a_cell_shows_its_status() -> None:
     """A-63."""
     failed = cells(view(), workflow="order", status="failed")["cells"][0]
 

@@ -191,7 +191,7 @@ def reason_of(world: MemoryWorld, key: str) -> Any:
     return found
 
 
-def test_what_was_retried_says_which_attempt_it_is() -> None:
+def test_a_retried_effect_shows_its_attempt() -> None:
     """A-51."""
     world = desks()
     tell(world, "a", pay("p"))
@@ -212,7 +212,7 @@ def test_what_was_retried_says_which_attempt_it_is() -> None:
     assert of_cell("a", world)["attempt"] == 2
 
 
-def test_what_may_run_only_once_says_whether_it_has_begun() -> None:
+def test_an_effect_that_may_run_only_once_shows_whether_it_has_begun() -> None:
     """A-51."""
     world = desks()
     tell(world, "a", wish(ONCE, {"n": 1}))
@@ -233,7 +233,7 @@ def test_what_may_run_only_once_says_whether_it_has_begun() -> None:
 
 
 @pytest.mark.parametrize("why", ["cancel", "loss", "answer"])
-def test_what_the_core_owes_is_said_to_be_the_cores(why: str) -> None:
+def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     """A-51: between the record that asks for a receipt and the receipt itself."""
     world = desks()
     if why == "answer":
@@ -270,7 +270,7 @@ def failed(**limits: int) -> MemoryWorld:
     return world
 
 
-def test_a_failed_cell_shows_the_commands_that_let_it_go_on() -> None:
+def test_a_failed_cell_shows_the_commands_that_resume_it() -> None:
     """A-52, A-65."""
     world = failed()
     found = reason_of(world, "a b")
@@ -294,7 +294,7 @@ def test_mail_past_the_limit_is_told_from_mail_that_is_kept() -> None:
     )
 
 
-def test_what_failed_on_no_entry_has_nothing_to_skip() -> None:
+def test_a_cell_that_failed_on_no_entry_has_nothing_to_skip() -> None:
     """A-52, K-101."""
     world = desks()
     tell(world, "a", pay("p"))
@@ -390,7 +390,7 @@ def test_a_value_says_where_it_is_held_and_what_became_of_it() -> None:
         ("0" * 64, f"blake3:{'0' * 64}: the world holds no such value"),
     ],
 )
-def test_what_is_no_value_of_the_world_is_refused(word: str, message: str) -> None:
+def test_a_hash_that_is_no_value_of_the_world_is_refused(word: str, message: str) -> None:
     """A-68."""
     with pytest.raises(BadUsage, match=message):
         value(view(), word)

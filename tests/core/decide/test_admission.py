@@ -58,7 +58,7 @@ def test_bytes_that_are_not_cbor_are_refused() -> None:
     assert refused(world.kernel.admit(given, world.stamp())).rule is Rule.EVENT_IS_INVALID
 
 
-def test_an_event_without_a_subscription_is_journaled_and_reaches_nobody() -> None:
+def test_an_event_without_a_subscription_is_journaled_and_reaches_no_cell() -> None:
     world = counters()
     answer = world.send("t/Note@1", "hello")
     assert answer == Admitted(seq=3, to=())
@@ -315,7 +315,7 @@ def test_a_serial_of_any_size_is_wrong(serial: int) -> None:
     assert refused(world.kernel.admit(given, world.stamp())).rule is Rule.MANIFEST_SERIAL_IS_WRONG
 
 
-def test_what_cannot_be_written_is_not_folded() -> None:
+def test_a_record_that_cannot_be_written_is_not_folded() -> None:
     """K-2: the record's bytes are made before the state changes."""
     world = counters()
     given = StartInput(host=(("kernel", "\ud800"),))

@@ -124,7 +124,7 @@ def test_nothing_is_read_where_the_schema_holds_the_same_values() -> None:
     assert len(read.reads) == 1
 
 
-def test_what_a_fault_has_failed_is_looked_at_when_it_is_retried() -> None:
+def test_a_cell_that_a_fault_has_failed_is_checked_when_it_is_retried() -> None:
     """K-102."""
     world = world_of("a")
     tell(world, "a", note="fail")

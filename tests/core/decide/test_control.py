@@ -130,7 +130,7 @@ def test_an_instance_that_failed_on_no_entry_can_be_retried_and_not_skipped() ->
     assert len(world.state.abandoned) == 1
 
 
-def test_a_cascade_that_was_too_long_gets_its_steps_anew() -> None:
+def test_a_retry_after_a_cascade_that_was_too_long_counts_steps_from_zero() -> None:
     world = desks(limits={"world": {"cascade_steps": 2}})
     tell(
         world,
@@ -174,7 +174,7 @@ def test_a_retry_runs_the_module_of_the_manifest_in_force() -> None:
     assert log_of(world, "a") == ["told 1", "second version", "second version"]
 
 
-def test_what_does_not_fit_the_manifest_in_force_is_not_run() -> None:
+def test_an_entry_that_does_not_fit_the_manifest_in_force_is_not_run() -> None:
     """K-102."""
     world = failed()
     assert isinstance(world.apply(changed(ARMS, state={"nat": {}}), {DESK: desk}), Admitted)
@@ -324,7 +324,7 @@ def test_a_value_is_erased_once_nothing_needs_it() -> None:
     same(folded(world), world.state)
 
 
-def test_what_is_needed_is_not_erased() -> None:
+def test_a_value_in_use_is_not_erased() -> None:
     world = desks()
     long_note(world)
     state = world.cell(DESK, "a").state
@@ -343,7 +343,7 @@ def test_mail_that_waits_is_needed() -> None:
     assert rule_of(world.control("erase", value=value)) is Rule.VALUE_IS_IN_USE
 
 
-def test_what_comes_again_in_the_same_frame_stays() -> None:
+def test_a_value_that_comes_again_in_the_same_frame_stays() -> None:
     world = desks()
     value = long_note(world)
     world.control("erase", value=value)

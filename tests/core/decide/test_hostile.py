@@ -239,7 +239,7 @@ def is_whole(world: MemoryWorld) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_a_module_answers_is_a_step_or_a_fault(seed: int) -> None:
+def test_any_answer_of_a_module_is_a_step_or_a_fault(seed: int) -> None:
     chance = random.Random(seed)
     outputs = []
     for _ in range(150):
@@ -308,7 +308,7 @@ def signed(world: MemoryWorld, given: ReceiptInput) -> ReceiptInput:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_a_receipt_holds_it_is_admitted_or_changes_nothing(seed: int) -> None:
+def test_any_receipt_is_admitted_or_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     world = world_of([])
     for n in range(40):
@@ -325,7 +325,7 @@ def test_whatever_a_receipt_holds_it_is_admitted_or_changes_nothing(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_an_event_holds_it_is_admitted_or_changes_nothing(seed: int) -> None:
+def test_any_event_is_admitted_or_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     world = world_of([])
     good: list[tuple[str, Value]] = [
@@ -353,7 +353,7 @@ def test_whatever_an_event_holds_it_is_admitted_or_changes_nothing(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_a_manifest_holds_it_is_admitted_or_changes_nothing(seed: int) -> None:
+def test_any_manifest_is_admitted_or_changes_nothing(seed: int) -> None:
     """Signed by the operator, too: his document may still be nonsense."""
     chance = random.Random(seed)
     world = world_of([])

@@ -109,7 +109,7 @@ def test_other_workflows_are_waited_for_as_ever() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_refuses_the_manifest(
+def test_a_cell_that_does_not_fit_refuses_the_manifest(
     mode: str, more: dict[str, Any], expected: tuple[str, str]
 ) -> None:
     """K-75."""
@@ -141,7 +141,7 @@ def test_an_open_effect_needs_an_arm_for_its_receipt() -> None:
     ]
 
 
-def test_what_was_pinned_before_goes_on_with_the_new_module() -> None:
+def test_an_instance_that_was_pinned_before_continues_with_the_new_module() -> None:
     """Also where nothing but its past says that it was."""
     world = cases(**EXPLICIT)
     for id in "ab":

@@ -259,7 +259,7 @@ def test_a_migration_from_another_schema_is_not_run() -> None:
     assert answer.rule is Rule.WORLD_IS_NOT_QUIESCENT
 
 
-def test_what_has_not_changed_is_not_migrated_again() -> None:
+def test_an_unchanged_workflow_is_not_migrated_again() -> None:
     """K-76: a manifest may go on saying how its states once came to be."""
     calls: list[bytes] = []
 
@@ -381,7 +381,7 @@ def test_a_snapshot_from_before_does_not_bring_the_old_states_back() -> None:
     folds_again(world)
 
 
-def test_what_a_migration_made_is_named_by_its_record() -> None:
+def test_values_made_by_a_migration_are_named_by_its_record() -> None:
     world = in_many_states()
     migrate(world)
     (record,) = [each for each in world.records() if isinstance(each, Manifest) and each.mode]

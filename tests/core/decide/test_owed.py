@@ -194,7 +194,7 @@ def test_a_receipt_that_comes_before_the_cancel_is_decided_wins() -> None:
     ]
 
 
-def test_nobody_else_may_settle_what_the_core_answers() -> None:
+def test_only_the_core_may_settle_its_own_effects() -> None:
     """K-51, K-80: not even the world's own key."""
     world = desks()
     tell(world, "a", pay("p"))
@@ -208,7 +208,7 @@ def test_nobody_else_may_settle_what_the_core_answers() -> None:
     assert refused.rule is Rule.RECEIPT_EXECUTOR_MAY_NOT_SIGN
 
 
-def test_what_the_core_answers_is_never_published() -> None:
+def test_effects_that_the_core_answers_are_never_published() -> None:
     world = desks()
     tell(world, "a", pay("p"), wish("sys/introspect.journal_head@1", {}))
     published = [each.effect.name for frame in world.sealed for each in frame.to_publish]

@@ -63,7 +63,7 @@ def versions(world: MemoryWorld) -> int:
     return len(world.state.eras.all)
 
 
-def test_what_is_in_flight_ends_on_its_version_and_goes_on_with_the_next() -> None:
+def test_work_in_flight_ends_on_its_version_and_the_cell_continues_with_the_next() -> None:
     """K-72, K-74."""
     world = cases()
     tell(world, "a", 1)
@@ -207,7 +207,7 @@ def test_an_event_that_the_pinned_version_does_not_take_is_refused() -> None:
     assert log_of(world, "a") == ["v1 go", "v1 paid", "v2 go"]
 
 
-def test_a_step_that_emits_such_an_event_faults_and_its_receiver_goes_on() -> None:
+def test_a_step_that_emits_such_an_event_faults_and_its_receiver_continues() -> None:
     world = cases()
     tell(world, "a", 1)
     arms = {**ARMS, "New": {"ref": "c/New@1"}}
@@ -242,7 +242,7 @@ def test_a_step_that_emits_such_an_event_faults_and_its_receiver_goes_on() -> No
         ({"effects": []}, "the manifest does not have it"),
     ],
 )
-def test_an_effect_that_pinned_instances_need_stands_in_the_way(
+def test_an_effect_that_pinned_instances_need_blocks_the_manifest(
     more: dict[str, Any], problem: str
 ) -> None:
     """K-72b."""
@@ -308,7 +308,7 @@ def test_an_instance_whose_state_does_not_fit_stays_on_its_version_when_it_is_do
     assert log_of(world, "a") == ["v3c go"]
 
 
-def test_what_is_at_rest_and_not_in_flight_must_fit_the_version_that_it_goes_on_with() -> None:
+def test_a_cell_at_rest_and_not_in_flight_must_fit_its_next_version() -> None:
     world = cases()
     tell(world, "a", 1)
     tell(world, "b")
@@ -321,7 +321,7 @@ def test_what_is_at_rest_and_not_in_flight_must_fit_the_version_that_it_goes_on_
 # Faults
 
 
-def test_an_instance_that_fails_while_it_is_pinned_goes_on_with_its_version() -> None:
+def test_an_instance_that_fails_while_it_is_pinned_continues_with_its_version() -> None:
     """K-101a."""
     world = cases()
     tell(world, "a", 1)
@@ -359,7 +359,7 @@ def test_a_skip_that_leaves_nothing_to_do_keeps_the_version_until_a_step_has_end
     folds_again(world)
 
 
-def test_an_instance_that_failed_before_goes_on_with_the_manifest_in_force() -> None:
+def test_an_instance_that_failed_before_continues_with_the_manifest_in_force() -> None:
     """K-101: it was not in flight when the manifest came."""
     world = cases()
     tell(world, "a")
@@ -394,7 +394,7 @@ def test_a_record_that_names_another_version_than_the_instance_runs_under_is_dam
 
 
 @pytest.mark.parametrize("explicit", [{}, EXPLICIT])
-def test_an_operator_lets_a_pinned_instance_go_on_with_the_new_version(
+def test_an_operator_lets_a_pinned_instance_continue_with_the_new_version(
     explicit: dict[str, Any],
 ) -> None:
     """K-107: in flight, at rest or failed."""

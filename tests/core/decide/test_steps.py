@@ -395,7 +395,7 @@ def test_emitted_events_are_delivered_and_counted_from_their_root() -> None:
     assert world.state_of(COUNTER, "a") == {"sum": 6}
 
 
-def test_a_cascade_that_goes_too_deep_faults_the_step_that_would_go_on() -> None:
+def test_a_cascade_that_goes_too_deep_faults_the_step_that_would_continue_it() -> None:
     world = counters(relay, limits={"world": {"cascade_depth": 3}})
     world.send("t/Add@1", add("a", 10))
     world.run()
@@ -406,7 +406,7 @@ def test_a_cascade_that_goes_too_deep_faults_the_step_that_would_go_on() -> None
     assert last.fault.kind is FaultKind.CASCADE_TOO_DEEP
 
 
-def test_a_cascade_that_goes_on_too_long_is_cut_without_running_the_module() -> None:
+def test_a_cascade_that_takes_too_many_steps_is_cut_without_running_the_module() -> None:
     world = counters(relay, limits={"world": {"cascade_steps": 4}})
     world.send("t/Add@1", add("a", 10))
     world.run()
@@ -478,7 +478,7 @@ def test_a_cell_that_sends_itself_mail_still_joins_the_ring_last() -> None:
     assert [step.cell[1] for step in world.steps()] == [encode(key) for key in "aba"]
 
 
-def test_a_cell_that_overloads_itself_is_failed_beside_its_own_step() -> None:
+def test_a_cell_that_overloads_itself_is_failed_and_its_own_step_is_kept() -> None:
     """K-43: what the step did stands."""
 
     def flood(envelope: Envelope) -> Envelope:
@@ -559,7 +559,7 @@ def test_mail_for_a_failed_instance_is_no_overload() -> None:
         ),
     ],
 )
-def test_what_a_module_says_never_makes_a_long_record(output: Any, kind: FaultKind) -> None:
+def test_a_modules_message_never_makes_a_long_record(output: Any, kind: FaultKind) -> None:
     """K-33: a fault quotes a few words, in characters that every release writes alike."""
     world = counters(answers(output))
     world.send("t/Add@1", add("a"))
@@ -712,7 +712,7 @@ def test_an_option_of_the_envelope_may_be_null() -> None:
     assert world.state_of(COUNTER, "a") == {"sum": 1}
 
 
-def test_an_event_that_reaches_nobody_is_never_too_deep() -> None:
+def test_an_event_that_reaches_no_cell_is_never_too_deep() -> None:
     """K-45."""
 
     def noting(envelope: Envelope) -> Envelope:

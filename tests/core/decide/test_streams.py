@@ -138,7 +138,7 @@ def test_the_rate_is_bounded_by_the_journals_clock() -> None:
     assert rule_of(world.stream(intent, 7)) is Rule.STREAM_IS_TOO_LONG
 
 
-def test_progress_that_nobody_takes_is_dropped_and_fails_nobody() -> None:
+def test_progress_that_no_cell_takes_is_dropped_and_fails_no_cell() -> None:
     """K-92."""
     deaf = desks(arms={"Receipt": ARMS["Receipt"]})
     tell(deaf, "a", pay("p"))
@@ -189,7 +189,7 @@ def test_an_attempt_makes_the_ones_before_it_old() -> None:
     assert world.state.attempts == {}
 
 
-def test_what_may_run_once_has_one_attempt_and_is_settled_when_it_is_lost() -> None:
+def test_an_effect_that_may_run_once_has_one_attempt_and_is_settled_when_lost() -> None:
     """K-97."""
     world = desks()
     tell(world, "a", wish(ONCE, {"n": 1}, "o"))

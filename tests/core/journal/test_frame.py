@@ -187,7 +187,7 @@ def forged(frame: Frame, **changes: object) -> Frame:
         ),
     ],
 )
-def test_what_does_not_follow_is_named(changes: dict[str, object], message: str) -> None:
+def test_a_frame_that_does_not_follow_is_named(changes: dict[str, object], message: str) -> None:
     """J-30."""
     with pytest.raises(Damage, match=message):
         follow(TIPS[1], forged(FRAMES[1], **changes))
@@ -246,7 +246,7 @@ def header_with(**changes: Value) -> dict[str | int, Value]:
         ({**frame_value(), "salt": bytes(31)}, "its salt is not 32 bytes"),
     ],
 )
-def test_what_is_not_a_frame_is_refused(value: Value, message: str) -> None:
+def test_bytes_that_are_no_frame_are_refused(value: Value, message: str) -> None:
     """J-24."""
     with pytest.raises(Damage) as caught:
         read_frame(encode(value))
@@ -334,7 +334,7 @@ def test_every_flipped_bit_of_a_head_is_found() -> None:
     ("place", "value"),
     [(0, bytes(31)), (1, True), (1, -1), (1, "6"), (2, None), (3, b""), (4, True), (5, bytes(63))],
 )
-def test_what_is_not_a_head_is_damage(place: int, value: Value) -> None:
+def test_bytes_that_are_no_head_are_damage(place: int, value: Value) -> None:
     """J-33."""
     parts = decode_record(HEAD.to_bytes())
     assert isinstance(parts, list)

@@ -158,7 +158,7 @@ def check_signed(what: str, body: list[object], key: bytes, signature: bytes) ->
     VerifyKey(key).verify(message, signature)
 
 
-def test_what_the_genesis_signs() -> None:
+def test_the_bytes_that_the_genesis_signs() -> None:
     """J-35."""
     genesis = fields("genesis")
     named = [[each["name"], each["key"]] for each in genesis["operators"]]
@@ -166,14 +166,14 @@ def test_what_the_genesis_signs() -> None:
     check_signed("genesis", body, genesis["world_key"], genesis["signature"])
 
 
-def test_what_an_operator_signs() -> None:
+def test_the_bytes_that_an_operator_signs() -> None:
     """J-36."""
     manifest, (operator,) = fields("manifest"), fields("genesis")["operators"]
     body = ["aos/apply/1", WORLD, manifest["serial"], manifest["document"]["hash"]]
     check_signed("apply", body, operator["key"], manifest["signature"])
 
 
-def test_what_an_executor_signs() -> None:
+def test_the_bytes_that_an_executor_signs() -> None:
     """J-37."""
     receipt = fields("receipt")
     same = (

@@ -167,7 +167,7 @@ def test_everything_comes_back() -> None:
     assert loaded.submissions.get("another") is None
 
 
-def test_what_comes_back_is_taken_as_it_was() -> None:
+def test_a_restored_state_is_taken_as_it_was() -> None:
     loaded = load(snapped()[0].document, reader(snapped()[1]))
 
     again, _ = taken(loaded)
@@ -176,7 +176,7 @@ def test_what_comes_back_is_taken_as_it_was() -> None:
     assert again.size == snapped()[0].size
 
 
-def test_both_go_on_alike() -> None:
+def test_a_state_and_its_snapshot_continue_alike() -> None:
     """From the state and from its snapshot the same inputs make the same frames."""
     one, other = busy(), busy()
     found, blobs = taken(other.state, other.blobs)
@@ -572,7 +572,7 @@ def test_a_snapshot_of_a_newer_release_says_so() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xf6", b"\xa0", b"\xa1\x66format\x61x", b"\x9f"])
-def test_what_is_no_document_is_damage(data: bytes) -> None:
+def test_bytes_that_are_no_document_are_damage(data: bytes) -> None:
     with pytest.raises(Damage, match="snapshot"):
         load(content_hash(data), reader({content_hash(data): data}))
 
@@ -625,7 +625,7 @@ def junked(part: Hash) -> Iterator[bytes]:
 
 
 @pytest.mark.long
-def test_a_document_that_somebody_put_together_is_damage_or_read() -> None:
+def test_a_crafted_document_is_damage_or_read() -> None:
     document, blobs = snapped()[0].document, snapped()[1]
     before = plain(world().state)
     read = 0
@@ -640,7 +640,7 @@ def test_a_document_that_somebody_put_together_is_damage_or_read() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", [pytest.param(page, id=name) for name, page in pages()])
-def test_a_page_that_somebody_put_together_is_damage_or_read(page: Hash) -> None:
+def test_a_crafted_page_is_damage_or_read(page: Hash) -> None:
     document, blobs = snapped()[0].document, snapped()[1]
     with quick_manifests():
         for new in junked(page):
@@ -716,7 +716,7 @@ def test_a_reader_that_is_no_snapshots_is_passed_on() -> None:
 # Erasing (K-104)
 
 
-def test_what_a_snapshot_needs_cannot_be_erased() -> None:
+def test_values_that_a_snapshot_needs_cannot_be_erased() -> None:
     other = busy()
     assert isinstance(other.snapshot(), Admitted)
     other.seal()
@@ -735,7 +735,7 @@ def test_what_a_snapshot_needs_cannot_be_erased() -> None:
     assert other.kernel.pending_records == 0
 
 
-def test_a_state_that_a_cell_has_left_can_be_erased_and_the_snapshot_goes_on() -> None:
+def test_an_earlier_state_of_a_cell_can_be_erased_and_the_snapshot_still_loads() -> None:
     """Nobody reads it but who looks at the world as it was then."""
     other = busy()
     assert isinstance(other.snapshot(), Admitted)

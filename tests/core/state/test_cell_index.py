@@ -218,7 +218,7 @@ def test_a_change_puts_the_way_to_it_and_no_more() -> None:
     assert (other.get(key), index.get(key)) == (b"another", b"entry")
 
 
-def test_what_changes_nothing_puts_nothing() -> None:
+def test_an_update_that_changes_nothing_puts_nothing() -> None:
     """CI-12: and gives the same index, which two runs of one batch do as well."""
     blobs = Blobs()
     entries = {key: key[:3] for key in keys(500)}
@@ -446,7 +446,7 @@ def test_an_interior_node_that_is_too_deep_is_damage() -> None:
             call()
 
 
-def test_a_key_hash_is_found_only_where_one_stands() -> None:
+def test_a_key_hash_is_found_only_where_there_is_one() -> None:
     """CI-7: the same 32 bytes across two key hashes, and in an entry, are none."""
     blobs = Blobs()
     across = Hash(b"\x01" * 16 + b"\x02" * 16)
@@ -462,7 +462,7 @@ def test_a_key_hash_is_found_only_where_one_stands() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 70])
-def test_what_can_be_read_is_what_would_be_written(size: int) -> None:
+def test_a_readable_node_is_the_one_that_would_be_written(size: int) -> None:
     """CI-9: any byte of a node changed, to any of some values, or one put in or left out."""
     entries = {key: key[:2] for key in crowd(size, "a")}
     root, tree = naive_tree(entries)

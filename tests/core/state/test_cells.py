@@ -408,7 +408,7 @@ def test_after_a_rebase_memory_is_given_back_as_cells_come_to_rest() -> None:
     pair.check()
 
 
-def test_who_only_reads_keeps_no_more_cells_than_who_writes() -> None:
+def test_a_reader_keeps_no_more_cells_than_a_writer() -> None:
     """H-48."""
     pair = written(100, keep=1)
     base = pair.take()
@@ -423,7 +423,7 @@ def test_who_only_reads_keeps_no_more_cells_than_who_writes() -> None:
     assert not other.shelves["t/a@1"].delta
 
 
-def test_what_does_not_fit_memory_is_spilled_and_stays_dirty() -> None:
+def test_cells_that_do_not_fit_memory_are_spilled_and_stay_dirty() -> None:
     pair = written(200, keep=1, delta_bytes=1000)
     packed = pair.cells.shelves["t/a@1"].delta.values()
     before = pair.roots()
@@ -435,7 +435,7 @@ def test_what_does_not_fit_memory_is_spilled_and_stays_dirty() -> None:
     assert pair.roots() == before == roots_of(pair.model, random.Random(1), keep=500)
 
 
-def test_nothing_is_spilled_where_nobody_takes_it() -> None:
+def test_nothing_is_spilled_without_a_taker() -> None:
     pair = Pair(Blobs(), keep=1, spills=False, delta_bytes=0)
     for number in range(20):
         pair.write(("t/a@1", encode(number)), b"state", None, 1)
@@ -530,7 +530,7 @@ def test_a_state_that_is_larger_than_the_bound_is_spilled_alone() -> None:
     assert [spilled for spilled, _ in found] == [120, 0, 0, 0, 0, 0]
 
 
-def test_what_was_in_memory_at_the_start_leaves_it_frame_by_frame() -> None:
+def test_cells_in_memory_at_the_start_leave_it_frame_by_frame() -> None:
     """SN-11a: a restart folds without spilling."""
     cells = Cells(Blobs().read, limits=Limits(delta_bytes=1024 * KIB))
     cells.keep(1)
@@ -562,7 +562,7 @@ def test_the_oldest_are_spilled_whatever_their_workflow() -> None:
     assert all(each.size for each in busy.values())
 
 
-def test_what_a_snapshot_has_is_dropped_and_not_spilled() -> None:
+def test_cells_that_a_snapshot_has_are_dropped_and_not_spilled() -> None:
     """SN-13: the base has it."""
     pair = written(200, keep=1)
     base = pair.take()
@@ -581,7 +581,7 @@ def test_a_cell_that_is_read_is_the_same_object_until_it_leaves_memory() -> None
     assert all(pair.cells[id] is pair.cells[id] for id in pair.model)
 
 
-def test_who_is_not_there_is_none_and_no_key() -> None:
+def test_a_missing_cell_is_none_and_no_key() -> None:
     cells = Cells()
 
     assert cells.get(IDS[0]) is None

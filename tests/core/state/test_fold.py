@@ -106,7 +106,7 @@ def altered(record: Record, others: list[Record]) -> Iterator[Record]:
                 yield replace(record, **{each.name: value})
 
 
-def test_whatever_a_record_says_it_folds_or_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_record_folds_or_is_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     cached = SimpleNamespace(from_document=lru_cache(Effective.from_document))
     monkeypatch.setattr(fold_module, "Effective", cached)
     world = shopping()

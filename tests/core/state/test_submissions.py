@@ -212,7 +212,7 @@ def test_after_a_rebase_only_what_came_since_is_in_memory() -> None:
     assert window["id-12"] == Submission(12, PAYLOAD, 12)
 
 
-def test_what_was_forgotten_while_a_snapshot_was_made_does_not_come_back() -> None:
+def test_submissions_forgotten_while_a_snapshot_is_made_do_not_come_back() -> None:
     disk, window = filled(12, chunk=10)
     chunks = window.chunks(disk.put)
     remember(disk, window, 13, oldest_ns=12)

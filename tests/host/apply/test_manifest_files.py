@@ -81,7 +81,7 @@ def test_without_a_folder_air_the_folder_itself_is_searched(tmp_path: Path) -> N
     assert list(load_manifest_files(tmp_path).effective.workflows) == ["h/w@1"]
 
 
-def test_one_file_is_a_manifest_and_a_module_may_lie_beside_the_folder(tmp_path: Path) -> None:
+def test_one_file_is_a_manifest_and_a_module_may_lie_outside_the_folder(tmp_path: Path) -> None:
     """H-60, H-61"""
     file = write(tmp_path, "m/all.json", nodes({"path": "../p.wasm"}))
     shutil.copy(PUPPET, tmp_path / "p.wasm")
@@ -152,7 +152,7 @@ def test_a_link_is_followed_inside_the_folder_only(tmp_path: Path) -> None:  # H
     assert "nonsense" not in text
 
 
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:  # H-64
+def test_a_read_of_a_special_file_does_not_block(tmp_path: Path) -> None:  # H-64
     os.mkfifo(tmp_path / "pipe.air.json")
     (tmp_path / "gone.air.json").symlink_to("nowhere")
     (tmp_path / "folder.air.json").mkdir()

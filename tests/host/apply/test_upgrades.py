@@ -134,7 +134,7 @@ def command(path: Path, loaded: Loaded, mode: str) -> ManifestInput:
         )
 
 
-def test_a_child_says_how_far_it_has_looked_and_what_does_not_fit(lived: Path) -> None:
+def test_a_child_reports_its_progress_and_the_cells_that_do_not_fit(lived: Path) -> None:
     """H-74."""
     fits = stored_states.look(lived, command(lived, version(2, edit=state_is(MAYBE)), PIN))
     assert fits.blockers == ()
@@ -153,7 +153,7 @@ def test_a_look_that_cannot_be_taken_is_told(tmp_path: Path, lived: Path) -> Non
         stored_states.look(tmp_path / "nothing", command(lived, version(2), PIN))
 
 
-def test_a_running_world_is_looked_at_from_beside(lived: Path, tmp_path: Path) -> None:
+def test_a_running_world_is_checked_by_another_process(lived: Path, tmp_path: Path) -> None:
     """H-74, and what the running process then runs."""
     log = tmp_path / "log"
     host = start(lived, log)

@@ -280,7 +280,7 @@ def test_staged_modules_are_bounded(tmp_path: Path) -> None:  # H-51
             )
 
 
-def test_what_all_connections_stage_is_bounded_together(tmp_path: Path) -> None:  # H-51a
+def test_bytes_staged_by_all_connections_are_bounded_together(tmp_path: Path) -> None:  # H-51a
     staging = Staging(together_max=10)
     with served(tmp_path / "w", staging=staging) as world:
         one, two, three = (world.connect() for _ in range(3))

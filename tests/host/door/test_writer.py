@@ -135,7 +135,7 @@ def test_batches_are_bounded_in_bytes(world: Path, monkeypatch: pytest.MonkeyPat
     assert sizes == [3, 3, 3, 1]
 
 
-def test_a_failed_commit_is_raised_and_what_was_yielded_stands(
+def test_a_failed_commit_is_raised_and_earlier_answers_stay_valid(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-25"""
@@ -336,7 +336,7 @@ def test_a_writer_with_the_lock_waits_for_room(
             list(writer.send([do("a")]))
 
 
-def test_what_no_message_could_carry_is_refused_alone(world: Path) -> None:  # H-55
+def test_an_input_that_no_message_could_carry_is_refused_alone(world: Path) -> None:  # H-55
     with open_writer(world) as writer:
         large = Item(schema=DO, value=bytes(client.VALUE_BYTES_MAX + 1))
         refused, taken = writer.send([large, do("a")])
@@ -471,7 +471,7 @@ def test_a_command_is_signed_and_given_with_the_lock(world: Path) -> None:  # H-
         assert reader.seq == 2
 
 
-def test_what_was_erased_leaves_the_file_when_nobody_runs_the_world(world: Path) -> None:  # H-59c
+def test_erased_values_leave_the_file_when_no_process_runs_the_world(world: Path) -> None:  # H-59c
     long = b"personal " * 200
     with open_writer(world) as writer:
         list(writer.send([do("a", long)]))
@@ -554,7 +554,7 @@ def test_a_command_that_always_comes_too_late_is_refused(
 # Reading
 
 
-def test_a_reader_follows_a_world_that_goes_on(world: Path) -> None:  # H-45
+def test_a_reader_follows_a_running_world(world: Path) -> None:  # H-45
     folded: list[tuple[int, int]] = []
     # LMDB lets one process read beside its own writing, if the writer came first.
     with (

@@ -159,7 +159,7 @@ KILLS = [
 
 
 @pytest.mark.parametrize("kill", KILLS, ids=lambda kill: f"{kill.who}-{kill.plan}-{kill.point}")
-def test_what_may_run_once_happens_at_most_once_and_is_answered_exactly_once(
+def test_an_effect_that_may_run_once_happens_at_most_once_and_is_answered_once(
     asked: Path, tmp_path: Path, kill: Kill
 ) -> None:
     """K-97: wherever the node or its worker is killed."""

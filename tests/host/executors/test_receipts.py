@@ -100,7 +100,7 @@ def given_by(record: Receipt, payload: bytes) -> ReceiptInput:
 # Signatures
 
 
-def test_what_settles_in_one_turn_has_one_signature_for_many_and_each_is_proved_alone() -> None:
+def test_receipts_of_one_turn_share_a_signature_and_each_is_proved_alone() -> None:
     """H-32, J-40."""
     with desks() as rig:
         asked = paying(rig, TOGETHER_MAX + 1 + 7)
@@ -137,7 +137,7 @@ def test_one_alone_is_signed_alone() -> None:
         assert [each.batch for each in receipts_of(rig)] == [None, None]
 
 
-def test_what_was_signed_here_is_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_receipts_signed_here_are_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """H-33: not by the core's thread, be it alone, in a batch, or a stream frame."""
     checked: list[bytes] = []
 
@@ -159,7 +159,7 @@ def test_what_was_signed_here_is_not_checked_again(monkeypatch: pytest.MonkeyPat
         assert checked == []
 
 
-def test_what_an_executor_signed_wrong_is_refused_and_the_others_of_its_turn_are_not() -> None:
+def test_an_invalid_signature_refuses_its_receipt_and_no_other_of_the_turn() -> None:
     with desks() as rig:
         asked = paying(rig, 3)
         forged = outcome(asked[1], key_id=bytes(WORLD_KEY.verify_key), signature=bytes(64))
@@ -351,7 +351,7 @@ def test_nothing_is_kept_of_an_intent_that_is_open_no_longer() -> None:
         play(rig, scene, is_open=lambda _: is_open)
 
 
-def test_what_the_core_cancels_is_told_to_executors_and_what_they_answer_is_late() -> None:
+def test_executors_hear_of_canceled_effects_and_their_answers_are_late() -> None:
     """H-31, K-84."""
     with desks() as rig:
         (intent,) = paying(rig)

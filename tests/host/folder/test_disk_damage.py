@@ -216,7 +216,7 @@ def test_a_verify_that_something_else_ends_says_nothing_of_the_file(
         verify_world(world)
 
 
-def test_a_world_whose_process_was_killed_is_looked_at_and_goes_on(world: Path) -> None:
+def test_a_world_whose_process_was_killed_is_checked_and_continues(world: Path) -> None:
     """ST-18b: a file without the mark of who closed it is whole all the same."""
     mark = world / "store" / "closed"
     mark.unlink()

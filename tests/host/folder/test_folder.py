@@ -96,7 +96,7 @@ def test_a_half_made_folder_is_recognised_by_init_and_by_open(tmp_path: Path) ->
         init_world(path)
 
 
-def test_what_fails_on_the_way_leaves_an_empty_folder(
+def test_a_failed_creation_leaves_an_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-4"""

@@ -31,7 +31,7 @@ def erase(world: Path, values: list[Hash]) -> bool:
         return writer.compact()
 
 
-def test_erased_values_are_nowhere_in_the_file_and_the_world_goes_on(
+def test_erased_values_are_nowhere_in_the_file_and_the_world_continues(
     world: Path, tmp_path: Path
 ) -> None:
     """An event, the effect that it asked for, and the receipt that came back."""

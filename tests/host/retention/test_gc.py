@@ -53,7 +53,7 @@ def world() -> Vault:
     return Vault()
 
 
-def test_a_blob_that_nobody_names_goes(world: Vault, tmp_path: Path) -> None:
+def test_an_unreferenced_blob_is_removed(world: Vault, tmp_path: Path) -> None:
     """RT-10, RT-24."""
     orphan = world.put(blob("orphan"))
     world.do("a", "pad", blob("pad"))
@@ -88,7 +88,7 @@ def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path)
     assert (real.gone, real.kept, real.seq) == (dry.gone, dry.kept, dry.seq)
 
 
-def test_what_a_hash_field_names_stays_and_what_text_says_does_not(
+def test_a_blob_named_by_a_hash_field_stays_and_one_named_in_text_does_not(
     world: Vault, tmp_path: Path
 ) -> None:
     """RT-12: by its type, not by how it looks."""
@@ -115,7 +115,7 @@ def pruned_at_newest(world: Vault, folder: Path) -> None:
     prune_world(folder)
 
 
-def test_what_an_instance_put_stays_until_it_is_over(world: Vault, tmp_path: Path) -> None:
+def test_a_blob_that_an_instance_put_stays_until_it_is_over(world: Vault, tmp_path: Path) -> None:
     """RT-14: also where the record that told it was pruned, and its state names nothing."""
     for id in ("done", "works", "failed", "gone"):
         world.do(id, "put", blob(id))
@@ -196,7 +196,7 @@ def test_a_snapshot_that_a_pruned_journal_begins_with_stays(world: Vault, tmp_pa
     check(world, folder)
 
 
-def test_what_is_needed_and_cannot_be_read_keeps_everything(world: Vault, tmp_path: Path) -> None:
+def test_a_needed_blob_that_cannot_be_read_keeps_everything(world: Vault, tmp_path: Path) -> None:
     """RT-15."""
     world.put(blob("orphan"))
     world.do("a", "pad", blob("pad"))

@@ -206,7 +206,7 @@ def test_without_a_name_the_archive_lies_in_the_worlds_folder(folder: Path) -> N
     assert sound(folder, done.archive) == 0
 
 
-def test_the_world_goes_on_and_is_pruned_while_work_is_open(
+def test_the_world_is_pruned_while_work_is_open_and_continues(
     world: Shop, folder: Path, tmp_path: Path
 ) -> None:
     """RT-4: a receipt for an intent that a pruned record opened, and a submission that came."""
@@ -250,7 +250,7 @@ def test_rows_that_only_pruned_records_say_of_are_gone(
         assert len(kept) < len(before)
 
 
-def test_a_reader_says_what_was_pruned_and_goes_on_from_where_it_stood(
+def test_a_reader_reports_pruned_records_and_continues_from_its_place(
     world: Shop, folder: Path, tmp_path: Path
 ) -> None:
     """RT-2: also one that was open meanwhile."""
@@ -271,7 +271,7 @@ def test_a_reader_says_what_was_pruned_and_goes_on_from_where_it_stood(
 # What is refused, and what is damaged
 
 
-def test_who_may_not_prune_is_told_why_and_nothing_changes(
+def test_a_refused_prune_gives_its_reason_and_changes_nothing(
     world: Shop, folder: Path, tmp_path: Path
 ) -> None:
     first, last = snapshots_of(world)
@@ -303,7 +303,7 @@ def test_a_world_without_a_snapshot_is_not_pruned(tmp_path: Path) -> None:
         prune_world(folder)
 
 
-def test_what_was_pruned_already_is_not_pruned_again(world: Shop, folder: Path) -> None:
+def test_pruned_records_are_not_pruned_again(world: Shop, folder: Path) -> None:
     first, last = snapshots_of(world)
     done = prune_world(folder, before=str(last))
 

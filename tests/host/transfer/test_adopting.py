@@ -175,7 +175,7 @@ def test_a_compacted_store_is_still_at_home(world: Path, tmp_path: Path) -> None
     assert origin_at(tmp_path / "copy") is Origin.COPIED
 
 
-def test_a_store_that_nobody_settled_in_says_so(tmp_path: Path) -> None:  # ST-70
+def test_a_new_store_has_no_recorded_home(tmp_path: Path) -> None:  # ST-70
     with LmdbStore.create(tmp_path / "store") as store:
         assert store.is_home() is None
         store.compact()
@@ -231,7 +231,7 @@ def imported(world: Path, tmp_path: Path) -> Path:
     return tmp_path / "w"
 
 
-def test_an_imported_world_is_adopted_with_its_keys_and_goes_on(
+def test_an_imported_world_is_adopted_with_its_keys_and_continues(
     world: Path, imported: Path
 ) -> None:
     """B-40, B-60, B-65"""
@@ -338,7 +338,7 @@ def test_a_key_that_others_may_read_is_refused(world: Path, imported: Path, tmp_
         adopt_world(imported, keys=tmp_path / "keys")
 
 
-def test_what_is_no_folder_of_keys_is_said(imported: Path, tmp_path: Path) -> None:  # B-65
+def test_a_path_that_is_no_folder_of_keys_is_named(imported: Path, tmp_path: Path) -> None:  # B-65
     with pytest.raises(BadUsage, match=r"expected a folder with world\.key in it, found none"):
         adopt_world(imported, keys=tmp_path / "none")
 

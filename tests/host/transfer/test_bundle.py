@@ -537,7 +537,7 @@ def test_a_folder_with_anything_in_it_is_refused(world: Path, tmp_path: Path) ->
         import_world(tmp_path / "b", world)
 
 
-def test_what_fails_on_the_way_leaves_nothing(
+def test_a_failure_on_the_way_leaves_nothing(
     lived_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B-43"""

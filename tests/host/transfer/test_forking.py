@@ -77,7 +77,7 @@ def parent(world: Path) -> Path:
     return world
 
 
-def test_a_fork_begins_as_its_parent_was_and_goes_on_by_itself(
+def test_a_fork_begins_as_its_parent_was_and_continues_by_itself(
     parent: Path, tmp_path: Path
 ) -> None:
     """B-70, B-71, B-74, B-76"""
@@ -136,9 +136,7 @@ def test_a_fork_from_every_record(parent: Path, tmp_path: Path) -> None:  # B-70
             assert list(one.state.intents) == list(other.state.intents)
 
 
-def test_a_fork_in_the_middle_of_a_cascade_goes_on_where_it_was(
-    parent: Path, tmp_path: Path
-) -> None:
+def test_a_fork_in_the_middle_of_a_cascade_continues_there(parent: Path, tmp_path: Path) -> None:
     """B-72: what had not run yet runs in the fork."""
     steps = [each for each in records(parent) if each.KIND == "step"]
     fork_world(parent, tmp_path / "f", at=steps[1].seq)
@@ -152,7 +150,7 @@ def test_a_fork_in_the_middle_of_a_cascade_goes_on_where_it_was(
         }
 
 
-def test_kept_effects_are_handed_to_nobody_and_can_be_canceled(
+def test_kept_effects_are_handed_to_no_executor_and_can_be_canceled(
     parent: Path, tmp_path: Path, echoes: str
 ) -> None:
     """B-73"""
@@ -300,7 +298,9 @@ def test_snapshots_of_the_parent_are_the_forks_too(parent: Path, tmp_path: Path)
         assert reader.state.ancestors
 
 
-def test_what_the_parent_erased_later_is_listed(world: Path, tmp_path: Path) -> None:  # B-77
+def test_values_that_the_parent_erased_later_are_listed(
+    world: Path, tmp_path: Path
+) -> None:  # B-77
     [seq] = send(world, ("a", b"secret" * 300))
     run_out(world)
     at = last(world)
@@ -341,7 +341,7 @@ def test_a_record_that_is_not_there_is_said(parent: Path, tmp_path: Path, at: in
     assert not (tmp_path / "f").exists()
 
 
-def test_what_fails_on_the_way_leaves_nothing(
+def test_a_failure_on_the_way_leaves_nothing(
     parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B-76"""

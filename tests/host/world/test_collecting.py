@@ -47,7 +47,7 @@ def forget(rig: Rig, token: int, *hashes: Hash) -> int:
     return rig.engine.collecting.forget(token, Forget(blobs=hashes)).result(WAIT_S)
 
 
-def test_a_blob_that_nobody_marked_goes() -> None:
+def test_an_unmarked_blob_is_removed() -> None:
     """RT-24."""
     with running() as rig:
         rig.engine.keep({HASH: DATA}).result(WAIT_S)
@@ -57,7 +57,7 @@ def test_a_blob_that_nobody_marked_goes() -> None:
         assert not rig.store.has_blob(HASH)
 
 
-def test_what_is_put_since_the_marking_began_stays() -> None:
+def test_a_blob_put_since_the_marking_began_stays() -> None:
     """RT-21: though it was there before, and nobody needed it then."""
     with running() as rig:
         rig.engine.keep({HASH: DATA}).result(WAIT_S)
@@ -73,7 +73,7 @@ def test_what_is_put_since_the_marking_began_stays() -> None:
         assert forget(rig, token, HASH) == 1
 
 
-def test_what_comes_back_after_it_went_is_stored_again() -> None:
+def test_a_blob_that_comes_back_after_its_removal_is_stored_again() -> None:
     """RT-21."""
     with running() as rig:
         rig.engine.keep({HASH: DATA}).result(WAIT_S)
@@ -82,7 +82,7 @@ def test_what_comes_back_after_it_went_is_stored_again() -> None:
         assert rig.store.blob(HASH) == DATA
 
 
-def test_a_marking_begins_when_what_is_under_way_is_durable() -> None:
+def test_a_marking_begins_when_commits_under_way_are_durable() -> None:
     """RT-22: a record in the making has put some of its blobs already."""
     with running() as rig:
         rig.quiet()
@@ -255,7 +255,9 @@ def test_a_world_that_cannot_find_out_what_it_needs_removes_nothing(tmp_path: Pa
         assert answer["error"]["kind"] == "unavailable"
 
 
-def test_what_a_client_reports_as_gone_stays_where_the_world_needs_it(tmp_path: Path) -> None:
+def test_a_blob_that_the_world_needs_stays_though_a_client_reports_it_as_gone(
+    tmp_path: Path,
+) -> None:
     """RT-20a: every blob, every row of a snapshot and of a put."""
     world = Vault()
     for id in "ab":
@@ -300,7 +302,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("nth", "after"), [(1, False), (1, True), (2, False), (3, True), (4, False), (4, True)]
 )
-def test_a_collection_that_was_killed_took_away_what_nobody_needs(
+def test_a_killed_collection_removed_only_unneeded_blobs(
     tmp_path: Path, nth: int, after: bool
 ) -> None:
     """RT-24."""
@@ -338,7 +340,7 @@ def test_a_collection_that_was_killed_took_away_what_nobody_needs(
     assert not any(content_hash(blob(f"orphan {round}")) in stored(folder) for round in range(3))
 
 
-def test_a_collection_says_now_and_then_that_it_goes_on(
+def test_a_collection_reports_regularly_that_it_is_in_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RT-23."""

@@ -203,7 +203,7 @@ def test_nothing_is_told_before_it_is_durable() -> None:  # H-21
         assert rig.engine.stats().figures.open_intents == 1
 
 
-def test_the_core_goes_on_while_a_group_is_made_durable_and_the_rest_is_one_group() -> None:  # H-20
+def test_the_core_continues_while_a_group_is_committed_and_the_rest_is_one_group() -> None:  # H-20
     with running() as rig:
         rig.quiet()
         rig.store.gate.clear()
@@ -521,7 +521,7 @@ def test_frames_that_found_no_room_are_kept_and_written_when_there_is_some() -> 
         assert isinstance(rig.ask(add("a"))[0], Admitted)
 
 
-def test_a_world_that_stops_while_there_is_no_room_loses_only_what_nobody_heard_of() -> (
+def test_a_world_that_stops_while_there_is_no_room_loses_only_unacknowledged_inputs() -> (
     None
 ):  # H-24
     rig = Rig()
@@ -582,7 +582,7 @@ def test_any_other_failed_commit_stops_the_world() -> None:  # H-25
         assert isinstance(again.ask(add("a"))[0], Admitted)
 
 
-def test_what_waits_behind_a_failed_commit_is_lost_with_it() -> None:  # H-25
+def test_inputs_waiting_behind_a_failed_commit_are_lost_with_it() -> None:  # H-25
     with running() as rig:
         rig.quiet()
         head = rig.store.head()
@@ -683,7 +683,7 @@ def test_a_restart_gives_the_state_that_ran() -> None:  # H-40
     }
 
 
-def test_a_restart_goes_on_where_the_last_process_ended() -> None:  # H-40
+def test_a_restart_continues_where_the_last_process_ended() -> None:  # H-40
     with running(runs=False) as rig:
         rig.ask(*(add("a") for _ in range(10)))
     with running(Rig(store=FaultyStore(rig.store.store)), applied=False) as again:
@@ -707,7 +707,7 @@ def erasing(rig: Rig, value: Hash) -> ControlInput:
     return replace(given, signature=OPERATOR_KEY.sign(given.message(rig.world)).signature)
 
 
-def test_what_came_with_an_input_of_the_same_frame_is_erased_too() -> None:
+def test_a_value_that_came_with_an_input_of_the_same_frame_is_erased_too() -> None:
     data = b"personal " * 200
     value = content_hash(data)
     with running() as rig:
@@ -721,7 +721,7 @@ def test_what_came_with_an_input_of_the_same_frame_is_erased_too() -> None:
         assert not rig.store.has_blob(value)
 
 
-def test_what_the_world_does_not_hold_cannot_be_erased() -> None:
+def test_a_value_that_the_world_does_not_hold_cannot_be_erased() -> None:
     with running() as rig:
         [answer] = rig.ask(erasing(rig, content_hash(b"nothing")))
         assert isinstance(answer, Refusal)

@@ -111,7 +111,7 @@ def snapshots(path: Path) -> list[int]:
         return [row.at for row in store.snapshots()]
 
 
-def test_a_snapshot_of_a_world_that_nobody_runs(world: Path) -> None:
+def test_a_world_that_no_process_runs_gets_a_snapshot(world: Path) -> None:
     """H-40, SN-1: its document is the root of the world, and everything after it goes on."""
     expected, cells = root(world, whole=True), CELLS
     made = snapshot(world)
@@ -281,7 +281,7 @@ def test_a_snapshot_record_of_another_world_than_the_journals_is_found(world: Pa
     assert kinds == {"snapshot_wrong"}
 
 
-def test_blobs_beside_the_journal_become_durable_between_groups() -> None:
+def test_blobs_outside_the_journal_become_durable_between_groups() -> None:
     """H-47a: also where the disk is full for a moment, and at the end of a world."""
     rig = Rig()
     rig.engine.start()

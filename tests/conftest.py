@@ -24,10 +24,10 @@ from tests.slowest import Slowest
 from tests.tools import long_form
 
 HANGS_S = 900.0 if long_form() else 300.0
-"""Some ten times what the slowest test takes beside others."""
+"""Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
 
 STDERR = 2
-"""As a number: what stands under its name while a test runs has none."""
+"""The number of the descriptor: during a test, ``sys.stderr`` is an object without one."""
 
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 

@@ -1,7 +1,7 @@
 """A desk whose journal holds every kind of record; and readers that say that a value was erased.
 
-The desk (tests/core/desk.py) asks for whatever an event tells it to. What happens to each of its
-cells is in ``every_kind``.
+The desk (tests/core/desk.py) asks for whatever an event tells it to. ``every_kind`` lists the
+history of each of its cells.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Desk(MemoryWorld):
         intent: Hash | None = None,
         value: Hash | None = None,
     ) -> None:
-        """The operator's command, and what comes of it, in a frame of its own."""
+        """Give the operator's command and seal it, with the records it causes, as one frame."""
         assert isinstance(self.control(action, cell=cell, intent=intent, value=value), Admitted)
         self.run()
 
@@ -75,8 +75,9 @@ def told_long(world: MemoryWorld, key: str) -> Hash:
 
 
 def every_kind() -> Desk:
-    """
-    canceled   asks for pay and a timer, cancels the timer by its reference; pay goes on
+    """Return a desk with one cell for each history:
+
+    canceled   asks for pay and a timer, cancels the timer by its reference; pay stays open
     streamed   pay has two stream frames, a second attempt, and settles
     batched    three receipts under one signature
     lost       an effect that may run only once, whose run is lost

@@ -1,8 +1,8 @@
 """A small shop whose journals the audit tests read, and ways to damage them.
 
 An order asks for its card to be charged, waits a while with a timer when that fails, and tells the
-customer's ledger once it is paid. Its amount says what happens: 0 traps, 13 runs into the machine's
-stack, more than 10,000 makes a state that is too long to stand in a record.
+customer's ledger once it is paid. Its amount decides the outcome: 0 traps, 13 overflows the
+machine's stack, more than 10,000 makes a state that is too long to be inlined in a record.
 """
 
 from __future__ import annotations
@@ -215,9 +215,9 @@ def state_at(world: MemoryWorld, seq: int) -> State:
 def verify_frames(
     frames: Iterable[Frame], read: BlobReader, *, head: Head | None = None
 ) -> VerifyReport:
-    """What the verifier finds in these frames, whose first one begins with the genesis.
+    """Verify these frames, the first of which begins with the genesis, and return the report.
 
-    Without a ``head``, it does not check where the journal ends.
+    Without a ``head``, the verifier does not check where the journal ends.
     """
     verifier = Verifier(read)
     try:
@@ -238,7 +238,7 @@ def head_of(frames: Sequence[Frame]) -> Head:
 
 
 def entered(tip: Tip, first: bytes) -> Tip:
-    """What a frame with this first record follows: a fork's is of its own world."""
+    """Return the tip that a frame with this first record follows: a fork's has the fork's world."""
     try:
         record = from_bytes(first)
     except Damage:
@@ -255,8 +255,9 @@ def records(frames: Sequence[Frame]) -> Iterator[Record]:
 def resealed(
     frames: Sequence[Frame], seq: int, change: Callable[[Any], Record | None]
 ) -> list[Frame]:
-    """The journal with record ``seq`` changed (None: left out) and every frame sealed anew, as one
-    who holds no key but may write the file would do it."""
+    """Change record ``seq`` (None: leave it out) and seal every frame again.
+
+    Anyone who can write the file can do this without a key."""
     tip = Tip(world=frames[0].header.world)
     found = []
     for frame in frames:

@@ -1,4 +1,4 @@
-"""A journal that goes on as another world: folded, verified, replayed (K-110 to K-116, J-43)."""
+"""A journal that continues as another world: folded, verified, replayed (K-110 to K-116, J-43)."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_receipt_counts_in_the_world_that_it_was_signed_for() -> None:  # K-11
         assert isinstance(refused, Refusal)
         assert refused.rule in (Rule.RECEIPT_SIGNATURE_IS_WRONG, Rule.RECEIPT_INTENT_IS_UNKNOWN)
     assert isinstance(before.kernel.admit(old, before.stamp()), Admitted)
-    # What was settled before is settled, and proved by the parent's name.
+    # Effects settled before the fork stay settled; their proofs name the parent world.
     before.run()
     before.fork()
     assert verified(before).is_sound
@@ -287,11 +287,11 @@ def test_a_fork_has_a_document_a_line_and_a_trace() -> None:  # A-37f
     assert [each.kind for each in root.children] == ["kernel_receipt"] * 3
 
 
-# What is forged and damaged
+# Forged and damaged journals
 
 
 def forged(**fields: Any) -> list[Frame]:
-    """The journal with another fork record, chained anew behind it."""
+    """Return the journal with a changed fork record and all later frames sealed again."""
     world, record = a_fork()
     return resealed(world.frames, record.seq, lambda each: dataclasses.replace(each, **fields))
 
@@ -334,7 +334,7 @@ def test_a_forged_field_is_found_though_the_chain_was_rebuilt(
 
 
 def test_a_fork_by_another_key_is_another_fork() -> None:  # J-43
-    """Who signs with a key of his own makes a fork of his own: it is sound, and not this world."""
+    """A fork record signed with another key makes another fork: sound, but not this world."""
     world, record = a_fork()
     key = SigningKey(bytes([9]) * 32)
     other = signed(replaced(record, world_key=bytes(key.verify_key), signature=b""), key)

@@ -1,4 +1,4 @@
-"""Whoever checks a journal compiles from the hashed bytes (spec/sandbox.md, S-57)."""
+"""Code that checks a journal compiles modules from the hashed bytes (spec/sandbox.md, S-57)."""
 
 from __future__ import annotations
 

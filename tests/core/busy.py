@@ -37,7 +37,7 @@ from tests.memory_world import (
 COPY = "t/copy@1"
 WIDE = "t/wide@1"
 LONG = "n" * 1100
-"""Too long to stand in a record."""
+"""Too long to be inlined in a record."""
 
 MAILBOX = 6
 
@@ -157,7 +157,7 @@ def apply(world: MemoryWorld, version: int, **how: Any) -> None:
 
 
 def is_busy(world: MemoryWorld) -> None:
-    """What the docstring of ``busy`` says is there."""
+    """Assert that the world has everything that the docstring of ``busy`` lists."""
     state = world.state
     mails = [mail for cell in state.cells.active.values() for mail in cell.mailbox]
     assert {each.why.value for each in state.owed} == {"answer", "cancel", "loss"}

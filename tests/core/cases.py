@@ -143,7 +143,7 @@ def cell(world: MemoryWorld, id: str) -> Cell:
 
 
 def folds_again(world: MemoryWorld) -> None:
-    """What restart folds, and what comes out of a snapshot, is what was decided."""
+    """Assert that folding the journal, and loading a snapshot, give the state of the kernel."""
     state = State(tip=Tip(world=world.state.world))
     for frame in world.frames:
         fold_frame(state, frame, world.read)

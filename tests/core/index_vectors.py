@@ -1,6 +1,6 @@
 """Small cell indexes, every node of them written down.
 
-    python -m tests.core.index_vectors      writes spec/vectors/index.json anew
+    python -m tests.core.index_vectors      rewrites spec/vectors/index.json
 
 The file is a promise. ``test_cell_index.py`` computes it a second time without the kernel.
 """

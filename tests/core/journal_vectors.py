@@ -1,9 +1,9 @@
 """A small journal with fixed keys and salts, every byte of it written down.
 
-    python -m tests.core.journal_vectors      writes spec/vectors/journal.json anew
+    python -m tests.core.journal_vectors      rewrites spec/vectors/journal.json
 
-The file is a promise: once released it only changes together with ``semantics``. The test beside
-this computes it a second time without the kernel.
+The file is a promise: once released it only changes together with ``semantics``.
+``journal/test_journal_vectors.py`` computes it a second time without the kernel.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def written_intent(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def written_proof(frames: list[Frame], *, frame_index: int, index: int) -> dict[str, Any]:
-    """What shows one record to somebody who has the head, and shows nothing else."""
+    """Return a proof of one record for a holder of the head; it reveals no other record."""
     frame = frames[frame_index]
     first = frame.header.first
     leaves = [leaf(frame.salt, first + n, data) for n, data in enumerate(frame.records)]

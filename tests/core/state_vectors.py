@@ -1,6 +1,6 @@
 """The bytes of state at rest: a cell's entry and its keys, a chunk, a snapshot and its record.
 
-    python -m tests.core.state_vectors      writes spec/vectors/state.json anew
+    python -m tests.core.state_vectors      rewrites spec/vectors/state.json
 
 The file is a promise. ``test_state_vectors.py`` computes it a second time without the kernel.
 """

@@ -48,7 +48,7 @@ def test_the_same_entropy_and_clock_are_drawn_nowhere_else() -> None:
 
 
 def test_a_restart_continues_as_if_nothing_had_happened() -> None:
-    """Fold after any frame, then go on: the journal is the same as without the restart (K-2)."""
+    """Fold after any frame, then continue: the journal is the same as without a restart (K-2)."""
     straight, broken = buyers(), buyers()
     for i in range(6):
         for world in (straight, broken):

@@ -147,7 +147,7 @@ TAMPERED_STEPS = [
 def test_a_changed_field_of_a_step_is_named(
     field: str, which: Callable[[Any], bool], change: Callable[[Any], Any]
 ) -> None:
-    """A-12, A-13. The chain and the head are made anew, so that nothing else gives it away."""
+    """A-12, A-13. The chain and the head are rebuilt, so that only replay can find the change."""
     step = record(Step, which)
     frames = resealed(shop().frames, step.seq, change)
 
@@ -274,7 +274,7 @@ def test_a_changed_field_of_an_event_is_named(field: str, change: Callable[[Any]
 
 
 def test_a_changed_event_shows_where_it_first_matters() -> None:
-    """A-11. What came from outside is not decided again; what followed from it is."""
+    """A-11. Replay does not decide inputs again, but computes everything that follows from them."""
     other = encode({"order_id": "ord-1", "amount": 6})
 
     found = divergence(resealed(shop().frames, 4, with_(value=other)))

@@ -1,4 +1,4 @@
-"""Traces show what led to something, what came of it and what it waits for (A-40 to A-52)."""
+"""Traces show the causes of a record, its effects and the reasons it waits (A-40 to A-52)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_event_is_followed_to_everything_that_came_of_it() -> None:
 
 
 def test_a_step_is_shown_under_all_its_causes() -> None:
-    """A-40. Beside the way down nothing else is shown."""
+    """A-40. The trace shows only the path from the roots to the step."""
     (root,) = traced("22").roots
 
     assert (root.kind, root.seq, root.is_target) == ("event", 5, False)
@@ -282,7 +282,7 @@ def test_a_deep_trace_is_drawn_without_end_of_stack() -> None:
     assert trace(view_of(world), ["clock"]).earlier == depth + 1 - tracing.INPUTS_MAX
 
 
-# Why a case does not go on.
+# Why a case makes no progress.
 
 
 def reasons(world: MemoryWorld, key: str, *, later_ns: int = 0) -> tuple[Reason, ...]:

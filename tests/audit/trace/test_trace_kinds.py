@@ -91,7 +91,7 @@ def a_desk_ns(seq: int) -> int:
     ],
 )
 def test_a_receipt_of_the_core_says_why_it_was_made(place: int, note: str) -> None:
-    """A-41. Upwards there is the intent and what asked for it."""
+    """A-41. Above the target are the intent and the step that requested it."""
     record = only(a_desk(), KernelReceipt, place)
 
     found = traced(record.seq)

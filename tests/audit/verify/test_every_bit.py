@@ -39,7 +39,7 @@ VERIFIED_STRIDE: Final = 997
 """Of the bits in blobs, those after which the whole journal is verified and not the blob read."""
 
 LONG: Final = "n" * 1100
-"""Too long to stand in a record."""
+"""Too long to be inlined in a record."""
 
 MEMORY: Final = Path("/dev/shm")
 """Where a commit costs nothing, if there is such a place."""
@@ -219,9 +219,9 @@ def test_each_bit_of_the_head_is_found(disk: Disk) -> None:
 
 @pytest.mark.long
 def test_each_bit_of_a_blob_is_found_and_the_record_named_that_needs_it(disk: Disk) -> None:
-    """A-24. Each bit makes the blob unreadable; now and then all is verified, which reads it.
+    """A-24. Each flipped bit makes the blob unreadable. At intervals the whole store is verified.
 
-    What only the snapshot needs is named with that."""
+    For a blob that only a snapshot needs, the finding names the snapshot."""
     number = 0
     for key in disk.keys("blobs"):
         blob = Hash(key)
@@ -266,7 +266,7 @@ def test_each_bit_of_a_derived_row_is_found(disk: Disk, table: str) -> None:
 
 
 def test_a_record_is_where_the_frame_says() -> None:
-    """What the other tests rely on to say which record a byte belongs to."""
+    """The other tests rely on this to find the record that a byte belongs to."""
     for frame in frames():
         where = contents(frame)
         data = frame.to_bytes()

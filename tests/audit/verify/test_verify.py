@@ -329,7 +329,7 @@ def test_a_frame_that_was_replaced_breaks_the_chain_once() -> None:
 
 
 def test_a_rewritten_journal_is_given_away_by_the_head() -> None:
-    """A-27. Whoever rewrites everything but holds no key cannot sign where it ends."""
+    """A-27. An attacker who rewrites everything but holds no key cannot sign the new head."""
     frames = resealed(shop().frames, 28, with_(fuel=1))
 
     found = only(verify(frames, head=head_of(shop().frames)))
@@ -464,7 +464,7 @@ def test_a_reference_with_a_wrong_size_is_found() -> None:
 
 
 def test_a_receipt_by_a_key_that_no_manifest_named_is_found() -> None:
-    """A-24. It is signed, and by nobody who may."""
+    """A-24. The signature is valid, but its key has no authority."""
     world = busy_shop()
     receipt = next(each for each in records(world.frames) if isinstance(each, Receipt))
     given = ReceiptInput(

@@ -183,8 +183,8 @@ def test_a_forged_field_is_found_though_the_chain_was_rebuilt(
 
 
 def test_every_field_of_the_new_kinds_is_forged() -> None:
-    """But the stamp and why there was another attempt, which only the head vouches for, and what is
-    wrong with a payload, which replay computes."""
+    """Except the stamp and the cause of a further attempt, which only the head proves, and the
+    problem of a payload, which replay computes."""
     for kind in (KernelReceipt, Stream, Attempt, Control):
         left = {each.name for each in dataclasses.fields(kind)} - {
             field for of, _, field, *_ in FORGED if of is kind
@@ -238,7 +238,7 @@ def test_receipts_of_the_core_are_unsigned() -> None:
 
 
 def test_the_core_settles_no_effect_of_an_executor_without_a_cause() -> None:
-    """A-24: a receipt that nobody signed must follow from a cancel or a loss."""
+    """A-24: an unsigned receipt must follow from a cancel or a loss."""
     world = a_desk()
     signed, own = only(world, Receipt), only(world, KernelReceipt, GIVEN_UP)
 
@@ -296,7 +296,7 @@ def with_record(world: MemoryWorld, record: Record) -> list[Frame]:
 
 
 def late_receipt(world: MemoryWorld, intent: Any) -> Receipt:
-    """What the core would journal if it took the shop's late receipt for an abandoned intent."""
+    """The record that the core would write if it took the shop's late receipt for this intent."""
     given = signed_by(world, intent, SHOP)
     return Receipt(
         seq=world.state.next_seq, stamp=world.stamp(), intent=given.intent, cell=intent.cell,

@@ -68,7 +68,7 @@ def two_manifests() -> Shop:
 
 
 def test_every_document_is_json() -> None:
-    """A-30. Whatever a view returns can be written as JSON, and keeps its keys."""
+    """A-30. Every document that a view returns can be written as JSON, and keeps its keys."""
     found = [
         world(view()), manifest(view()), cells(view()), cell(view(), "order", "ord-6"),
         faults(view()), intents(view(), status=None), journal(view()), journal(view(), first=1),

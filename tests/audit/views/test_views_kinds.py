@@ -1,5 +1,5 @@
-"""What is shown of receipts of the core, streams, attempts, commands, and of values that were
-erased (spec/audit.md, A-30 to A-39, A-50 to A-68)."""
+"""Views of receipts of the core, streams, attempts, commands and erased values
+(spec/audit.md, A-30 to A-39, A-50 to A-68)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is let in, what is not, and that a refusal changes nothing (K-11 to K-14, K-70)."""
+"""Which inputs are admitted and refused; a refusal changes nothing (K-11 to K-14, K-70)."""
 
 from __future__ import annotations
 

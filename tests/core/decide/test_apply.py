@@ -164,7 +164,7 @@ def test_cells_that_were_left_must_fit_when_their_workflow_comes_back() -> None:
     assert log_of(world, "a") == ["v1 go", "v2 go"]
 
 
-# What the host has looked at already
+# States that the host has checked already
 
 
 def signed(world: MemoryWorld, *, checked: int | None, **more: Any) -> ManifestInput:
@@ -206,7 +206,7 @@ def test_a_look_from_before_the_last_snapshot_does_not_count() -> None:
 
 
 def test_a_journal_of_an_earlier_release_is_replayed_as_it_was_admitted() -> None:
-    """K-71c: what was in store was looked at when the manifest came, or by no rule at all."""
+    """K-71c: an earlier release checked stored states at admission, or not at all."""
     world = world_of("a")
     given = replace(signed(world, checked=None, state=COUNTED), is_recorded=True)
     assert isinstance(world.kernel.admit(given, world.stamp()), Admitted)

@@ -201,7 +201,7 @@ def test_mail_that_the_new_manifest_does_not_take_can_be_skipped_one_by_one() ->
     assert log_of(world, "a")[-1] == f"{PAY} p ok"
 
 
-# Who may command
+# Which principals may command
 
 
 @pytest.mark.parametrize(

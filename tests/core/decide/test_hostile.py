@@ -1,7 +1,7 @@
-"""Whatever comes in, the core answers: a refusal, a recorded fault, and never an exception.
+"""The core answers every input with a record or a refusal, and never with an exception.
 
 Each test throws a few thousand inputs, made from a seed, at worlds that are half way through their
-work. A refusal must leave the state as it was; what is admitted must fold to the same state again.
+work. A refusal must leave the state as it was; an admitted input must fold to the same state again.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from tests.memory_world import (
 
 AUDIT = "t/audit@1"
 
-# What hurts: ends of ranges, lone surrogates, characters that some releases print and others
-# escape, names that mean something.
+# Values likely to break code: ends of ranges, lone surrogates, characters that some releases print
+# and others escape, names that mean something.
 INTEGERS = [0, 1, -1, 23, 24, 2**31, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 2**200, -(2**64), -(2**99)]
 TEXTS = [
     "", "ok", "error", "node", "test", "running", "\x00", "é", "\U000e0001", "x" * 5000, "$tag",
@@ -303,7 +303,7 @@ def signed(world: MemoryWorld, given: ReceiptInput) -> ReceiptInput:
     try:
         message = given.message(world.state.world)
     except (TypeError, OverflowError):
-        return given  # cannot be written, so nobody can sign it
+        return given  # cannot be written, so no key can sign it
     return replace(given, signature=WORLD_KEY.sign(message).signature)
 
 

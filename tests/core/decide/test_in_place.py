@@ -56,7 +56,7 @@ def busy() -> MemoryWorld:
 
 @pytest.mark.parametrize("mode", [STRICT, PIN])
 def test_an_instance_in_flight_takes_the_new_module_at_its_next_step(mode: str) -> None:
-    """Its mail, its open effects and its state go on with it."""
+    """The instance keeps its mail, its open effects and its state."""
     world = busy()
     assert isinstance(world.apply(in_place(), {CASE: module("v2")}, mode=mode), Admitted)
     world.run()

@@ -104,7 +104,7 @@ def in_many_states() -> MemoryWorld:
 @pytest.mark.parametrize("most", [1, 4096])
 @pytest.mark.parametrize("in_slice", [1, 2, 4096])
 def test_every_state_is_what_the_new_module_makes_of_it(most: int, in_slice: int) -> None:
-    """K-76: wherever a cell is kept, and whatever is in flight of it goes on."""
+    """K-76: in every layer of storage; the work of a cell in flight continues."""
     world = in_many_states()
     world.state.limits = Limits(slice_cells=in_slice)
     world.state.cells.keep(most)
@@ -260,7 +260,7 @@ def test_a_migration_from_another_schema_is_not_run() -> None:
 
 
 def test_an_unchanged_workflow_is_not_migrated_again() -> None:
-    """K-76: a manifest may go on saying how its states once came to be."""
+    """K-76: a manifest may keep the migration of an earlier change."""
     calls: list[bytes] = []
 
     def note(envelope: Envelope) -> Envelope:

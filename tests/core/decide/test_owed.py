@@ -1,4 +1,4 @@
-"""What the core answers itself (spec/kernel.md, K-80 to K-86)."""
+"""Effects that the core answers itself (spec/kernel.md, K-80 to K-86)."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_a_full_mailbox_overloads_as_with_any_receipt() -> None:
 
 
 def test_a_cell_that_is_deleted_gets_no_answer() -> None:
-    """K-46: what is owed to it is abandoned with everything else."""
+    """K-46: answers that the core owes it are abandoned with all its other effects."""
 
     def module(envelope: Envelope) -> Envelope:
         return {"state": None} if state_of(envelope) else desk(envelope)
@@ -268,7 +268,7 @@ def test_a_cell_that_is_deleted_gets_no_answer() -> None:
 
 
 def answers(world: MemoryWorld, name: str, params: Value) -> Any:
-    """What the cell ``q`` is told when it asks."""
+    """Return the answer that the cell ``q`` gets to its question."""
     seen: list[Any] = []
 
     def module(envelope: Envelope) -> Envelope:

@@ -479,7 +479,7 @@ def test_a_cell_that_sends_itself_mail_still_joins_the_ring_last() -> None:
 
 
 def test_a_cell_that_overloads_itself_is_failed_and_its_own_step_is_kept() -> None:
-    """K-43: what the step did stands."""
+    """K-43: the results of the step are kept."""
 
     def flood(envelope: Envelope) -> Envelope:
         return {**count(envelope), "domain_events": [emit("t/Add@1", add("a"))] * 3}
@@ -587,7 +587,7 @@ def test_a_path_into_a_hostile_value_is_cut() -> None:
 
 
 def test_a_key_has_at_most_a_kilobyte() -> None:
-    """K-40: it stands in every record of its cell."""
+    """K-40: every record of its cell contains the key."""
 
     def long(envelope: Envelope) -> Envelope:
         return {**count(envelope), "domain_events": [emit("t/Add@1", add("k" * 1022))]}

@@ -72,7 +72,7 @@ def naive_salt(drawn: bytes, seq: int) -> bytes:
 
 
 def verify(stored: list[bytes], tip: Tip = TIPS[0]) -> Tip:
-    """What a verifier does with stored frames that follow ``tip``, but for the head."""
+    """Check stored frames that follow ``tip`` as a verifier does, except for the head."""
     for data in stored:
         frame = read_frame(data)
         tip = follow(tip, frame)
@@ -138,7 +138,7 @@ def test_every_flipped_bit_of_a_stored_chain_is_found() -> None:
 
 
 def test_every_replaced_byte_of_a_header_is_found() -> None:
-    """J-31: not by bits alone: ``true`` stands for 1 in Python, and not in a header."""
+    """J-31: beyond flipped bits: ``True`` equals 1 in Python, but is invalid in a header."""
     data = FRAMES[0].to_bytes()
     for offset, byte in product(range(data.index(b"records")), b"\0\1\2\x18\x20\xf4\xf5\xf6\xff"):
         if data[offset] != byte:
@@ -293,7 +293,7 @@ def test_a_record_is_proved_without_its_neighbours() -> None:
 
 
 def test_salts_differ_by_record_and_by_frame() -> None:
-    """J-26: two equal records have unequal leaves, so that nobody can guess one by hashing it."""
+    """J-26: two equal records have unequal leaves, so hashing a guess does not confirm it."""
     drawn = salt(0)
     salts = {record_salt(drawn, seq) for seq in range(100)} | {record_salt(salt(1), 0)}
     assert len(salts) == 101

@@ -103,7 +103,7 @@ def test_an_absent_option_is_left_out(record: Record) -> None:
 
 
 def test_inputs_carry_a_stamp() -> None:
-    """J-13: and what follows from them does not."""
+    """J-13: records that follow from inputs carry none."""
     follow = {"step", "fault", "kernel_receipt"}
     for record in FULL:
         assert hasattr(record, "stamp") == (record.KIND not in follow)
@@ -145,7 +145,7 @@ def outcome(value: Value) -> Record | None:
         record = from_bytes(data)
     except Damage:
         return None
-    # What is taken is what would have been written: there is one spelling of a record.
+    # A record has one encoding: the reader accepts only the bytes that the writer makes.
     assert to_bytes(record) == data
     return record
 
@@ -302,7 +302,7 @@ def test_damage_says_what_is_wrong() -> None:
 
 
 def test_two_spellings_of_one_key_are_not_canonical() -> None:
-    """J-10: the map's keys stand in their one order."""
+    """J-10: the map's keys are in canonical order."""
     data = to_bytes(Start(seq=1, stamp=STAMP, host=(("a", "b"), ("c", "d"))))
     swapped = data.replace(b"\x61a\x61b\x61c\x61d", b"\x61c\x61d\x61a\x61b")
     assert swapped != data

@@ -47,7 +47,7 @@ Blobs = dict[Hash, bytes]
 
 @cache
 def world() -> MemoryWorld:
-    """Nobody changes it."""
+    """Return a shared busy world; tests must not change it."""
     return busy()
 
 
@@ -92,7 +92,7 @@ def empty(world: MemoryWorld, read: Callable[[Hash], bytes]) -> State:
     return State(tip=Tip(world=world.state.world), cells=Cells(read), submissions=window)
 
 
-# What a state is, in plain values
+# A state as plain values
 
 
 def plain(value: Any) -> Any:
@@ -230,7 +230,7 @@ def test_a_world_without_a_manifest_has_a_snapshot() -> None:
 
 @pytest.mark.parametrize("keep", [None, 1, 3])
 def test_the_same_records_give_the_same_bytes(keep: int | None) -> None:
-    """SN-7: whatever is in memory."""
+    """SN-7: for any number of cells in memory."""
     assert taken(folded(world(), keep=keep))[0].document == snapped()[0].document
 
 
@@ -347,7 +347,7 @@ def test_pages_end_when_they_are_long() -> None:
     assert plain(load(found.document, reader(blobs))) == plain(world().state)
 
 
-# What a snapshot needs
+# Blobs that a snapshot needs
 
 
 def test_references_are_what_is_read_and_no_more() -> None:
@@ -364,7 +364,7 @@ def test_references_are_what_is_read_and_no_more() -> None:
     list(state.cells.values())
     list(state.submissions.items())
     touched |= values_of(state) | set(state.pinned)
-    # A cell that is in memory stands in its page and in the index, which nobody asks for it.
+    # A cell in memory is also in its page and in the index, but no read touches these for it.
     asked = [pack_keys(cell.keys) for cell in state.cells.active.values() if cell.state is not None]
     touched |= {content_hash(keys) for keys in asked if keys is not None}
 
@@ -390,7 +390,7 @@ def values_of(state: State) -> set[Hash]:
 
 
 def test_parts_are_what_is_no_value() -> None:
-    """SN-9a: what a snapshot itself is made of, so that nobody may erase it."""
+    """SN-9a: parts are the snapshot's own blobs, which no command may erase."""
     document, blobs = snapped()[0].document, snapped()[1]
     every = dict(references(document, reader(blobs)))
 
@@ -534,7 +534,7 @@ def snapshot_mark(at: int) -> Any:
 
 
 def own(document: Hash, blobs: Mapping[Hash, bytes]) -> list[Hash]:
-    """What a snapshot itself is made of."""
+    """Return the hashes of the snapshot's own blobs, sorted."""
     return sorted(set(parts(document, reader(blobs))))
 
 
@@ -580,7 +580,7 @@ def test_bytes_that_are_no_document_are_damage(data: bytes) -> None:
 def forged(
     document: Hash, blobs: Mapping[Hash, bytes], part: Hash, new: bytes
 ) -> tuple[Hash, Blobs]:
-    """The snapshot with other bytes for one part, hashed anew by whoever did that."""
+    """Return the snapshot with other bytes for one part and all hashes above it rebuilt."""
     more = {**blobs, content_hash(new): new}
     if part == document:
         return content_hash(new), more
@@ -703,7 +703,7 @@ def test_an_index_with_another_count_is_damage() -> None:
 
 
 def test_a_reader_that_is_no_snapshots_is_passed_on() -> None:
-    """What the store raises is not called something else."""
+    """An error of the store is raised unchanged."""
 
     def read(hash: Hash) -> bytes:
         raise Damage("the disk is gone")
@@ -736,7 +736,7 @@ def test_values_that_a_snapshot_needs_cannot_be_erased() -> None:
 
 
 def test_an_earlier_state_of_a_cell_can_be_erased_and_the_snapshot_still_loads() -> None:
-    """Nobody reads it but who looks at the world as it was then."""
+    """Only views of the world at that time read this state."""
     other = busy()
     assert isinstance(other.snapshot(), Admitted)
     state = other.state.cells[cell_id("d")].state

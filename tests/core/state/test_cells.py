@@ -1,7 +1,7 @@
-"""Cells at rest are the same whatever layer holds them (SN-10 to SN-12).
+"""Cells at rest are the same in every layer that holds them (SN-10 to SN-12).
 
-A naive model is a dict; what it is compared with has few places in memory, spills everything that
-it can, takes snapshots, goes on from them later, and starts again from them.
+The naive model is a dict. The cells compared with it have few places in memory, spill everything
+that they can, take snapshots, rebase on them later, and restart from them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TRAP: Final = Fault(kind=FaultKind.TRAP, message="on purpose")
 
 @dataclass
 class Plain:
-    """What is known of a cell."""
+    """The model's values of one cell."""
 
     state: bytes | None
     declared: TerminalStatus | None = None
@@ -50,7 +50,7 @@ class Plain:
 
 @dataclass
 class Blobs:
-    """A blob store; what is not there is damage."""
+    """A blob store in memory; reading a missing blob raises ``Damage``."""
 
     held: dict[Hash, bytes] = field(default_factory=dict)
     reads: int = 0
@@ -71,7 +71,7 @@ class Blobs:
 
 @dataclass
 class Base:
-    """A snapshot of the cells: what its document and its pages would hold."""
+    """A snapshot of the cells: the contents of its document and its pages."""
 
     at: int
     indexes: dict[str, CellIndex]
@@ -190,7 +190,7 @@ class Pair:
             self.cells.active[cell.id] = loaded = copy.deepcopy(cell)
             loaded.changed = 0
 
-    # What must be the same
+    # Values that must be equal
 
     def shown(self, cell: Cell | None) -> Plain | None:
         if cell is None:
@@ -220,8 +220,8 @@ class Pair:
         assert {id: self.shown(cell) for id, cell in self.cells.items()} == self.model
 
     def check_pins(self) -> None:
-        """What no longer is in memory is named by the base, or pinned where nothing durable names
-        it (``host/world/collecting.py`` asks)."""
+        """Assert that the base names each blob that left memory, or that the blob is pinned while
+        nothing durable names it (``host/world/collecting.py`` reads the pins)."""
         for shelf in self.cells.shelves.values():
             durable = {each for _, data in shelf.base.items() for each in Entry(data).references()}
             needed: set[Hash] = set()
@@ -393,7 +393,7 @@ def test_after_a_rebase_only_what_changed_since_is_in_memory() -> None:
 
 
 def test_after_a_rebase_memory_is_given_back_as_cells_come_to_rest() -> None:
-    """SN-13: bit by bit, so that nobody waits for all of it."""
+    """SN-13: in small parts, so that no input waits for the whole."""
     pair = written(500, keep=10)
     base = pair.take()
     pair.cells.rebase(base.indexes, base.at)
@@ -499,7 +499,7 @@ def test_a_frame_spills_no_more_than_its_bound_and_the_rest_goes_with_the_next_f
     most = max(spilled for spilled, _ in found)
     assert most == Limits().spill_bytes == 512 * KIB
     assert max(held for _, held in found) <= 8192 * KIB
-    # Once it has begun it goes on until half is left, then pauses until the bound is reached again.
+    # Once begun, spilling continues until half is left, then pauses until the bound is reached.
     first = next(at for at, (spilled, _) in enumerate(found) if spilled)
     run = [spilled for spilled, _ in found[first:]]
     assert run.index(0) >= 8

@@ -142,7 +142,7 @@ def first(records: list[Record], kind: type) -> Any:
 
 
 def refolded(world: MemoryWorld, old: Record, new: Record) -> str:
-    """What the damage is when ``new`` stands in the place of ``old``."""
+    """Fold the journal with ``new`` in the place of ``old``; return the message of the damage."""
     state = State(tip=Tip(world=world.state.world))
     for record in journal(world)[: old.seq - 1]:
         fold(state, record, world.read)

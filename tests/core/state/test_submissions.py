@@ -1,7 +1,7 @@
 """The dedup window is the same whether memory or the chunks of a snapshot hold it (SN-20 to SN-23).
 
-The plain rule is an ordered dict: an event that is not a duplicate is the newest, what is too old
-goes first, then what is too many.
+The plain rule is an ordered dict: an event that is not a duplicate becomes the newest; entries
+that are too old are removed first, then the oldest of those beyond the maximum.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Came:
 
 
 class Window:
-    """The plain rule, and what follows it."""
+    """The plain rule and the window that must follow it."""
 
     def __init__(self, disk: Disk) -> None:
         self.disk = disk

@@ -1,7 +1,7 @@
-"""Effects that are run, retried and killed: what they do is the plan's next word.
+"""Effects that are run, retried and killed: each run obeys the plan's next word.
 
 RUNS gets a line for each run when it begins, DONE one when the effect happens. PLAN is a list of
-words, one for each run; the last one stands for all further ones.
+words, one for each run; the last word is used for all further runs.
 """
 
 from __future__ import annotations

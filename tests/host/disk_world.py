@@ -117,7 +117,7 @@ class Running:
 
 @dataclass
 class Books:
-    """What a sender sent, and what it was told: ``acknowledged`` by submission id."""
+    """A sender's submissions and answers: ``acknowledged`` has record numbers by submission id."""
 
     world: Path
     name: str = "event"
@@ -147,9 +147,10 @@ class Books:
 
 
 class Load:
-    """A sender in a thread of its own, which goes on until the end of the block, or until the world
-    does not take more. One that waits for an answer when the disk is full hears it once there is
-    room, or when the world ends.
+    """A sender in a thread of its own, which sends until the block ends or the world refuses.
+
+    A sender that waits for an answer while the disk is full gets it once there is room, or when the
+    world ends.
     """
 
     def __init__(self, books: Books) -> None:

@@ -44,6 +44,6 @@ def write_on(world: MemoryWorld, store: LmdbStore) -> None:
 
 
 def more_of(world: MemoryWorld, path: Path) -> None:
-    """What the world has become since ``folder_of``."""
+    """Write the changes of the world since ``folder_of`` to its folder."""
     with LmdbStore.open(path / "store") as store:
         write_on(world, store)

@@ -98,7 +98,7 @@ def loaded(version: int = 1) -> Loaded:
 
 
 def seeded(seed: str = "seed") -> Sources:
-    """Time that goes on by one microsecond a look, and chance from a seed."""
+    """A clock that advances by one microsecond at each reading, and chance from a seed."""
     looks = iter(range(1, 1 << 30))
     draws = iter(range(1 << 30))
     return Sources(

@@ -25,7 +25,7 @@ from tests.memory_world import OPERATOR, OPERATOR_KEY
 
 
 def make_folder(path: Path, world: Hash) -> Path:
-    """What ``open_folder`` looks for, with the operator's key of the memory world."""
+    """Make a folder that ``open_folder`` accepts, with the operator's key of the memory world."""
     (path / "keys").mkdir(parents=True)
     key = path / "keys" / "operator.key"
     key.write_text(bytes(OPERATOR_KEY).hex())
@@ -98,7 +98,7 @@ def served(
     before: Callable[[], None] = lambda: None,
     **settings: Any,
 ) -> Iterator[Served]:
-    """``before`` is called when the lock is held and nobody listens yet."""
+    """``before`` is called when the lock is held and the socket is not open yet."""
     with running(rig) as found:
         folder = make_folder(path, found.world)
         world = Served(found, folder, settings=settings)

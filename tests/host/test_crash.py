@@ -78,7 +78,7 @@ def test_acknowledged_inputs_survive_a_killed_host_and_effects_keep_their_identi
         finally:
             host.send_signal(signal.SIGKILL)
             host.wait()
-        # What an executor was told is settled stays settled, and is not asked for again.
+        # An effect that an executor was told is settled stays settled and is not published again.
         assert not settled & set(lines(log, "published"))
         settled |= set(lines(log, "settled"))
         assert not settled & set(open_intents(world))

@@ -1,6 +1,6 @@
-"""A disk that fails under ``aos run`` stops it, and nothing that was not durable is told (H-25).
+"""A failing disk stops ``aos run``, which publishes nothing that is not durable (H-25).
 
-System calls on the store's file fail from the moment a test says so. What LMDB does in a commit:
+A test chooses the moment from which system calls on the store's file fail. A commit of LMDB calls
 ``writev`` or ``pwrite64`` for pages, ``fdatasync``, and ``pwrite64`` for the meta page through a
 descriptor that syncs by itself. It writes nothing through its memory map, so there is no ``msync``.
 """
@@ -71,7 +71,7 @@ SHORT = 2
 @pytest.mark.long
 @pytest.mark.parametrize("failure", list(FAILURES) if long_form() else list(FAILURES)[:SHORT])
 def test_a_commit_that_fails_stops_the_world_with_its_reason(world: Path, failure: str) -> None:
-    """H-25, ST-4: exit 3; who waited for that commit hears that it failed."""
+    """H-25, ST-4: exit 3; senders that wait for that commit get its failure."""
     inject, why = FAILURES[failure]
     books, late = Books(world), Books(world, "late")
     with Running(world) as running:

@@ -40,7 +40,7 @@ def books(disk: SmallDisk, template: Path) -> Books:
 
 @contextmanager
 def filling(books: Books, running: Running) -> Iterator[None]:
-    """Send until there is no room, and have the last sender wait while the block goes on."""
+    """Send until there is no room, and have the last sender wait while the block runs."""
     with Load(books):
         said = running.until("no_room", is_set=True)
         assert "no room to commit (mdb_txn_commit: " in said
@@ -52,14 +52,14 @@ def filling(books: Books, running: Running) -> Iterator[None]:
 def test_a_world_on_a_full_disk_loses_nothing_and_continues_once_there_is_room(
     disk: SmallDisk, books: Books
 ) -> None:
-    """H-24: nobody has to do anything to the world."""
+    """H-24: the world needs no action of an operator."""
     others = Books(books.world, "other")
     with Running(books.world) as running:
         with filling(books, running):
             seq, many = running.status()["seq"], len(books.acknowledged)
             assert many > 20
 
-            # It stays as it is, for as long as it takes; who reads is not disturbed.
+            # The world waits as long as the disk is full; readers are not disturbed.
             with open_reader(books.world) as reader:
                 assert reader.seq == seq
             inspected = here("inspect", "world", "--json", "--world", books.world)
@@ -91,7 +91,7 @@ def test_a_world_that_is_killed_while_the_disk_is_full_loses_nothing(
 
     with Running(books.world) as running:
         if not room:
-            # What is small enough may find a page that is free within the file.
+            # A small commit may still find a free page within the file.
             with filling(others, running):
                 disk.make_room()
         running.until("no_room", is_set=False)

@@ -261,7 +261,7 @@ def test_the_effects_of_a_failed_instance_are_canceled(world: Path) -> None:  # 
     assert executor.canceled == [executor.published[0].intent]
 
 
-# What may run only once, and what is canceled
+# Effects that may run only once, and canceled effects
 
 
 ONCE, CANCEL = "host/once@1", "sys/effect.cancel@1"
@@ -411,7 +411,7 @@ def test_the_engines_messages_are_kept_outside_the_journal(world: Path) -> None:
         assert reader.store.note(seq - 1) is None
 
 
-# Clients and manifests beside a running world
+# Clients and manifests while the world runs
 
 
 def test_clients_write_while_the_world_runs(world: Path) -> None:  # H-54
@@ -488,7 +488,7 @@ def test_a_signal_is_heard_while_the_journal_is_read(world: Path) -> None:  # H-
         pass
 
 
-# What cannot start, and what cannot go on
+# Worlds that cannot start or cannot continue
 
 
 def test_an_executor_that_cannot_be_given_its_tasks_ends_the_run(world: Path) -> None:  # H-83

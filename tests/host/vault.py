@@ -1,7 +1,7 @@
-"""A world whose cells put blobs and hold hashes of them, for what is kept and what goes.
+"""A world whose cells put blobs and hold their hashes, to test which blobs a collection keeps.
 
-A cell does what its event says: puts a blob (with what that refers to), holds a hash, drops all,
-pads its state, finishes, is deleted, fails.
+A cell obeys its event: it puts a blob (with the blobs that it refers to), holds a hash, drops all,
+pads its state, finishes, is deleted, or fails.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def make(world: Vault, path: Path) -> Path:
 
 
 def write(world: Vault, path: Path) -> None:
-    """What came since, as a running world would write it."""
+    """Append the frames and blobs made since the last write, as a running world would."""
     with LmdbStore.open(path / "store") as store:
         head = store.head()
         last, follows = (0, NO_FRAME) if head is None else (head.seq, head.frame)

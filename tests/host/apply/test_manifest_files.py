@@ -1,4 +1,4 @@
-"""Reading a manifest's files: where they lie, and what is not read."""
+"""Reading a manifest's files: their places, and the files that are not read."""
 
 from __future__ import annotations
 

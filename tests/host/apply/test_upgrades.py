@@ -1,4 +1,4 @@
-"""Manifests that meet what is in flight and what is stored, on disk and under real modules."""
+"""Manifests applied over work in flight and stored states, on disk, with real modules."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lived(tmp_path: Path) -> Path:
 
 
 def steps(path: Path) -> None:
-    """Run all mail; what is open stays open."""
+    """Run all mail; open effects stay open."""
 
     async def quiet() -> None:
         def is_done() -> bool:
@@ -249,7 +249,7 @@ def counted(path: Path, *counts: int) -> Path:
 
 
 def test_a_module_takes_over_the_states_of_the_one_before(tmp_path: Path) -> None:
-    """K-76, H-75: nobody runs the world; what is in flight goes on."""
+    """K-76, H-75: no process runs the world; work in flight continues."""
     world = counted(tmp_path / "world", 1, 2, 3)
     dry = dry_run_of(world, migrating(), mode=MIGRATE)
     assert dry.blockers == ()

@@ -361,8 +361,8 @@ def test_garbage_harms_only_its_own_connection(tmp_path: Path, sent: bytes) -> N
         with world.connect() as bad, world.connect() as good:
             bad.sendall(sent)
             assert "answers" in world.ask(good, op="send", items=[event()])
-            bad.shutdown(1)  # no more from here: what is half must not be waited for
-            with contextlib.suppress(ConnectionResetError):  # what it sent was not all read
+            bad.shutdown(1)  # no more from here: the server must not wait for the other half
+            with contextlib.suppress(ConnectionResetError):  # the server did not read all of it
                 while bad.recv(4096):
                     pass
         is_well(world)

@@ -1,4 +1,4 @@
-"""Writing into a world, with its lock or through its socket; and reading it from beside."""
+"""Writing to a world, with its lock or through its socket, and reading from another process."""
 
 from __future__ import annotations
 
@@ -556,7 +556,7 @@ def test_a_command_that_always_comes_too_late_is_refused(
 
 def test_a_reader_follows_a_running_world(world: Path) -> None:  # H-45
     folded: list[tuple[int, int]] = []
-    # LMDB lets one process read beside its own writing, if the writer came first.
+    # LMDB lets one process read and write, if it opened the writer first.
     with (
         open_writer(world) as writer,
         open_reader(world, progress=lambda done, of: folded.append((done, of))) as reader,

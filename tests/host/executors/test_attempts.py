@@ -53,7 +53,7 @@ def manifest() -> Loaded:
 
 @dataclass
 class Ran:
-    """A world after its runs, and what its effects noted."""
+    """A world after its runs, and the notes of its effects."""
 
     world: Path
     folder: Path
@@ -133,7 +133,7 @@ OK = ("ok", 1, None)
 
 @dataclass(frozen=True)
 class Kill:
-    """Who is killed, where, and what becomes of it: whether the effect happened, and the answer."""
+    """A process to kill, the point, and the result: runs of the effect and the answer."""
 
     who: str
     plan: str

@@ -1,4 +1,4 @@
-"""What executors say -> inputs: signed together, in order, and what is answered (H-30 to H-34)."""
+"""Outcomes from executors become inputs: signed together, in order, answered (H-30 to H-34)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is erased is not on the disk any more, once nobody runs the world (ST-22, ST-50, ST-51)."""
+"""Erased values are no longer on disk once no process runs the world (ST-22, ST-50, ST-51)."""
 
 from __future__ import annotations
 

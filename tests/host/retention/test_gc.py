@@ -1,4 +1,4 @@
-"""What nobody needs goes, and nothing else (spec/state.md, RT-10 to RT-24)."""
+"""A collection removes unneeded blobs, and nothing else (spec/state.md, RT-10 to RT-24)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def blob(name: str, size: int = 3000) -> bytes:
     return (name.encode() * size)[:size]
 
 
-# What goes and what stays, one by one
+# Blobs that are removed or stay, one by one
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_an_unreferenced_blob_is_removed(world: Vault, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path) -> None:
-    """RT-16: beside a world that somebody holds, too."""
+    """RT-16: also while another process holds the world."""
     world.put(blob("orphan"))
     world.do("a", "put", blob("data"))
     world.snapshot()
@@ -218,7 +218,7 @@ def test_a_needed_blob_that_cannot_be_read_keeps_everything(world: Vault, tmp_pa
     assert state not in before
 
 
-# Whatever happened before
+# After any history
 
 
 def check(world: Vault, folder: Path) -> None:

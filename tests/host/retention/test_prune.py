@@ -83,7 +83,7 @@ def folder(world: Shop, tmp_path: Path) -> Path:
 
 
 def root_of(folder: Path) -> Hash:
-    """What the world is now, as one hash."""
+    """The world's current state, as one hash."""
     with open_reader(folder) as reader:
         return take(reader.state, content_hash).document
 
@@ -172,7 +172,7 @@ def test_the_archive_is_replayed_like_any_bundle(world: Shop, folder: Path, tmp_
 def test_a_world_is_pruned_again_and_its_archives_lead_to_it(
     world: Shop, folder: Path, tmp_path: Path
 ) -> None:
-    """RT-8: a later archive has the snapshot that it goes on from."""
+    """RT-8: a later archive contains the snapshot that it continues from."""
     first, last = snapshots_of(world)
     one, two = tmp_path / "one.aos", tmp_path / "two.aos"
     prune_world(folder, before=str(first), archive=one)
@@ -268,7 +268,7 @@ def test_a_reader_reports_pruned_records_and_continues_from_its_place(
             open_reader(folder, at=seq)
 
 
-# What is refused, and what is damaged
+# Refusals and damage
 
 
 def test_a_refused_prune_gives_its_reason_and_changes_nothing(
@@ -540,7 +540,7 @@ def test_a_store_that_cannot_be_compacted_is_pruned_all_the_same(
 
 
 def test_the_record_of_the_snapshot_must_be_in_the_journal(world: Shop, folder: Path) -> None:
-    """A-27b: a world that goes on from a snapshot that no record names."""
+    """A-27b: otherwise the world would continue from a snapshot that no record names."""
     prune_world(folder)
     with LmdbStore.open(folder / "store") as store:
         frames = list(store.frames(snapshots_of(world)[-1] + 1))

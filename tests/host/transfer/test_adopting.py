@@ -104,7 +104,7 @@ def test_nothing_runs_in_a_copy_and_nothing_is_written(
     assert in_silence("send", "host/Do@1", '{"key": "x"}', "--world", tmp_path / "copy") == 1
     assert in_silence("effects", "cancel", intent, "--world", tmp_path / "copy") == 1
     assert files(tmp_path / "copy") == before
-    # Whoever reads is served.
+    # Readers are served.
     dry_run_of(tmp_path / "copy", manifest(version=2))
     for words in (("verify",), ("replay",), ("trace", "3"), ("inspect", "world")):
         assert in_silence(*words, "--world", tmp_path / "copy") == 0
@@ -118,7 +118,7 @@ def test_nothing_runs_in_a_copy_and_nothing_is_written(
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """What is in a folder, but for locks."""
+    """The contents of a folder, without locks."""
     return {
         str(each.relative_to(folder)): each.read_bytes()
         for each in folder.rglob("*")

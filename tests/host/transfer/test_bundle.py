@@ -83,7 +83,7 @@ def run_out(world: Path) -> None:
 
 
 def contents(store: Store) -> dict[str, object]:
-    """All that a store holds, but for what is beside the journal."""
+    """The contents of a store, except those outside the journal."""
     return {
         "head": store.head(),
         "frames": list(store.frames()),
@@ -111,7 +111,7 @@ def replayed(file: Path) -> int:
 
 @pytest.fixture
 def lived_in(world: Path) -> Path:
-    """A world with cells, values beside its records, an open effect and a submission id."""
+    """A world with cells, values outside its records, an open effect and a submission id."""
     send(world, ("a", None), ("b", b"x" * 3000), ("c", b"x" * 3000), ("d", asks("hello")))
     with open_writer(world) as writer:
         list(writer.send([do("e", submission_id="first")]))
@@ -135,7 +135,7 @@ def test_a_world_goes_into_a_file_and_comes_back_the_same(lived_in: Path, tmp_pa
     assert imported.folder.created == source.created
     assert imported.open_intents == 1
     assert list((tmp_path / "w" / "keys").iterdir()) == []
-    # And what comes of that is the same file.
+    # An export of the import is the same file.
     export_world(tmp_path / "w", tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "b").read_bytes()
 
@@ -278,7 +278,7 @@ def test_a_value_that_was_erased_after_the_end_is_excused_by_the_operators_comma
 def test_a_command_that_no_operator_signed_excuses_nothing(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B-52. The file is made anew around it, so that every hash in it is right."""
+    """B-52. The file is rebuilt around the forged command, so that all its hashes are valid."""
 
     def forged(*, value: Hash, seq: int, record: bytes) -> ErasedValue:
         given = from_bytes(record)
@@ -399,7 +399,7 @@ def test_memory_does_not_grow_with_the_values(world: Path, tmp_path: Path) -> No
     assert peak(lambda: verify_bundle(tmp_path / "b")) < size // 3
 
 
-# What is damaged
+# Damaged bundles
 
 
 def test_a_damaged_world_is_not_exported(lived_in: Path, tmp_path: Path) -> None:  # B-1

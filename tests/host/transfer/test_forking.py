@@ -69,7 +69,7 @@ def is_right(world: Path) -> None:
 
 @pytest.fixture
 def parent(world: Path) -> Path:
-    """A world with open effects, values beside its records, and frames of several records."""
+    """A world with open effects, values outside its records, and frames of several records."""
     send(world, ("a", None), ("wait", asks("one", "two")), ("long", b"x" * 3000))
     with open_writer(world) as writer:
         list(writer.send([do(f"k{number}", submission_id=f"s{number}") for number in range(4)]))
@@ -137,7 +137,7 @@ def test_a_fork_from_every_record(parent: Path, tmp_path: Path) -> None:  # B-70
 
 
 def test_a_fork_in_the_middle_of_a_cascade_continues_there(parent: Path, tmp_path: Path) -> None:
-    """B-72: what had not run yet runs in the fork."""
+    """B-72: steps that had not run yet run in the fork."""
     steps = [each for each in records(parent) if each.KIND == "step"]
     fork_world(parent, tmp_path / "f", at=steps[1].seq)
     adopt_world(tmp_path / "f")

@@ -1,4 +1,4 @@
-"""Marking beside a world that works: what comes meanwhile stays (RT-20 to RT-24)."""
+"""Marking while the world works: blobs that arrive meanwhile stay (RT-20 to RT-24)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_an_unmarked_blob_is_removed() -> None:
 
 
 def test_a_blob_put_since_the_marking_began_stays() -> None:
-    """RT-21: though it was there before, and nobody needed it then."""
+    """RT-21: though it was in the store before, and unneeded then."""
     with running() as rig:
         rig.engine.keep({HASH: DATA}).result(WAIT_S)
         for put in (
@@ -119,7 +119,7 @@ def test_a_later_marking_ends_an_earlier_one() -> None:
 
 
 def test_a_marking_that_says_nothing_for_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RT-23: what is remembered for it does not grow for ever."""
+    """RT-23: the list of blobs kept for it does not grow without bound."""
     arrivals = Arrivals(())
     token = arrivals.begin()
     monkeypatch.setattr(collecting, "OPEN_S", -1.0)
@@ -357,7 +357,7 @@ def test_a_collection_reports_regularly_that_it_is_in_progress(
     write(world, folder)
 
 
-# Beside a process that runs the world
+# With a process that runs the world
 
 
 def test_a_world_survives_a_client_that_reports_every_blob_as_gone(world: Path) -> None:

@@ -48,7 +48,7 @@ BATCH: Final = 8
 
 @dataclass(frozen=True)
 class Sample:
-    """What waits, at the beginning of a commit."""
+    """The inputs, frames and mail that wait when a commit begins."""
 
     queued: int
     queued_bytes: int
@@ -136,7 +136,7 @@ class Sender:
 def test_a_flood_on_a_slow_disk_is_bounded_and_nothing_of_it_is_lost_or_reordered(
     rig: Rig,
 ) -> None:
-    """H-12, H-15, H-22: what has no place waits with its sender."""
+    """H-12, H-15, H-22: an input for which there is no place waits with its sender."""
     senders = [Sender(rig, name) for name in "abcd"[:SENDERS]]
     with running(rig):
         threads = [threading.Thread(target=each.run) for each in senders]

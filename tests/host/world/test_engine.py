@@ -1,4 +1,4 @@
-"""The engine on a store in memory: what is told when, and what happens when a commit fails."""
+"""The engine on a store in memory: when it answers, and how it handles a failed commit."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_frames_that_wait_for_the_disk_are_bounded() -> None:  # H-22
         futures = []
         for _ in range(FRAMES_MAX + 20):
             futures.append(rig.submit(add("a")))
-            # One frame for each, as long as the core goes on.
+            # One frame for each, as long as the core continues.
             goal = min(len(futures), FRAMES_MAX)
             eventually(lambda goal=goal: rig.engine.stats().frames >= goal, "a frame")  # type: ignore[misc]
         assert rig.engine.stats().frames == FRAMES_MAX

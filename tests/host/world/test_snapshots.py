@@ -93,8 +93,9 @@ def snapshot(path: Path) -> dict[str, Any]:
 
 
 def root(path: Path, *, whole: bool) -> Hash:
-    """What a snapshot of the world as it is now would be kept under: folded from the genesis
-    (``whole``), or restored."""
+    """Return the hash that a snapshot of the current world would have.
+
+    The state is folded from the genesis (``whole``), or restored from the last snapshot."""
     folder = open_folder(path)
     with folder.open_store(readonly=True) as store:
         head = store.head()
@@ -112,7 +113,7 @@ def snapshots(path: Path) -> list[int]:
 
 
 def test_a_world_that_no_process_runs_gets_a_snapshot(world: Path) -> None:
-    """H-40, SN-1: its document is the root of the world, and everything after it goes on."""
+    """H-40, SN-1: its document is the root of the world, and the world continues after it."""
     expected, cells = root(world, whole=True), CELLS
     made = snapshot(world)
 
@@ -316,7 +317,7 @@ def test_blobs_outside_the_journal_become_durable_between_groups() -> None:
 def test_a_slice_goes_after_how_long_the_last_one_took(
     most: int, took_ms: int, aim_ms: int, expected: int
 ) -> None:
-    """H-47a: what comes meanwhile waits for a slice."""
+    """H-47a: inputs that arrive meanwhile wait until the slice ends."""
     found = slice_after(most, took_ns=took_ms * 10**6, aim_ns=aim_ms * 10**6)
 
     assert found == expected

@@ -144,7 +144,7 @@ def route(event: str, workflow: str, key_field: str | None = None) -> dict[str, 
 
 
 def wasm(workflow: str, version: int = 1) -> bytes:
-    """Bytes that stand for a module: only their hash matters to a PythonRunner."""
+    """Return bytes in place of a module: a ``PythonRunner`` uses only their hash."""
     return f"module of {workflow}, version {version}".encode()
 
 
@@ -412,8 +412,10 @@ class MemoryWorld:
         return self.kernel.admit(given, self.stamp())
 
     def fork(self, open_work: str = CANCEL_OPEN, *, name: str = "fork", **fields: Any) -> Fork:
-        """End the frame in hand and go on as another world, under the same keys; ``fields`` are
-        replaced before it is signed. The core settles what it owes with it."""
+        """Seal the current frame and continue as another world, under the same keys.
+
+        ``fields`` are replaced in the fork record before it is signed. The core settles the
+        receipts that it owes together with it."""
         self.seal()
         tip = self.state.tip
         unsigned = Fork(
@@ -441,13 +443,13 @@ class MemoryWorld:
         return record
 
     def put(self, data: bytes) -> Hash:
-        """Keep a blob beside the journal."""
+        """Keep a blob outside the journal."""
         hash = content_hash(data)
         self.blobs[hash] = data
         return hash
 
     def run(self, most: int = 100_000) -> list[Record]:
-        """Step until nobody is ready, then seal; return the records of the frame."""
+        """Step until no cell is ready, then seal; return the records of the frame."""
         for _ in range(most):
             if self.kernel.step() is None:
                 break

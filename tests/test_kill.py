@@ -242,7 +242,7 @@ def check_journal(world: Path, acknowledged: dict[str, int], files: list[Path]) 
 
 
 def check_books(world: Path, file: Path) -> None:
-    """What the shop did is what the journal asked for and heard of, each thing once."""
+    """Assert that the shop did each thing once, and only what the journal requested and settled."""
     entries = books.read_entries(file)
     totals = books.total(entries)
     assert totals.wrong() == []
@@ -294,7 +294,7 @@ def asked_for(records: list[Record]) -> list[tuple[Step, Intent]]:
 
 
 def idempotency(world: Path, step: Step, intent: Intent) -> str:
-    """What the shop was given as ``Idempotency-Key``."""
+    """Return the ``Idempotency-Key`` that the shop received."""
     if intent.key is None:
         return hash_text(intent.intent)
     return idempotency_key(

@@ -166,7 +166,7 @@ def test_the_product_imports_only_what_an_install_brings() -> None:
 
 
 def test_the_constants_of_the_core_are_final() -> None:
-    """What a test wants smaller is in ``aos.core.limits`` and is passed (K-1)."""
+    """Limits that a test makes smaller are in ``aos.core.limits`` and are passed in (K-1)."""
     for path in (AOS / "core").rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Assign):

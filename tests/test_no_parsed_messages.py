@@ -17,7 +17,7 @@ PARSING: Final = frozenset(
 ELSEWHERE: Final = {
     # jsonschema names a missing field in its words only.
     ("kernel/aos/manifest/structure.py", "error.message"),
-    # The words of a module that was compiled by somebody else: its panic is in its fault's message.
+    # Words of a foreign, compiled module: the message of its fault contains its panic.
     ("kernel/aos/testing/problems.py", "each.message"),
 }
 

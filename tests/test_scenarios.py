@@ -1,21 +1,21 @@
-"""Scenario files that read as transcripts: what is done to a world, and what its journal says.
+"""Scenario files that read as transcripts: commands to a world, and the records they cause.
 
-Each file under ``tests/scenarios`` is a list of commands, each followed by what it printed.
-``REWRITE=1 pytest tests/test_scenarios.py`` writes the answers anew; then read the diff.
+Each file under ``tests/scenarios`` is a list of commands, each followed by its output.
+``REWRITE=1 pytest tests/test_scenarios.py`` rewrites the output; then read the diff.
 
     send SCHEMA JSON [as ID]     an event at ingress
-    run                          step until nobody is ready, then seal
+    run                          step until no cell is ready, then seal
     settle N JSON [by KEY]       an ok receipt for the N-th open intent, signed by the node, or with
                                  key A or B by the executor of charges and parcels
     fail N CODE | timeout N      a receipt with another status
     forge N FIELD                a receipt with that field changed after signing
     frame N NUMBER KIND          a stream frame of the N-th open intent
     attempt N NUMBER             an attempt of the N-th open intent is begun
-    lose N NUMBER                nobody knows how that attempt ended
+    lose N NUMBER                it is unknown how that attempt ended
     cancel N                     the operator cancels the N-th open intent
-    retry WORKFLOW [KEY]         the operator lets a failed cell go on
+    retry WORKFLOW [KEY]         the operator resumes a failed cell
     skip WORKFLOW [KEY]          the same, without the entry that it failed on
-    wait DURATION                the wall clock goes on
+    wait DURATION                the wall clock advances
     restart                      fold the journal into a new kernel
     apply VERSION [mended] [key KEY [revokes KEY]]
                                  the same manifest with new module bytes; books without their bug;

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def in_child(act: Callable[[], str]) -> str:
-    """What ``act`` returns in a fork of this process; how it ended, if it did not return.
+    """Run ``act`` in a fork of this process; return its result, or how the child ended.
 
-    An exception reads ``Name: text``, a signal ``signal N``.
+    An exception is returned as ``Name: text``, a signal as ``signal N``.
     """
     read, write = os.pipe()
     pid = os.fork()
@@ -27,7 +27,7 @@ def in_child(act: Callable[[], str]) -> str:
             except Exception as error:  # noqa: BLE001  # the parent judges it
                 text = f"{type(error).__name__}: {error}"
             os.write(write, text.encode()[:60_000])
-        except BaseException:  # noqa: BLE001  # nothing of the test run may go on in here
+        except BaseException:  # noqa: BLE001  # the child must not continue the test run
             traceback.print_exc()
         finally:
             os._exit(0)

@@ -1,4 +1,4 @@
-"""What several tests of the store need."""
+"""Fixtures that several tests of the store share."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ PIECE: Final = bytes(4096)
 
 
 class SmallDisk:
-    """Mounted in a mount namespace of its own, which a process holds: whatever becomes of the test,
-    the file system is gone with that process, and no other process ever sees it by accident.
+    """A small file system, mounted in its own mount namespace, which a helper process holds.
 
-    ``path`` leads into it from outside.
+    When that process ends, the file system is gone, however the test ends; no other process can see
+    it by accident. ``path`` leads into it from outside.
     """
 
     def __init__(self, folder: Path, *, megabytes: int, kind: str = "tmpfs") -> None:

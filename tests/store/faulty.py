@@ -11,10 +11,10 @@ from aos.store.lmdb_store import LmdbStore
 
 
 class FaultyEnvironment:
-    """Stands before a real one. ``fail_next(error)`` lets one write transaction fail.
+    """Wraps a real environment. ``fail_next(error)`` makes one write transaction fail.
 
-    Where: ``begin``, the first ``put``, or ``commit``. What the transaction did is undone, as LMDB
-    undoes it.
+    It fails at ``begin``, the first ``put`` or ``commit``. The changes of the transaction are
+    undone, as LMDB undoes them.
     """
 
     def __init__(self, raw: Any) -> None:

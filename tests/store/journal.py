@@ -84,7 +84,7 @@ def opened(intent: Intent, seq: int, index: int) -> OpenIntent:
 
 
 def bytes_for(what: str, seq: int, size: int) -> bytes:
-    """Bytes that stand for chance: the same for the same world, record and purpose."""
+    """Return bytes in place of random ones: equal for equal world, record and purpose."""
     return derive("aos test", f"{what} {seq}".encode(), size)
 
 
@@ -217,7 +217,7 @@ class Journal:
         return seq
 
     def erase(self, value: Hash) -> int:
-        """As the kernel has it: what comes again in the same frame, after this, stays."""
+        """Add an erasure. As in the kernel, a value that comes again later in the frame stays."""
         seq = self.seq
         self.add(
             Control(
@@ -302,7 +302,7 @@ def grown(store: AnyStore, frames: int, *, value: bytes = b"\x01") -> Journal:
 
 
 def world(folder: Path, frames: int = 3) -> Journal:
-    """A closed store in ``folder`` with this many frames beside the genesis."""
+    """A closed store in ``folder`` with this many frames after the genesis."""
     with LmdbStore.create(folder) as store:
         return grown(store, frames)
 

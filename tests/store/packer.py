@@ -27,7 +27,7 @@ STEPS = 4
 
 
 def group(journal: Journal, step: int) -> list[Sealed]:
-    """The next commit group: two blobs, one more beside an erasure, the erased one again."""
+    """The next commit group: two blobs, one more with an erasure, the erased one again."""
     match step:
         case 0:
             return [journal.genesis()]

@@ -204,7 +204,7 @@ Forge = Callable[[list[tuple[str, bytes]]], list[tuple[str, bytes]]]
 def test_an_item_in_a_wrong_place_is_told_though_every_hash_is_right(
     file: Path, forge: Forge, message: str
 ) -> None:
-    """B-31. Whoever makes such a file can make every hash in it right."""
+    """B-31. The maker of such a file can make every hash in it valid."""
     found = list(parts(file.read_bytes()))[:-2]
     file.write_bytes(forged(forge(found)))
     with pytest.raises(Damage, match=message):

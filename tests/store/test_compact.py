@@ -31,7 +31,7 @@ def secret(size: int) -> bytes:
 
 
 def piece(size: int) -> bytes:
-    """What is searched for: part of the value that lies within any one page of it."""
+    """The bytes to search for: a part of the value that occurs within each of its pages."""
     return secret(size)[-200:]
 
 
@@ -65,7 +65,7 @@ def check(folder: Path, journal: Journal) -> None:
 
 
 def test_the_bytes_of_an_erased_value_are_not_in_the_file_any_more(tmp_path: Path) -> None:
-    """ST-50, ST-51: until then free pages may hold them; nobody reads them from there."""
+    """ST-50, ST-51: until then free pages may hold them, but no one reads these pages."""
     folder = tmp_path / "store"
     journal = with_secrets(folder)
     assert found_in(folder)
@@ -83,7 +83,7 @@ def test_the_bytes_of_an_erased_value_are_not_in_the_file_any_more(tmp_path: Pat
 
 
 def test_a_copy_as_lmdb_makes_it_would_not_do(tmp_path: Path) -> None:
-    """ST-50: pages keep behind a value what stood in that memory before, and are copied whole."""
+    """ST-50: behind a value, pages keep earlier bytes of that memory, and are copied whole."""
     folder = tmp_path / "store"
     (tmp_path / "copy").mkdir()
     with LmdbStore.create(folder) as store:
@@ -282,7 +282,7 @@ def test_a_row_that_cannot_be_read_leaves_the_file_as_it_is(tmp_path: Path) -> N
 def test_a_copy_that_cannot_take_the_files_place_leaves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-50: and the store that was open goes on."""
+    """ST-50: and the open store continues to work."""
     folder = tmp_path / "store"
     journal = with_secrets(folder)
 

@@ -40,7 +40,7 @@ def check(folder: Path, acknowledged: int) -> int:
 
 
 def test_a_killed_writer_leaves_a_prefix_with_all_that_it_acknowledged(tmp_path: Path) -> None:
-    """ST-3: kill -9 in a loop of commits, at a moment that nobody chose."""
+    """ST-3: kill -9 in a loop of commits, at a random moment."""
     chance = random.Random(7)
     folder = tmp_path / "store"
     last = 0

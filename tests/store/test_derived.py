@@ -1,4 +1,4 @@
-"""The rows that the records make are the rows that stand beside them (ST-31, ST-33)."""
+"""The rows derived from the records equal the rows stored with them (ST-31, ST-33)."""
 
 from __future__ import annotations
 

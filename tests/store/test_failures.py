@@ -192,8 +192,8 @@ def filled(store: LmdbStore, journal: Journal, size: int) -> NoRoom:
 @pytest.mark.parametrize("kind", ["tmpfs", "ext4"])
 @pytest.mark.parametrize("size", [900, 3000, 30_000, 300_000])
 def test_a_disk_that_is_really_full(tmp_path: Path, kind: str, size: int) -> None:
-    """ST-4: LMDB says "no space" or, where a write was cut short, "input/output error", and ext4
-    says that it has room that nobody gets."""
+    """ST-4: LMDB reports "no space" or, where a write was cut short, "input/output error", while
+    ext4 reports free space that it gives to no one."""
     with SmallDisk(tmp_path, megabytes=2 if kind == "tmpfs" else 8, kind=kind) as disk:
         folder = disk.path / "store"
         with LmdbStore.create(folder) as store:
@@ -292,7 +292,7 @@ def test_the_lock_file_is_as_long_as_lmdb_makes_it(tmp_path: Path) -> None:
 def test_a_meta_page_that_could_not_be_written_is_no_full_disk(
     store: LmdbStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-4: LMDB goes no further then, and what of it is on the disk nobody knows."""
+    """ST-4: LMDB then stops, and it is unknown how much of the page is on the disk."""
     journal = grown(store, 2)
     faulty = FaultyEnvironment.under(store)
     free_is(monkeypatch, 0)
@@ -327,7 +327,7 @@ def test_a_limit_on_address_space_gives_a_smaller_map(tmp_path: Path) -> None:
     """ST-12."""
 
     def act() -> str:
-        # Beside what the process has reserved already: earlier tests may have run modules in it.
+        # On top of the process's earlier reservations: earlier tests may have run modules in it.
         limit = reserved_bytes() + (100 << 30)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         with LmdbStore.create(tmp_path / "store") as store:

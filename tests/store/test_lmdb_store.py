@@ -1,4 +1,4 @@
-"""How a store lies on disk: who may open it, what damage looks like (spec/store.md)."""
+"""A store on disk: permissions to open it, and signs of damage (spec/store.md)."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_reader_that_died_is_forgotten(folder: Path) -> None:
 def test_no_transaction_is_open_between_two_frames(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-6: whoever stops in the middle keeps no pages from being used again."""
+    """ST-6: a reader that stops in the middle does not keep pages from being reused."""
     monkeypatch.setattr(lmdb_frames, "SLICE_FRAMES", 4)
     monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
@@ -451,7 +451,7 @@ def test_a_frame_that_cannot_be_read_is_named(folder: Path) -> None:
 
 
 def test_a_frame_after_the_head_stops_the_writer(folder: Path) -> None:
-    """ST-2: an older head over newer frames is no place to go on from."""
+    """ST-2: a writer cannot continue from an older head with newer frames after it."""
     journal = world(folder, frames=1)
     old = journal.head().to_bytes()
     with LmdbStore.open(folder) as store:
@@ -472,7 +472,7 @@ def test_a_frame_after_the_head_stops_the_writer(folder: Path) -> None:
 def test_rows_that_are_out_of_order_are_damage_and_no_endless_scan(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-17: where a page stands in two places a scan would meet the same rows again and again."""
+    """ST-17: if a page were in two places, a scan would read the same rows repeatedly."""
     monkeypatch.setattr(lmdb_rows, "SLICE_ROWS", 4)
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
@@ -699,7 +699,7 @@ def test_only_who_has_looked_is_relied_on(folder: Path, readonly: bool) -> None:
 
 @pytest.mark.parametrize("readonly", [False, True])
 def test_a_store_that_would_kill_its_opener_is_damage(folder: Path, readonly: bool) -> None:
-    """ST-18a: every page in turn is garbage, and nobody dies of it."""
+    """ST-18a: each page in turn is garbage, and no process dies of it."""
     with LmdbStore.create(folder) as store:
         journal = grown(store, 0)
         for n in range(12):
@@ -743,7 +743,7 @@ def test_a_child_that_cannot_look_says_nothing_of_the_file(
 def test_a_file_that_cannot_be_read_to_its_end_is_no_damage(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ST-18a: nobody waits for ever for a disk that does not answer."""
+    """ST-18a: the check does not wait forever for a disk that does not answer."""
     world(folder)
     (folder / "closed").unlink()
     monkeypatch.setattr(first_look, "WALK_S", 0.0)
@@ -790,7 +790,7 @@ def whole(folder: Path) -> bytes:
 
 
 def outcome(folder: Path, data: bytes, *, looks: bool = True) -> str:
-    """What comes of reading these bytes."""
+    """Return the outcome of reading these bytes as a store, in a child process."""
     (folder / "data.mdb").write_bytes(data)
     return in_child(lambda: read_all(folder, looks=looks))
 
@@ -801,7 +801,7 @@ def test_a_file_that_was_cut_off_is_damage(folder: Path, whole: bytes) -> None:
     sizes += [*range(12_288, len(whole), 8192), len(whole) - 4096, len(whole) - 1]
     for size in sizes:
         found = outcome(folder, whole[:size])
-        # The last pages may be free ones, that nobody misses.
+        # The last pages may be free; the store is whole without them.
         if not (found == "whole to 37" and size >= len(whole) - 3 * 4096):
             assert found.startswith("Damage: "), (size, found)
     assert outcome(folder, whole) == "whole to 37"

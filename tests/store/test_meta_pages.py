@@ -183,7 +183,7 @@ def test_another_last_page_is_found_or_takes_nothing(tmp_path: Path) -> None:
             store.meta_put("name", bytes(50_000))
             assert list(store.frames()) == journal.frames
             assert store.head() == journal.head()
-        # A page that nobody uses does no harm.
+        # An unused page does no harm.
         assert all("a leak" in each for each in structure_problems(victim))
     assert damaged > 2
 
@@ -293,7 +293,7 @@ def test_a_store_whose_writer_is_killed_at_any_commit_is_opened(tmp_path: Path) 
 
 
 def test_a_writer_may_commit_while_the_pages_are_read(tmp_path: Path) -> None:
-    """ST-17a: what changes meanwhile is read again."""
+    """ST-17a: the reader reads pages again that change meanwhile."""
     folder = tmp_path / "store"
     store_of(folder, 2)
     with LmdbStore.open(folder) as store:

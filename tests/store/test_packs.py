@@ -265,7 +265,7 @@ def test_a_pack_that_may_not_be_read_is_no_damage(tmp_path: Path) -> None:
         os.seteuid(0)
 
 
-# What fails and what a crash leaves
+# Failures, and files that a crash leaves
 
 
 def test_a_transaction_that_fails_leaves_no_pack_and_passes_later(store: LmdbStore) -> None:
@@ -440,11 +440,11 @@ def _start_again(folder: Path) -> None:
     folder.rmdir()
 
 
-# Beside
+# Concurrent readers
 
 
 def test_readers_continue_while_packs_come_and_go(tmp_path: Path) -> None:
-    """ST-66: what is read is the whole blob, or that it was erased, and never damage."""
+    """ST-66: a reader gets the whole blob, or that it was erased, and never damage."""
     folder = tmp_path / "store"
     with LmdbStore.create(folder) as store:
         journal = with_values(store, A)

@@ -1,4 +1,4 @@
-"""What every store promises: the same tests over memory and LMDB (spec/store.md)."""
+"""Guarantees of every store: the same tests over memory and LMDB (spec/store.md)."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_range_begins_with_the_frame_that_holds_its_first_record(store: AnySto
 
 
 def test_frames_end_at_the_head_of_when_they_began(store: AnyStore) -> None:
-    """ST-6: a reader beside a busy writer comes to an end."""
+    """ST-6: a reader comes to an end while a writer is busy."""
     journal = grown(store, 2)
     frames = store.frames()
     first = next(frames)
@@ -361,7 +361,7 @@ BIG_HASH = content_hash(BIG)
 
 
 def test_a_value_that_a_record_erases_is_gone_with_its_frame(store: AnyStore) -> None:
-    """ST-22: the bytes go, the frames stay, and whoever asks is told which record it was."""
+    """ST-22: the bytes go, the frames stay, and a reader learns which record erased them."""
     journal = grown(store, 2, value=BIG)
     assert (store.blob(BIG_HASH), store.erased(BIG_HASH)) == (BIG, None)
 
@@ -431,7 +431,7 @@ def test_the_order_of_records_decides_whether_an_erased_value_is_there(
     if again:
         assert (row, store.blob(BIG_HASH)) == (None, BIG)
     else:
-        # In one frame nobody ever stored the bytes, and their size was never known.
+        # Within one frame the bytes were never stored, and their size was never known.
         assert row == ErasedRow(seq=seq, size=0 if cut == "one frame" else len(BIG))
 
 
@@ -596,7 +596,7 @@ def test_a_receipt_is_named_by_its_signature(store: AnyStore) -> None:
 
 
 def test_a_frame_that_says_it_is_elsewhere_is_damage_and_does_not_come_for_ever() -> None:
-    """ST-5: the store on disk tells by the key; what looks at a memory store may alter a frame."""
+    """ST-5: the store on disk detects it by the key; a memory store may return another frame."""
     journal = Journal()
     journal.genesis()
     journal.event()

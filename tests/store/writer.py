@@ -36,7 +36,7 @@ def group(journal: Journal) -> list[Sealed]:
 
 
 def seq_size(seq: int) -> int:
-    """Some values lie in the record, some beside it, some on many pages."""
+    """Some values are inline in the record, some outside it, some on many pages."""
     return (1, 900, 3000, 40_000)[seq % 4]
 
 

@@ -1,4 +1,4 @@
-"""A copy of a world that runs: what a test says of it is what ``aos adopt`` asks for (B-60)."""
+"""Copy a world's folder for a test: a copy must be adopted before it runs (B-60)."""
 
 from __future__ import annotations
 

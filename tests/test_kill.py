@@ -114,7 +114,7 @@ class Killer:
         raise TimeoutError
 
     def take(self, chunk: Path, answers: Path) -> None:
-        """Note what was acknowledged. A line that a killed sender did not finish does not count."""
+        """Note acknowledged inputs. A line that a killed sender did not finish does not count."""
         if not answers.exists():
             return
         ids = [json.loads(line)["submission_id"] for line in chunk.read_text().splitlines()]

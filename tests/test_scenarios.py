@@ -128,7 +128,7 @@ def now(envelope: Envelope) -> int:
 
 
 def books(envelope: Envelope) -> Envelope:
-    """Sums what was paid; a negative amount is its bug, on purpose."""
+    """Sums the payments; its deliberate bug is a fault on 666 cents."""
     event = event_of(envelope)
     if event["cents"] == 666:
         return {"fault": {"kind": "superstition", "message": "666 cents"}}
@@ -242,7 +242,7 @@ MODULES = {SHOP: shop, BOOKS: books, PARCEL: parcel}
 
 
 class Transcript:
-    """One world that does what the lines say and tells what happened in words."""
+    """One world that executes the lines and reports the results as text."""
 
     def __init__(self) -> None:
         self.world = MemoryWorld(make(), MODULES)
@@ -429,7 +429,7 @@ class Transcript:
 
 
 def played(text: str) -> str:
-    """Do every command of a transcript and return it with what it says now."""
+    """Run every command of a transcript and return it with the current output."""
     transcript = Transcript()
     lines: list[str] = []
     for line in text.splitlines():

@@ -43,7 +43,7 @@ MAILBOX = 6
 
 
 def teller(envelope: Envelope) -> Envelope:
-    """As ``desk``; a ref of ``key NAME`` is a requested key, and some notes say what to do."""
+    """As ``desk``; a ref of ``key NAME`` is a requested key, and some notes are commands."""
     log = state_of(envelope) or []
     event = event_of(envelope)
     value = event["$value"]

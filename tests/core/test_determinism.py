@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def journal() -> str:
-    """The frame hashes of a world that uses most of what the core does."""
+    """The frame hashes of a world that uses most features of the core."""
     world = buyers(shopper)
     for i in range(40):
         world.send("t/Buy@1", {"key": f"k{i % 7}", "n": i % 4}, submission_id=f"s{i % 30}")

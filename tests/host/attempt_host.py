@@ -1,7 +1,7 @@
 """A host that kills itself or its worker: ``python -m tests.host.attempt_host WORLD POINT WHO``.
 
-POINT is ``before-begin``, ``after-begin``, ``before-settle``, ``after-settle`` or ``never``; WHO is
-``node`` or ``child``. It kills once, when the first attempt or receipt passes that point.
+POINT is ``before-begin``, ``after-begin``, ``before-settle``, ``after-settle`` or ``never``. Values
+of WHO: ``node`` or ``child``. It kills once, when the first attempt or receipt passes that point.
 """
 
 from __future__ import annotations

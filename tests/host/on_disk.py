@@ -28,7 +28,7 @@ def folder_of(world: MemoryWorld, path: Path) -> Path:
 
 
 def write_on(world: MemoryWorld, store: LmdbStore) -> None:
-    """Append what the store does not have yet, with every blob of the world's."""
+    """Append the frames that the store lacks, with every blob of the world."""
     head = store.head()
     last = 0 if head is None else head.seq
     follows = NO_FRAME if head is None else head.frame

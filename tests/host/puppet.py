@@ -1,4 +1,4 @@
-"""A world on disk whose cells do what their events say, by the puppet module.
+"""A world on disk whose cells obey their events, by the puppet module.
 
 host/puppet@1   host/Do@1 {key, out?, trap?}: counts its steps; ``out`` is the output of the step
 """

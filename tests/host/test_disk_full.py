@@ -125,7 +125,7 @@ def test_a_world_that_is_stopped_while_the_disk_is_full_says_so_and_loses_nothin
 def test_a_sender_to_a_full_disk_without_a_running_world_gets_an_error(
     disk: SmallDisk, books: Books
 ) -> None:
-    """H-24a: he does not wait for ever, and what he sent is not there."""
+    """H-24a: the sender does not wait forever, and its event is not in the journal."""
     disk.fill()
     assert not books.send(patience_s=0.3)
     assert "before there was room: " in books.busy

@@ -40,7 +40,7 @@ EMPTY: dict[str, Any] = {"held": [], "note": "", "pad": b""}
 
 
 def box(envelope: Envelope) -> Envelope:
-    """Do what the event says."""
+    """Obey the event."""
     state: Any = state_of(envelope) or EMPTY
     event: Any = event_of(envelope)
     tag, value = event["$tag"], event["$value"]

@@ -1,4 +1,4 @@
-"""Processes of their own: a fork for what may kill it, a program for what is killed."""
+"""Child processes: a fork for code that may crash, a program for tests that kill it."""
 
 from __future__ import annotations
 

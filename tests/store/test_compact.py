@@ -198,7 +198,7 @@ def test_a_reader_of_this_process_keeps_it_from_being_compacted(tmp_path: Path) 
 
 
 def test_leftovers_of_a_killed_compaction_are_removed(tmp_path: Path) -> None:
-    """ST-52: it may hold what was erased since."""
+    """ST-52: they may contain values erased since."""
     folder = tmp_path / "store"
     journal = world(folder)
     (folder / COMPACT_NAME).write_bytes(secret(3000))

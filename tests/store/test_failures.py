@@ -179,7 +179,7 @@ def test_a_map_that_is_full_is_told_as_such(
 
 
 def filled(store: LmdbStore, journal: Journal, size: int) -> NoRoom:
-    """Append values of this size until there is no room; what that said."""
+    """Append values of this size until there is no room; return the error."""
     while True:
         journal.event(value=os.urandom(size))
         journal.seal()

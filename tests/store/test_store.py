@@ -584,7 +584,7 @@ def test_upkeep_answers(store: AnyStore) -> None:
 
 
 def test_a_receipt_is_named_by_its_signature(store: AnyStore) -> None:
-    """The rows hold what ``Pending`` computes; this is the same thing said a second time."""
+    """The rows hold the value that ``Pending`` computes; this test computes it independently."""
     journal = grown(store, 0)
     (intent,) = journal.step(intents=1)
     journal.seal()

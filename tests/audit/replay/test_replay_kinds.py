@@ -279,7 +279,7 @@ def test_a_value_that_came_again_is_there() -> None:
 
 
 def test_a_step_whose_state_was_erased_is_taken_and_the_one_that_made_it_is_not() -> None:
-    """A-16a: what a step makes is compared by its hash."""
+    """A-16a: the new state of a step is compared by its hash."""
     world = Desk()
     told_long(world, "a")
     state = world.cell(DESK, "a").state
@@ -324,7 +324,7 @@ def test_payloads_that_were_erased_are_taken() -> None:
 
 
 def test_a_module_is_never_erased() -> None:
-    """A-16a: what no record of the journal reads is damage where it is missing."""
+    """A-16a: replay accepts an erasure only of values; an erased module is damage."""
     world, _ = erased()
     module = world.effective.workflows[DESK].module.hash
 

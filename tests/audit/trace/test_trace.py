@@ -67,7 +67,7 @@ def traced(*words: str) -> Trace:
 
 
 def shape(node: Node) -> Any:
-    """(kind, record, children): what a tree looks like."""
+    """Return a tree as (kind, record, children)."""
     return node.kind, node.seq, [shape(child) for child in node.children]
 
 

@@ -76,7 +76,7 @@ def tell(world: MemoryWorld, said: Value, submission_id: str | None = None) -> N
 
 
 def run(world: MemoryWorld) -> None:
-    """A frame for what came in, and one for each step."""
+    """Seal one frame for the inputs and one for each step."""
     world.seal()
     while world.kernel.step() is not None:
         world.seal()

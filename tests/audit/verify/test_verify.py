@@ -254,7 +254,7 @@ def test_an_unreadable_first_frame_leaves_the_rest_checked() -> None:
 @pytest.mark.parametrize("field", ["prev", "root", "log_root", "world"])
 @pytest.mark.parametrize("place", [2, 5])
 def test_an_altered_header_is_told_from_altered_records(field: str, place: int) -> None:
-    """A-22. The next frame, or the head, knows what the header was."""
+    """A-22. The next frame, or the head, contains the hash of the original header."""
     frames = list(shop().frames)
     frames[place] = with_header(frames[place], **{field: OTHER})
 

@@ -1,4 +1,4 @@
-"""A manifest meets what the world holds (spec/kernel.md, K-70 and K-71)."""
+"""A new manifest is checked against the contents of the world (spec/kernel.md, K-70 and K-71)."""
 
 from __future__ import annotations
 

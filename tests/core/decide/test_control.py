@@ -57,7 +57,7 @@ def failed() -> MemoryWorld:
 
 
 def mend(world: MemoryWorld) -> None:
-    """From here on the module takes what it failed on."""
+    """From here on the module accepts the entry that it failed on."""
 
     def module(envelope: Envelope) -> Envelope:
         event = event_of(envelope)

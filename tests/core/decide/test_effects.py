@@ -480,7 +480,7 @@ def executors(key: SigningKey, **more: list[str]) -> list[dict[str, Any]]:
 def test_a_receipt_is_held_against_the_executors_of_when_it_was_asked_for(
     more: dict[str, list[str]], signer: SigningKey, rule: Rule | None
 ) -> None:
-    """K-51: only what was abandoned can outlive a manifest; a revoked key proves nothing."""
+    """K-51: only abandoned intents can outlive a manifest; a revoked key proves nothing."""
 
     def ask_then_leave(envelope: Envelope) -> Envelope:
         return buy(envelope) if envelope["state"] is None else {"state": None}

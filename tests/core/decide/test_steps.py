@@ -52,7 +52,7 @@ def add(key: str, by: int = 1) -> Value:
 
 
 def count(envelope: Envelope) -> Envelope:
-    """A counter: its state is the sum of what it was sent."""
+    """A counter: its state is the sum of the amounts sent to it."""
     state = state_of(envelope) or {"sum": 0}
     event = event_of(envelope)["$value"]
     return {"state": encode({"sum": state["sum"] + event["by"]})}
@@ -71,7 +71,7 @@ def counters(
 
 
 def answers(output: Any) -> Module:
-    """A module that answers the same whatever it is asked."""
+    """A module that gives the same answer to every envelope."""
     return lambda _: output
 
 

@@ -270,7 +270,7 @@ def test_a_frame_survives(records: list[bytes], drawn: bytes, seq: int) -> None:
 
 
 def test_a_record_is_proved_without_its_neighbours() -> None:
-    """J-27: from the record, its own salt and two paths to what the world's key signed."""
+    """J-27: from the record, its own salt and two paths to the head signed by the world's key."""
     frames, tips = chain(1, 4, 2, 5, 1)
     head = Head.of(tips[-1]).signed(KEY)
     logged = [log_leaf(frame.header.root) for frame in frames]

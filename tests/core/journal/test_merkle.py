@@ -133,7 +133,7 @@ def test_two_lists_of_leaves_of_one_length_have_two_roots(hashes: list[Hash]) ->
 
 
 def test_a_proof_for_a_huge_log_is_short() -> None:
-    """J-23: a verifier needs no more than 64 steps whatever size it is told."""
+    """J-23: for any claimed size, a verifier needs at most 64 steps."""
     leaf = content_hash(b"leaf")
     size = 2**64 - 1
     assert root_from(leaf, 0, size, [leaf] * 64) is not None

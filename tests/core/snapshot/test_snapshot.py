@@ -1,4 +1,4 @@
-"""A snapshot holds the whole world, costs what changed, and is damage where it is altered (SN-1 to
+"""A snapshot holds the whole world, costs in proportion to changes, and is checked on load (SN-1 to
 SN-9a)."""
 
 from __future__ import annotations

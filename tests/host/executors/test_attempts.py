@@ -96,7 +96,7 @@ def send(world: Path, *words: str, effect: str, key: str = "a") -> None:
 
 
 def host_here(world: Path, folder: Path, plan: str) -> list[str]:
-    """Run the world in this process until it is idle; what it told."""
+    """Run the world in this process until it is idle; return its report."""
     lines: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTEMPTS_FOLDER", str(folder))

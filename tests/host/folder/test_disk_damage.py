@@ -153,7 +153,7 @@ def world(worlds: tuple[Path, Path], tmp_path: Path) -> Path:
 def test_every_command_ends_with_one_sentence_that_says_what_is_wrong(
     worlds: tuple[Path, Path], world: Path, name: str
 ) -> None:
-    """ST-17, ST-18a, H-41a: none hangs, and none is killed by what it reads."""
+    """ST-17, ST-18a, H-41a: no command hangs or dies of the bytes that it reads."""
     damage, sentence = DAMAGES[name]
     damage(world, worlds[1])
 
@@ -192,7 +192,7 @@ def test_commands_do_not_rely_on_one_that_may_die_itself(
 
 
 def test_the_child_of_verify_dies_of_the_file_and_verify_says_so(world: Path) -> None:
-    """ST-18: what it died of, how far it came, and what to do."""
+    """ST-18: the report gives the cause, the progress and the remedy."""
     cut(None)(world, world)
 
     report = verify_world(world)

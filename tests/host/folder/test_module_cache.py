@@ -1,4 +1,4 @@
-"""A running world keeps what it compiled for the next start (spec/sandbox.md, S-50 to S-57)."""
+"""A running world keeps its compiled modules for the next start (spec/sandbox.md, S-50 to S-57)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.host.test_process import Echo, run, send, states
 
 
 class Compiler:
-    """Counts what is compiled in this process."""
+    """Counts the modules compiled in this process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.runs = 0

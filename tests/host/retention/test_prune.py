@@ -418,7 +418,7 @@ def test_the_archive_of_another_world_does_not_lead_to_this_one(
 
 
 def test_a_cut_that_lies_is_found(world: Shop, folder: Path, tmp_path: Path) -> None:
-    """A-27b: what the store says of its beginning is held against the signed chain."""
+    """A-27b: the store's record of its beginning is compared with the signed chain."""
     file = tmp_path / "old.aos"
     prune_world(folder, archive=file)
     with LmdbStore.open(folder / "store") as store:

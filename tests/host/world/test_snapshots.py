@@ -202,7 +202,7 @@ def test_a_running_world_makes_them_by_itself_and_answers_meanwhile(world: Path)
 
 
 def test_a_world_under_load_that_is_killed_again_and_again(world: Path) -> None:
-    """H-47c: acknowledged events are there once, whatever was in the making."""
+    """H-47c: acknowledged events are there once, even with a snapshot in progress."""
     chance = random.Random(7)
     sent: list[str] = [
         *(f"first-{number}" for number in range(200)),

@@ -126,7 +126,7 @@ class Books:
     busy: str = ""
 
     def value(self, name: str) -> bytes:
-        """Nothing that repeats: each event has a blob of its own."""
+        """Return a value unique to this name, so that each event has its own blob."""
         return (name.encode() * VALUE_BYTES)[:VALUE_BYTES]
 
     def send(self, count: int = 1, *, patience_s: float = 0.1) -> bool:
@@ -173,7 +173,7 @@ class Load:
 
 
 def check(*books: Books) -> list[Record]:
-    """Everything acknowledged is where it was said to be, whole; nothing is there twice."""
+    """Assert that each acknowledged event is whole, at its acknowledged record, and there once."""
     sent = [name for each in books for name in each.sent]
     acknowledged = {name: seq for each in books for name, seq in each.acknowledged.items()}
     return check_journal(books[0].world, sent, acknowledged)

@@ -161,7 +161,7 @@ class FaultyStore:
 
 @dataclass
 class Rig:
-    """An engine on a store, and everything that it told."""
+    """An engine on a store, and a record of everything that it published."""
 
     store: FaultyStore = field(default_factory=lambda: FaultyStore(new_store()))
     modules: Mapping[str, Module] = field(default_factory=lambda: MODULES)

@@ -120,7 +120,7 @@ class Vault(MemoryWorld):
         self.seal()
 
     def do(self, id: str, what: str, data: bytes = b"", ref: Hash | None = None) -> Answer:
-        """Send one event and do everything that comes of it, blobs included."""
+        """Send one event and run everything that it causes, blobs included."""
         named = None if ref is None else hash_text(ref)
         answer = self.send(DO, {"id": id, "what": what, "data": data, "ref": named})
         self.run()

@@ -1,4 +1,4 @@
-"""A program that opens a store, waits for a line, and says how long a blob is."""
+"""A program that opens a store, waits for a line, and prints the length of a blob."""
 
 from __future__ import annotations
 

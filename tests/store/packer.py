@@ -1,4 +1,4 @@
-"""A program that appends and erases large blobs, and says how far it came.
+"""A program that appends and erases large blobs, and prints its progress.
 
     python -m tests.store.packer FOLDER
 

@@ -1,4 +1,4 @@
-"""The file of a bundle: whole or not there; nothing altered in it goes unsaid (B-10 to B-36)."""
+"""The file of a bundle: whole or absent; every change in it is detected (B-10 to B-36)."""
 
 from __future__ import annotations
 

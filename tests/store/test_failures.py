@@ -1,4 +1,4 @@
-"""A commit that fails leaves nothing, and says whether the same group may be tried again (ST-4)."""
+"""A failed commit leaves nothing, and reports whether the group may be retried (ST-4)."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path, kind: str, size: int) -> Non
 
 
 def read_elsewhere(folder: Path, question: str) -> str:
-    """The head that a process reads that comes now."""
+    """The head that a new process reads."""
     child = spawn("reader", str(folder))
     try:
         assert line(child.stdout) == "open"

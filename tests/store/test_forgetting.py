@@ -1,4 +1,4 @@
-"""A journal that begins behind a cut, and rows that are taken away (RT-1 to RT-6)."""
+"""A journal that begins after a cut, and rows that are removed (RT-1 to RT-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large blobs lie in files of their own, and come and go with their rows (ST-60 to ST-67)."""
+"""Large blobs are in their own files, written and removed with their rows (ST-60 to ST-67)."""
 
 from __future__ import annotations
 

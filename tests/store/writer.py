@@ -1,4 +1,4 @@
-"""A program that appends for ever and says after each commit how far it came.
+"""A program that appends forever and prints its progress after each commit.
 
     python -m tests.store.writer FOLDER SECONDS-OF-NOTHING [limit ...]
 

@@ -251,7 +251,7 @@ def test_a_taken_record_must_still_follow_from_the_state() -> None:
 
 
 def test_a_row_that_says_erased_is_not_believed_without_a_record() -> None:
-    """A-16a: nor with one that came before its use."""
+    """A-16a: nor with an erasure that is earlier than the use."""
     world = Desk()
     value = told_long(world, "a")
     with pytest.raises(Damage) as caught:

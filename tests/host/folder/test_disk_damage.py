@@ -171,7 +171,7 @@ def test_every_command_ends_with_one_sentence_that_says_what_is_wrong(
 def test_commands_do_not_rely_on_one_that_may_die_itself(
     worlds: tuple[Path, Path], world: Path
 ) -> None:
-    """ST-18b: all at once, each in a process of its own."""
+    """ST-18b: all commands run concurrently, each in its own process."""
     damage, sentence = DAMAGES["zeros in the middle"]
     damage(world, worlds[1])
     started = {

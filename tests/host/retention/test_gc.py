@@ -91,7 +91,7 @@ def test_a_dry_run_says_the_same_and_takes_nothing(world: Vault, tmp_path: Path)
 def test_a_blob_named_by_a_hash_field_stays_and_one_named_in_text_does_not(
     world: Vault, tmp_path: Path
 ) -> None:
-    """RT-12: by its type, not by how it looks."""
+    """RT-12: references are found by type, not by the form of a text."""
     named, told = world.put(blob("named")), world.put(blob("told"))
     for id in ("a", "b"):
         world.do(id, "pad", b"x")
@@ -222,7 +222,7 @@ def test_a_needed_blob_that_cannot_be_read_keeps_everything(world: Vault, tmp_pa
 
 
 def check(world: Vault, folder: Path) -> None:
-    """Everything that anybody reads is there, as it was (RT-10)."""
+    """Assert that all readable values are there and unchanged (RT-10)."""
     with LmdbStore.open(folder / "store", readonly=True) as store:
         report = verify_store(store)
         assert report.findings == ()

@@ -59,7 +59,7 @@ class Sample:
 
 
 class SlowStore(FaultyStore):
-    """Takes its time for each group, and looks around meanwhile."""
+    """A store that delays each group, and takes a sample meanwhile."""
 
     rig: Rig
     append_s = APPEND_S

@@ -68,20 +68,19 @@ _CLAUSES: Final = (
 # For each area the finds that are allowed until it is rewritten, in the order of MARKS. Rows are
 # only lowered or removed; an area without a row has the final bound.
 LEFT: Final[Mapping[str, tuple[int, int, int, int, int, int]]] = {
-    "cli": (4, 6, 14, 3, 1, 31),
-    "kernel/aos/audit": (1, 12, 7, 22, 0, 43),
+    "cli": (3, 3, 8, 1, 0, 5),
+    "kernel/aos/audit": (0, 0, 7, 6, 0, 4),
     "kernel/aos/authoring": (0, 0, 0, 0, 0, 9),
-    "kernel/aos/core": (5, 17, 13, 20, 2, 84),
+    "kernel/aos/core": (0, 3, 1, 2, 0, 1),
     "manifests": (0, 1, 2, 0, 0, 0),
-    "modules": (5, 0, 0, 0, 0, 2),
+    "modules": (2, 0, 0, 0, 0, 1),
     "modules/bench": (0, 0, 0, 0, 0, 2),
     "modules/bench-sdk": (0, 0, 0, 0, 0, 3),
     "modules/conformance": (0, 1, 0, 0, 0, 2),
     "modules/cookbook": (0, 0, 2, 0, 0, 5),
     "modules/sdk-assemblyscript": (1, 1, 0, 0, 0, 13),
     "modules/sdk-rust": (0, 0, 2, 0, 0, 0),
-    "spec": (2, 2, 5, 4, 0, 17),
-    "tests": (53, 67, 128, 78, 22, 593),
+    "tests": (5, 11, 28, 3, 3, 42),
 }
 
 

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from aos.manifest import builtins
-from aos.manifest.catalog import NOT_YET, Catalog, Found, Node, each_once, event_arms, within
-from aos.manifest.expressions import Expression, form_of, shown
+from aos.manifest.catalog import Catalog, Found, Node, did_you_mean, each_once, event_arms, within
+from aos.manifest.expressions import Expression, form_of, found_at, paths_of, shown
 from aos.manifest.forms import BASE_MS_DEFAULT, CAP_MS_DEFAULT
 from aos.manifest.hosts import read_place
 from aos.manifest.limits import EFFECT_RANGES, STEP_RANGES
@@ -132,8 +132,24 @@ def _defeffect(node: Node, catalog: Catalog) -> Found:
             f"expected 1 for an effect that may run only once, found {retry['attempts']}",
             'leave it out, or leave delivery "at_most_once" out',
         )
-    if "lane" in node:
-        yield "/lane", f"the field lane is {NOT_YET}", "leave it out"
+    yield from _lane(node, catalog)
+
+
+def _lane(node: Node, catalog: Catalog) -> Found:
+    """The paths of a lane must lead to a field of the params (M-5a)."""
+    if not catalog.is_sound(node["params"]):
+        return
+    types = catalog.types
+    params = types[node["params"]]
+    for index, path in each_once(node.get("lane", [])):
+        if index is None:
+            yield "/lane", f"{path} is listed twice", None
+        elif not found_at(params, path, types):
+            yield (
+                f"/lane/{index}",
+                f"{node['params']} has nothing at {path}",
+                did_you_mean(path, paths_of(params, types)),
+            )
 
 
 def _defsecret(node: Node, catalog: Catalog) -> Found:

@@ -17,7 +17,7 @@ from aos.manifest.names import is_system
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]
-_Spelled = tuple[str, str, str | None]
+_Spelled = tuple[str, str, str | None, bool]
 
 _SIGNS: Final[Mapping[Change, str]] = {"added": "+", "removed": "-", "changed": "~"}
 _WORDS: Final[Mapping[str, str]] = {
@@ -55,16 +55,19 @@ class DefinitionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
-    """An added or removed subscription, printed as ``event -> workflow by key_field``."""
+    """An added or removed subscription, printed as ``event -> workflow by key_field``. A route
+    whose ``creates`` changes is removed and added."""
 
     change: Change
     event: str
     workflow: str
     key_field: str | None
+    creates: bool = True
 
     def __str__(self) -> str:
         by = f" by {self.key_field}" if self.key_field is not None else ""
-        return f"{_SIGNS[self.change]} {self.event} -> {self.workflow}{by}"
+        only = "" if self.creates else ", existing instances only"
+        return f"{_SIGNS[self.change]} {self.event} -> {self.workflow}{by}{only}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,15 +157,24 @@ def _definitions(
 
 
 def _spelled(route: Route) -> _Spelled:
-    return route.event, route.workflow, route.key_field
+    return route.event, route.workflow, route.key_field, route.creates
 
 
 def _routes(old: tuple[_Spelled, ...], new: tuple[_Spelled, ...]) -> Iterator[RouteChange]:
     before, after = frozenset(old), frozenset(new)
-    for event, workflow, key_field in (route for route in old if route not in after):
-        yield RouteChange(change="removed", event=event, workflow=workflow, key_field=key_field)
-    for event, workflow, key_field in (route for route in new if route not in before):
-        yield RouteChange(change="added", event=event, workflow=workflow, key_field=key_field)
+    for route in old:
+        if route not in after:
+            yield _route("removed", route)
+    for route in new:
+        if route not in before:
+            yield _route("added", route)
+
+
+def _route(change: Change, route: _Spelled) -> RouteChange:
+    event, workflow, key_field, creates = route
+    return RouteChange(
+        change=change, event=event, workflow=workflow, key_field=key_field, creates=creates
+    )
 
 
 def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:

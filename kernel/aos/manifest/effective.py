@@ -39,6 +39,9 @@ from aos.values.schema import Schema, compile_schemas, value_at
 
 SEMANTICS: Final = 1
 
+FLOW_STATE: Final = "aos/Flow@1"
+"""The state schema of every flow, and of no other workflow (spec/flow.md, FL-10)."""
+
 DOCUMENTS_KEPT: Final = 8
 """Number of cached documents. A manifest is read when it is admitted, folded and replayed, and its
 immutable typed view is the same each time."""
@@ -95,6 +98,11 @@ class Workflow:
         schema. Modules of the AgentOS ABI write them in a form of their own (AG-10)."""
         return self.module.abi == AGENTOS
 
+    @property
+    def is_flow(self) -> bool:
+        """Whether it is a flow: a workflow whose state is the history of one async function."""
+        return self.state.name == FLOW_STATE
+
     def wrap(self, schema: str, value: Value) -> Value | None:
         """Wrap a value of ``schema`` as this workflow's event; None if it takes no such event.
 
@@ -113,7 +121,8 @@ class Effect:
 
     ``executor`` is the name of the executor that runs it: ``node`` for built-in effects. The three
     ``executor_…`` fields are set only for ``impl: {module, entrypoint}``, where the executor has
-    the module's name. ``takes_secrets``: whether a value of ``params`` can name a secret.
+    the module's name. ``takes_secrets``: whether a value of ``params`` can name a secret. ``lane``
+    are paths of ``params``: tasks with equal values there run one at a time (M-5a).
     """
 
     name: str
@@ -131,6 +140,7 @@ class Effect:
     delivery: Literal["at_least_once", "at_most_once"]
     idempotency_scope: Literal["cell", "world"]
     takes_secrets: bool
+    lane: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +166,8 @@ class Route:
     workflow: str
     key_field: str | None
     key_schema: Schema | None = field(repr=False, compare=False)
+    creates: bool = True
+    """Whether an event creates the instance if it does not exist (M-30a)."""
     reserved: frozenset[str] = frozenset()
     """Arms of ``event`` itself that only the kernel may make."""
 
@@ -482,6 +494,7 @@ class _Maker:
             workflow=workflow.name,
             key_field=entry.get("key_field"),
             key_schema=workflow.key,
+            creates=entry.get("creates", True),
             reserved=frozenset(arms[name] for name in arms if name in builtins.CONTINUATIONS),
         )
 
@@ -521,6 +534,7 @@ def _effect(
         delivery=node.get("delivery", "at_least_once"),
         idempotency_scope=node.get("idempotency_scope", "cell"),
         takes_secrets=takes_secrets,
+        lane=tuple(node.get("lane", ())),
     )
 
 

@@ -91,8 +91,19 @@ def alike(one: Expression, types: Types, other: Expression, other_types: Types) 
     return _same(one, other, (types, other_types), set())
 
 
+def extends(old: Expression, types: Types, new: Expression, new_types: Types) -> bool:
+    """Whether ``new`` is ``old`` except for further fields of type option in its records, at any
+    depth (M-62)."""
+    return _same(old, new, (types, new_types), set(), may_grow=True)
+
+
 def _same(
-    one: Expression, other: Expression, types: tuple[Types, Types], seen: set[tuple[str, str]]
+    one: Expression,
+    other: Expression,
+    types: tuple[Types, Types],
+    seen: set[tuple[str, str]],
+    *,
+    may_grow: bool = False,
 ) -> bool:
     if "ref" in one and "ref" in other:
         pair = (one["ref"], other["ref"])
@@ -104,12 +115,22 @@ def _same(
     if form != form_2:
         return False
     if form in ITEMS_OF:
-        return _same(inside, inside_2, types, seen)
+        return _same(inside, inside_2, types, seen, may_grow=may_grow)
     if form in (*FIELDS_OF, "map"):
-        return set(inside) == set(inside_2) and all(
-            _same(inside[name], inside_2[name], types, seen) for name in inside
+        more = set(inside_2) - set(inside) if may_grow and form == "record" else set()
+        return (
+            set(inside) == set(inside_2) - more
+            and all(_is_option(inside_2[name], types[1]) for name in more)
+            and all(
+                _same(inside[name], inside_2[name], types, seen, may_grow=may_grow)
+                for name in inside
+            )
         )
     return True
+
+
+def _is_option(expression: Expression, types: Types) -> bool:
+    return form_of(resolved(expression, types))[0] == "option"
 
 
 def found_at(expression: Expression, path: str, types: Types) -> list[tuple[str, Expression]]:
@@ -128,6 +149,25 @@ def found_at(expression: Expression, path: str, types: Types) -> list[tuple[str,
                 next_found.setdefault(id(there), (f"{at}{label}", there))
         found = list(next_found.values())
     return found
+
+
+def paths_of(expression: Expression, types: Types) -> set[str]:
+    """Paths of one or two steps, as candidates for suggestions."""
+    form, inside = form_of(resolved(expression, types))
+    if form == "record":
+        deeper = {
+            f"{field}.{more}"
+            for field, type_ in inside.items()
+            if form_of(resolved(type_, types))[0] == "record"
+            for more in form_of(resolved(type_, types))[1]
+        }
+        return {*inside, *deeper}
+    paths = set()
+    if form == "variant":
+        for arm in inside.values():
+            inner = form_of(resolved(arm, types))
+            paths |= {f"$value.{field}" for field in inner[1]} if inner[0] == "record" else set()
+    return paths
 
 
 def _step(here: Expression, step: str) -> Iterator[tuple[str, Expression]]:

@@ -99,6 +99,7 @@ def _defeffect(node: Mapping[str, Any]) -> Node:
     made |= _unless(
         _optional(node, "idempotency_scope", _choice("cell", "world")), idempotency_scope="cell"
     )
+    made |= _optional(node, "lane", _texts)
     return made
 
 
@@ -133,10 +134,11 @@ def _manifest(node: Mapping[str, Any]) -> Node:
 
 def _subscription(entry: Mapping[str, Any]) -> Node:
     target = "workflow" if "workflow" in entry else "op"
-    return {
+    made: Node = {
         "event": _text(entry, "event"),
         "workflow": _text(entry, target),
     } | _optional(entry, "key_field", _text)
+    return made | _unless(_optional(entry, "creates", _flag), creates=True)
 
 
 def _executor(entry: Mapping[str, Any]) -> Node:
@@ -236,6 +238,13 @@ def _whole(node: Mapping[str, Any], field: str) -> int:
     value = node.get(field)
     if not isinstance(value, int) or isinstance(value, bool):
         raise Misshapen(f"{field}: expected a whole number, found {_excerpt(value)}")
+    return value
+
+
+def _flag(node: Mapping[str, Any], field: str) -> bool:
+    value = node.get(field)
+    if not isinstance(value, bool):
+        raise Misshapen(f"{field}: expected true or false, found {_excerpt(value)}")
     return value
 
 

@@ -16,6 +16,9 @@ MIB: Final = 1024 * KIB
 GIB: Final = 1024 * MIB
 DAY_NS: Final = 24 * 3600 * 10**9
 
+_LEFT_OUT: Final = -1
+"""The value of a limit that a document leaves out. No limit is negative."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
@@ -54,7 +57,7 @@ class _Limits:
             text = ", ".join(sorted(odd))
             raise ValueError(f"limits must have exactly the known fields; these differ: {text}")
         for field in fields(cls):
-            if field.name in cls.LATER and document.get(field.name) == field.default:
+            if field.name in cls.LATER and document.get(field.name, _LEFT_OUT) == field.default:
                 raise ValueError(f"limits: {field.name} has its default, where it is left out")
         return cls(**document)
 
@@ -69,6 +72,11 @@ class StepLimits(_Limits):
     state_bytes: int = MIB
     effects: int = 64
     events: int = 256
+    keys: int | None = None
+    """Requested idempotency keys that are remembered for one instance of the workflow; None: as
+    many as the world's ``instance_keys``."""
+
+    LATER = frozenset({"keys"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +96,8 @@ class WorldLimits(_Limits):
     """How long a submission id is remembered, in ns of journal time."""
     dedup_rows: int = 10_000_000
     instance_keys: int = 10_000
-    """Requested idempotency keys that are remembered for one instance."""
+    """Requested idempotency keys that are remembered for one instance, unless its workflow sets
+    ``keys``."""
     abandoned_intents: int = 100_000
     """Number of intents of faulted instances that are remembered, to answer late receipts."""
     stream_bytes: int = 64 * KIB
@@ -109,6 +118,7 @@ STEP_RANGES: Final[Mapping[str, Range]] = MappingProxyType(
         "state_bytes": Range(low=1, high=16 * MIB),
         "effects": Range(low=0, high=1024),
         "events": Range(low=0, high=4096),
+        "keys": Range(low=1, high=1_000_000),
     }
 )
 

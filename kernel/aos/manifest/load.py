@@ -39,6 +39,8 @@ __all__ = [
 AIR_SUFFIX: Final = ".json"
 AIR_BYTES_MAX: Final = 16 << 20
 AIR_ITEMS_MAX: Final = 1 << 20
+AIR_FOLDER: Final = "air"
+FOLDERS_NAMED: Final = 8
 _PART_CHARACTERS_MAX: Final = 1024
 
 Check = Callable[[bytes, Iterable[str]], list[str]]
@@ -103,11 +105,27 @@ def load(
         ManifestProblems: All problems of all files.
     """
     source = _Source(files, abi)
+    if len(source.manifest_folders) > 1:
+        raise ManifestProblems([_several(list(source.manifest_folders))])
     source.find_problems(check)
     if source.problems:
         raise ManifestProblems(sorted(source.problems, key=_place))
     manifest, definitions = source.canonical()
     return Loaded(effective=make(manifest, definitions), modules=source.modules())
+
+
+def _several(folders: list[str]) -> Problem:
+    """The problem of a folder with the manifests of several worlds. Their definitions do not fit
+    together, which would be many more problems."""
+    names = ", ".join(folders[:FOLDERS_NAMED])
+    more = len(folders) - FOLDERS_NAMED
+    return Problem(
+        file="",
+        pointer="",
+        message=f"expected one manifest, found {len(folders)}: in {names}"
+        + (f" and {more} more" if more > 0 else ""),
+        hint="choose the folder of one of them",
+    )
 
 
 def needed_files(files: Mapping[str, bytes]) -> set[str]:
@@ -170,6 +188,7 @@ class _Source:
         self.problems: list[Problem] = []
         self.manifest: _Located | None = None
         self.manifest_is_sound = False
+        self.manifest_folders: dict[str, None] = {}  # in order; a set would have none
         self.definitions: dict[Subject, _Located] = {}
         self.broken: set[Subject] = set()
         self.incomplete = False  # some node could not be read as far as its name
@@ -288,6 +307,10 @@ class _Source:
             )
 
     def _take_manifest(self, located: _Located) -> None:
+        folder = posixpath.dirname(located.file)
+        if posixpath.basename(folder) == AIR_FOLDER:
+            folder = posixpath.dirname(folder)
+        self.manifest_folders.setdefault(folder or ".", None)
         if self.manifest is None:
             self.manifest, self.manifest_is_sound = located, True
             return

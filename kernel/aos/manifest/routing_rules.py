@@ -6,7 +6,15 @@ from collections.abc import Mapping
 
 from aos.manifest import builtins
 from aos.manifest.catalog import Catalog, Found, Node, did_you_mean, event_arms
-from aos.manifest.expressions import Expression, form_of, found_at, resolved, same, shown
+from aos.manifest.expressions import (
+    Expression,
+    form_of,
+    found_at,
+    paths_of,
+    resolved,
+    same,
+    shown,
+)
 
 
 def routing(subscriptions: list[Node], catalog: Catalog) -> Found:
@@ -74,7 +82,7 @@ def _key_type(event: str, path: str, key_schema: str, pointer: str, catalog: Cat
         yield (
             pointer,
             f"{event} has nothing at {path}",
-            did_you_mean(path, _paths(deliverable, types)),
+            did_you_mean(path, paths_of(deliverable, types)),
         )
     for where, expression in found:
         if not same(expression, types[key_schema], types):
@@ -96,25 +104,6 @@ def _without_continuations(expression: Expression, types: Mapping[str, Expressio
             tag: arm for tag, arm in inside.items() if arm.get("ref") not in builtins.CONTINUATIONS
         }
     }
-
-
-def _paths(expression: Expression, types: Mapping[str, Expression]) -> set[str]:
-    """Paths of one or two steps, as candidates for suggestions."""
-    form, inside = form_of(resolved(expression, types))
-    if form == "record":
-        deeper = {
-            f"{field}.{more}"
-            for field, type_ in inside.items()
-            if form_of(resolved(type_, types))[0] == "record"
-            for more in form_of(resolved(type_, types))[1]
-        }
-        return {*inside, *deeper}
-    paths = set()
-    if form == "variant":
-        for arm in inside.values():
-            inner = form_of(resolved(arm, types))
-            paths |= {f"$value.{field}" for field in inner[1]} if inner[0] == "record" else set()
-    return paths
 
 
 def _subscriptions_differ(subscriptions: list[Node]) -> Found:

@@ -27,7 +27,7 @@ from aos.sandbox.caps import (
 )
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.form import Form
-from aos.sandbox.module import ModuleExport, Outline, Unreadable, outline
+from aos.sandbox.module import MAGIC, ModuleExport, Outline, Unreadable, outline
 from aos.sandbox.show import printable
 from aos.values.errors import quoted
 
@@ -71,8 +71,9 @@ def survey(
     try:
         found = outline(wasm)
     except Unreadable as problem:
-        # The engine's message may name the feature.
-        return None, [f"the module cannot be read: {problem}", *_engine_problems(wasm)]
+        # The engine's message may name the feature. Of other bytes it has nothing to say.
+        more = _engine_problems(wasm) if wasm.startswith(MAGIC) else []
+        return None, [f"the module cannot be read: {problem}", *more]
     problems = [
         *_import_problems(found),
         *export_problems(found, entrypoints),

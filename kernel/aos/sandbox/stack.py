@@ -8,7 +8,6 @@ kills the process instead of failing one instance.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
@@ -78,6 +77,8 @@ def require_big_stack() -> None:
 
 def stack_bytes() -> int | None:
     """Size of this thread's stack; None if the platform does not report it."""
+    import ctypes  # noqa: PLC0415  # only a thread that runs guests needs it
+
     library = ctypes.CDLL(None)
     try:
         read = library.pthread_getattr_np

@@ -25,12 +25,17 @@ become."""
 
 
 class Room:
-    """Counts how many absent fields may still be filled in, in one value."""
+    """Counts how many absent fields may still be filled in, in one value.
 
-    __slots__ = ("fields",)
+    Attributes:
+        leaves_out: Whether a record drops null fields that its type does not have (V-46b).
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("fields", "leaves_out")
+
+    def __init__(self, *, leaves_out: bool = False) -> None:
         self.fields = FILLED_FIELDS_MAX
+        self.leaves_out = leaves_out
 
     def take(self, fields: int) -> None:
         self.fields -= fields
@@ -64,8 +69,8 @@ class Codec:
         """Result of ``parse_json`` -> normal form. Raises ValueProblem."""
         return self.normal(value, room)
 
-    def to_json(self, value: Any) -> object:
-        """Normal value -> JSON-able object."""
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:  # noqa: ARG002  # of some
+        """Normal value -> JSON-able object. ``spelled`` is for people: see ``Schema.to_json``."""
         return value
 
     def encode(self, value: Any) -> bytes:

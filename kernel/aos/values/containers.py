@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from aos.values.cbor import NULL, Value, encode_key, encode_text, head
 from aos.values.codec import Codec, Miss, Room, read_length, wrong
-from aos.values.errors import ValueProblem, quoted
+from aos.values.errors import FieldsMissing, ValueProblem, quoted
 from aos.values.expressions import (
     UNIT,
     ListOf,
@@ -67,8 +67,8 @@ class _Option(Codec):
     def from_json(self, value: Any, room: Room) -> Value:
         return None if value is None else self.item.from_json(value, room)
 
-    def to_json(self, value: Any) -> object:
-        return None if value is None else self.item.to_json(value)
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        return None if value is None else self.item.to_json(value, spelled=spelled)
 
     def encode(self, value: Any) -> bytes:
         return b"\xf6" if value is None else self.item.encode(value)
@@ -108,8 +108,8 @@ class _List(Codec):
     def from_json(self, value: Any, room: Room) -> Value:
         return _walk_list("list, as an array", value, self.item.from_json, room)
 
-    def to_json(self, value: Any) -> object:
-        return [self.item.to_json(element) for element in value]
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        return [self.item.to_json(element, spelled=spelled) for element in value]
 
     def encode(self, value: Any) -> bytes:
         item = self.item
@@ -227,10 +227,12 @@ class _TextMap(_Map):
     __slots__ = ()
 
     def from_json(self, value: Any, room: Room) -> Value:
-        return self._walk("map, as an object", value, self.item.from_json, room)
+        return self._walk("a JSON object", value, self.item.from_json, room)
 
-    def to_json(self, value: Any) -> object:
-        return {name: self.item.to_json(element) for name, element in value.items()}
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        return {
+            name: self.item.to_json(element, spelled=spelled) for name, element in value.items()
+        }
 
 
 class _IntegerMap(_Map):
@@ -240,7 +242,7 @@ class _IntegerMap(_Map):
 
     def from_json(self, value: Any, room: Room) -> Value:
         if type(value) is not list:
-            raise wrong("map, as an array of [key, value] pairs", value)
+            raise wrong("a JSON array of [key, value] pairs", value)
         out: Pairs = {}
         for index, pair in enumerate(value):
             try:
@@ -258,8 +260,11 @@ class _IntegerMap(_Map):
         except ValueProblem as problem:
             raise problem.under(1) from None
 
-    def to_json(self, value: Any) -> object:
-        return [[name, self.item.to_json(value[name])] for name in sorted(value, key=encode_key)]
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        return [
+            [name, self.item.to_json(value[name], spelled=spelled)]
+            for name in sorted(value, key=encode_key)
+        ]
 
 
 # Record
@@ -275,6 +280,10 @@ class _Field:
         self.key = encode_key(name)
         self.size = len(self.key)
         self.codec = codec
+
+
+def _missing(name: str, codec: Codec) -> ValueProblem:
+    return ValueProblem(f"missing: expected {codec.says}").under(name)
 
 
 class _Record(Codec):
@@ -293,7 +302,33 @@ class _Record(Codec):
         return self._walk("record", value, self.normally, room)
 
     def from_json(self, value: Any, room: Room) -> Value:
-        return self._walk("record, as an object", value, self.in_json, room)
+        try:
+            return self._walk("a JSON object", value, self.in_json, room)
+        except FieldsMissing as first:
+            # The author of JSON sees all missing fields together. At the record gate the message is
+            # part of a fault in the journal, so there it stays the first one.
+            raise self._all_missing(value, first, room) from None
+
+    def _all_missing(
+        self, value: Mapping[Any, object], first: FieldsMissing, room: Room
+    ) -> FieldsMissing:
+        """``first`` together with all other missing fields. It reads no invalid value twice: that
+        would take exponential time in deep values."""
+        names = [name for name, _ in self.in_json]
+        at = next(i for i, name in enumerate(names) if first.is_below(name))
+        is_own = names[at] not in value
+        found = [] if is_own else [*first.each()]
+        for name, read in self.in_json if is_own else self.in_json[at + 1 :]:
+            if name in value:
+                try:
+                    read(value[name], room)
+                except FieldsMissing as inner:
+                    found += inner.under(name).each()
+                except ValueProblem:
+                    pass  # it is reported once nothing is missing
+            elif not self.fields[name].may_be_absent:
+                found.append(_missing(name, self.fields[name]))
+        return FieldsMissing(found[0], found[1:])
 
     def _walk(
         self,
@@ -306,7 +341,7 @@ class _Record(Codec):
             raise wrong(says, value)
         given: Mapping[Any, object] = value
         # If there are as many keys as fields, and each field is among them, no other key is left.
-        if len(given) != len(parts):
+        if len(given) != len(parts) or room.leaves_out:
             given = self._complete(given, room)
         out: Pairs = {}
         name = ""
@@ -321,18 +356,26 @@ class _Record(Codec):
         return out
 
     def _complete(self, value: Mapping[Any, object], room: Room) -> Mapping[Any, object]:
-        """``value`` with null for absent options. Raises ValueProblem for a wrong field."""
+        """``value`` with null for absent options, and without the fields that ``room`` lets it
+        leave out. Raises ValueProblem for a wrong field."""
         names = [field.name for field in self.in_order]
-        for name in value:
-            if name not in self.fields:
-                raise ValueProblem(f"unknown field (known: {_listed(names)})").under(name)
-        for name in names:
-            if name not in value and not self.fields[name].may_be_absent:
-                raise ValueProblem(f"missing: expected {self.fields[name].says}").under(name)
-        room.take(len(names) - len(value))
+        for name, part in value.items():
+            if name not in self.fields and not (room.leaves_out and part is None):
+                but = " that is not null" if room.leaves_out else ""
+                raise ValueProblem(f"unknown field{but} (known: {_listed(names)})").under(name)
+        absent = [name for name in names if name not in value]
+        for name in absent:
+            if not self.fields[name].may_be_absent:
+                raise FieldsMissing(_missing(name, self.fields[name]))
+        room.take(len(absent))
         return {name: value.get(name) for name in names}
 
-    def to_json(self, value: Any) -> object:
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        if spelled:
+            return {
+                name: codec.to_json(value[name], spelled=True)
+                for name, codec in self.fields.items()
+            }
         return {field.name: field.codec.to_json(value[field.name]) for field in self.in_order}
 
     def encode(self, value: Any) -> bytes:
@@ -453,11 +496,11 @@ class _Variant(Codec):
         except ValueProblem as problem:
             raise problem.under("$value" if is_tagged else arm.tag) from None
 
-    def to_json(self, value: Any) -> object:
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
         arm = self.arms[value["$tag"]]
         if arm.codec is None:
             return {"$tag": arm.tag}
-        return {"$tag": arm.tag, "$value": arm.codec.to_json(value["$value"])}
+        return {"$tag": arm.tag, "$value": arm.codec.to_json(value["$value"], spelled=spelled)}
 
     def encode(self, value: Any) -> bytes:
         arm = self.arms[value["$tag"]]

@@ -2,6 +2,7 @@
 
 Refused
 ├── ValueProblem        a value is invalid at ``path``
+│   ├── FieldsMissing   fields of records are missing, each at its own path
 │   └── MalformedCbor   the bytes are not acceptable CBOR at this gate, at byte ``offset``
 └── SchemaProblems      type expressions are invalid; it has all their problems
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -18,6 +19,8 @@ from aos.errors import Refused, sentence
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 _SEGMENT_CHARACTERS_MAX: Final = 64
+_MISSING_SHOWN_MAX: Final = 15
+"""How many missing fields an error lists after the first."""
 
 
 class ValueProblem(Refused):
@@ -47,6 +50,38 @@ class ValueProblem(Refused):
         """Prepend a step to the path: ``key`` is the field, map key or index of the outer value."""
         self.path = "$" + segment(key) + self.path[1:]
         return self
+
+
+class FieldsMissing(ValueProblem):
+    """Fields of records are missing: this one, and ``others``, each with its own path."""
+
+    def __init__(self, first: ValueProblem, others: Iterable[ValueProblem] = ()) -> None:
+        super().__init__(first.message, path=first.path)
+        self.others = tuple(others)
+
+    def each(self) -> Iterator[ValueProblem]:
+        yield ValueProblem(self.message, path=self.path)
+        yield from self.others
+
+    def is_below(self, name: str) -> bool:
+        """Whether the first missing field is the field ``name`` or in it."""
+        place = "$" + segment(name)
+        return self.path == place or self.path.startswith((f"{place}.", f"{place}["))
+
+    def __str__(self) -> str:
+        more = len(self.others) - _MISSING_SHOWN_MAX
+        shown = [str(each) for each in self.others[:_MISSING_SHOWN_MAX]]
+        if more > 0:
+            shown.append(f"and {more} more")
+        return "; ".join([super().__str__(), *shown])
+
+    def _fields(self) -> dict[str, object]:
+        return {**super()._fields(), "others": self.others}
+
+    def under(self, key: str | int) -> Self:
+        for each in self.others:
+            each.under(key)
+        return super().under(key)
 
 
 def _revived(kind: type[ValueProblem], fields: dict[str, object]) -> ValueProblem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -11,11 +13,16 @@ from aos.values.spelling import (
     base64_bytes,
     base64_text,
     duration_ns,
+    duration_text,
     normal_decimal,
     normal_hash,
     normal_uuid,
     time_ns,
+    time_text,
 )
+
+_I64_LOW: Final = -(1 << 63)
+_I64_HIGH: Final = (1 << 63) - 1
 
 
 class _Bool(Codec):
@@ -130,6 +137,21 @@ class _Integer(Codec):
         raise Miss
 
 
+class _Nanoseconds(_Integer):
+    """A time or a duration, which has a text form."""
+
+    __slots__ = ("to_text",)
+
+    def __init__(
+        self, name: str, *, of: Callable[[str], int | None], to: Callable[[int], str], form: str
+    ) -> None:
+        super().__init__(name, _I64_LOW, _I64_HIGH, spelling=of, form=form)
+        self.to_text = to
+
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        return self.to_text(value) if spelled else value
+
+
 class _Spelled(Codec):
     """dec128, hash, uuid: text of a form, the same in CBOR and in JSON."""
 
@@ -172,7 +194,11 @@ class _Bytes(Codec):
             raise wrong("bytes (base64 text, standard alphabet, padded)", value)
         return data
 
-    def to_json(self, value: Any) -> object:
+    def to_json(self, value: Any, *, spelled: bool = False) -> object:
+        if spelled:
+            found = held_by(value)
+            if found is not None:
+                return found
         return base64_text(value)
 
     def encode(self, value: Any) -> bytes:
@@ -182,16 +208,28 @@ class _Bytes(Codec):
         return read_bytes(data, at)
 
 
-_I64: Final = (-(1 << 63), (1 << 63) - 1)
+def held_by(data: bytes) -> object:
+    """Return the JSON object or list that bytes hold, or their text; None for other bytes."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if text.lstrip()[:1] in ("{", "["):
+        # Any JSON, with fractions too: it is only shown.
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.loads(text)
+    return text if "".join(text.split()).isprintable() else None
+
+
 SCALAR_CODECS: Final[Mapping[str, Codec]] = {
     "bool": _Bool("bool"),
-    "int": _Integer("int", *_I64),
+    "int": _Integer("int", _I64_LOW, _I64_HIGH),
     "nat": _Integer("nat", 0, (1 << 64) - 1),
     "dec128": _Spelled("dec128", normal_decimal, 'decimal such as "12.5", at most 34 digits'),
     "bytes": _Bytes("bytes"),
     "text": _Text("text"),
-    "time": _Integer("time", *_I64, spelling=time_ns, form='"2026-01-02T03:04:05.123456789Z"'),
-    "duration": _Integer("duration", *_I64, spelling=duration_ns, form='"1m30s"'),
+    "time": _Nanoseconds("time", of=time_ns, to=time_text, form='"2026-01-02T03:04:05.123456789Z"'),
+    "duration": _Nanoseconds("duration", of=duration_ns, to=duration_text, form='"1m30s"'),
     "hash": _Spelled("hash", normal_hash, "blake3:<64 lower-case hex digits>"),
     "uuid": _Spelled("uuid", normal_uuid, "hex digits as 8-4-4-4-12"),
     "unit": _Unit("unit (null)"),

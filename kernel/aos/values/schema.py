@@ -94,6 +94,40 @@ class Schema:
             raise _difference(normal, value)
         return value
 
+    def completed(self, data: bytes) -> bytes:
+        """Bytes that an earlier form of this schema encoded -> the canonical bytes of this one
+        (V-46a): null in each record for every absent field of type option. Returns ``data`` itself
+        if no field is absent.
+
+        Raises:
+            ValueProblem: They differ from the normal form in any other way, or lack more fields
+                than one value may (V-42).
+        """
+        return self._refitted(data, Room())
+
+    def fitted(self, data: bytes) -> bytes:
+        """Bytes that an earlier or later form of this schema encoded -> the canonical bytes of this
+        one (V-46b): as ``completed``, and without the null fields that this form does not have.
+
+        Raises:
+            ValueProblem: As in ``completed``.
+        """
+        return self._refitted(data, Room(leaves_out=True))
+
+    def _refitted(self, data: bytes, room: Room) -> bytes:
+        if len(data) <= RECORD_BYTES_MAX:
+            try:
+                self._exactly(data, RECORD_ITEMS_MAX)
+            except (IndexError, ValueError):
+                pass  # of another form, or damaged: the slow path tells which
+            else:
+                return data
+        value = decode_record(data)
+        normal = self._codec.normal(value, room)
+        if not _differs_in_nulls_alone(normal, value):
+            raise _difference(normal, value)
+        return self.encode(normal)
+
     def _exactly(self, data: bytes, items: int) -> Value:
         """The value with exactly the canonical bytes ``data``. Raises IndexError or ValueError,
         without a reason, for anything else."""
@@ -125,9 +159,13 @@ class Schema:
         """Result of ``parse_json`` -> the value in normal form. Raises ValueProblem."""
         return self._codec.from_json(obj, Room())
 
-    def to_json(self, value: Value) -> object:
-        """A value in normal form -> an object for json.dumps; ``from_json_object`` reads it."""
-        return self._codec.to_json(value)
+    def to_json(self, value: Value, *, spelled: bool = False) -> object:
+        """A value in normal form -> an object for json.dumps; ``from_json_object`` reads it.
+
+        With ``spelled`` it is for people: fields in the schema's order, times as RFC 3339,
+        durations as ``1m30s``, bytes as the JSON or text that they hold.
+        """
+        return self._codec.to_json(value, spelled=spelled)
 
 
 def compile_schemas(types: Mapping[str, object]) -> dict[str, Schema]:
@@ -158,6 +196,18 @@ def value_at(value: Value, dotted: str) -> Value:
         here = here[name]
         path = f"{path}.{name}"
     return here
+
+
+def _differs_in_nulls_alone(normal: Value, found: Value) -> bool:
+    """Whether a value is its normal form except for fields that one of both has, as null."""
+    if isinstance(normal, dict) and isinstance(found, dict):
+        return all(
+            _differs_in_nulls_alone(part, found[name]) if name in found else part is None
+            for name, part in normal.items()
+        ) and all(part is None or name in normal for name, part in found.items())
+    if isinstance(normal, list) and isinstance(found, list):
+        return len(normal) == len(found) and all(map(_differs_in_nulls_alone, normal, found))
+    return normal == found
 
 
 def _difference(normal: Value, found: Value) -> ValueProblem:

@@ -15,7 +15,6 @@ so storing it cannot take the given name from another blob.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -36,12 +35,14 @@ _TEXT: Final = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 def sha256(data: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415  # it loads OpenSSL, and few worlds use these names
+
     return hashlib.sha256(data).digest()
 
 
 def sha256_text(data: bytes) -> str:
     """The true name of a blob with these bytes, as text."""
-    return PREFIX + hashlib.sha256(data).hexdigest()
+    return PREFIX + sha256(data).hex()
 
 
 def given_text(text: str) -> str:

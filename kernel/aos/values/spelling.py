@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from datetime import datetime, timedelta
 from typing import Final
 
 DECIMAL_DIGITS_MAX: Final = 34
@@ -34,6 +35,7 @@ _UNITS: Final = {
 _DURATION: Final = re.compile(
     "(-?)(?=[0-9])" + "".join(rf"(?:([0-9]{{1,19}}){unit}(?![a-z]))?" for unit in _UNITS)
 )
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  # every time here is in UTC
 _MONTH_DAYS: Final = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -124,6 +126,30 @@ def duration_ns(text: str) -> int | None:
         int(count) * unit for count, unit in zip(counts, _UNITS.values(), strict=True) if count
     )
     return -total if sign else total
+
+
+def time_text(ns: int) -> str:
+    """ns since 1970 -> RFC 3339 text in UTC, with as many digits as are needed (none, 3, 6 or 9).
+    ``time_ns`` reads it. A time outside of the years 1 to 9999 is a plain number."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    try:
+        whole = (_EPOCH + timedelta(seconds=seconds)).isoformat()
+    except OverflowError:
+        return f"{ns} ns"
+    digits = f"{rest:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{whole}{'.' if digits else ''}{digits}Z"
+
+
+def duration_text(ns: int) -> str:
+    """ns -> ``1d2h30m10s``, without parts that are 0; ``0s`` for 0. ``duration_ns`` reads it."""
+    rest, parts = abs(ns), []
+    for unit, size in _UNITS.items():
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if ns < 0 else "") + "".join(parts or ["0s"])
 
 
 def base64_bytes(text: str) -> bytes | None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
 from aos.core.decide.decided import Decided
+from aos.core.decide.left_behind import kept_of
 from aos.core.decide.migration import Failed, MigratedCells
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
 from aos.core.decide.routing import pinned_problem, place, route
@@ -30,6 +31,7 @@ from aos.core.journal.inputs import (
 )
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import (
+    CellId,
     Event,
     Manifest,
     Ref,
@@ -148,8 +150,8 @@ def admit_manifest(
     if given.checked is not None and given.checked < state.cells.at:
         return refusal(
             Rule.MANIFEST_CHECK_IS_OLD,
-            f"stored states were checked up to record {given.checked}, and what changed since is "
-            f"known from record {state.cells.at} on (check them again)",
+            f"stored states were checked up to record {given.checked}, and later changes are known "
+            f"only from record {state.cells.at} on (check them again)",
         )
     change = Change(in_force=state.manifest, effective=effective, mode=mode, leaves=given.leaves)
     standing = blockers(state, change, read, since=given.checked, is_recorded=given.is_recorded)
@@ -185,8 +187,8 @@ def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
 def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
     """The refusal of a manifest that cannot come into force now."""
     first = standing[0]
-    many = "1 thing stands" if len(standing) == 1 else f"{len(standing)} things stand"
-    what = f"{many} in the way, first {first.cell[0]}: {first.kind}, "
+    many = "1 blocker" if len(standing) == 1 else f"{len(standing)} blockers"
+    what = f"{many}, first {first.cell[0]}: {first.kind}, "
     if first.kind in IN_FLIGHT:
         return Refusal(
             rule=Rule.WORLD_IS_NOT_QUIESCENT,
@@ -223,8 +225,14 @@ def _revoked(effective: Effective, state: State) -> str | None:
     )
 
 
-def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Duplicate | Refusal:
-    """Validate, deduplicate and route one event. An event without a route is admitted, too."""
+def admit_event(
+    state: State, given: EventInput, stamp: Stamp, read: BlobReader
+) -> Decided | Duplicate | Refusal:
+    """Validate, deduplicate and route one event. An event without a route is admitted, too.
+
+    Raises:
+        Damage: The state of a receiver or an earlier manifest cannot be read. Nothing has changed.
+    """
     effective = state.manifest
     if effective is None:
         return refusal(
@@ -256,10 +264,15 @@ def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Dupl
         targets = route(effective, schema, data)
     except ValueProblem as error:
         return refusal(Rule.EVENT_KEY_IS_INVALID, f"{given.schema}: {error}")
-    problem = pinned_problem(state, targets, given.schema, data)
+    kept = kept_of(state, targets, read)
+    problem = pinned_problem(state, targets, given.schema, data, kept=kept)
     if problem is not None:
         return refusal(Rule.EVENT_DOES_NOT_FIT_INSTANCE, f"{given.schema}: {problem}")
-    to, overloaded = place(state, targets, Counter())
+    placed = place(state, effective.routes(given.schema), targets, Counter())
+    if placed.unknown:
+        return refusal(
+            Rule.INSTANCE_IS_UNKNOWN, _unknown_instance(effective, given.schema, placed.unknown[0])
+        )
     blobs: dict[Hash, bytes] = {}
     record = Event(
         seq=state.next_seq,
@@ -267,21 +280,55 @@ def admit_event(state: State, given: EventInput, stamp: Stamp) -> Decided | Dupl
         schema=given.schema,
         value=slot(data, blobs),
         submission_id=given.submission_id,
-        to=to,
-        overloaded=overloaded,
+        to=placed.to,
+        overloaded=placed.overloaded,
+        kept=kept,
     )
     return Decided(record=record, blobs=blobs)
+
+
+def _unknown_instance(effective: Effective, event: str, id: CellId) -> str:
+    """The message for an event to an instance that it may not create (K-42a)."""
+    name, key = id
+    schema = effective.workflows[name].key
+    value = None if schema is None else schema.from_record(key)
+    which = (
+        "" if value is None else f" {quoted(value) if isinstance(value, str) else describe(value)}"
+    )
+    return (
+        f"{name}{which} does not exist, and {event} is only for instances that do "
+        "(check the key; the route says creates: false)"
+    )
 
 
 def _unknown_schema(effective: Effective, name: str) -> str:
     """The message for an unknown schema; it suggests events that a subscription takes."""
     routed = sorted({route.event for route in effective.subscriptions})
+    taken = _events_of(effective, name)
+    if taken:
+        return f"{quoted(name)} is a workflow: expected an event that it takes, {taken}"
     text = f"event schema {quoted(name)} is not in the manifest in force"
     near = difflib.get_close_matches(name[:_NAME_CHARACTERS], routed, n=1, cutoff=0.75)
     if near:
         return f"{text} (did you mean {near[0]}?)"
     more = f" and {len(routed) - _NAMES_SAID} more" if len(routed) > _NAMES_SAID else ""
     return f"{text}: expected one of {', '.join(routed[:_NAMES_SAID])}{more}" if routed else text
+
+
+def _events_of(effective: Effective, name: str) -> str:
+    """The events that the workflow of this name takes; empty if there is none. The name may lack
+    its namespace and version."""
+    found = {
+        route.event
+        for route in effective.subscriptions
+        if name in {route.workflow, *_short_names(route.workflow)}
+    }
+    return " or ".join(sorted(found)[:_NAMES_SAID])
+
+
+def _short_names(name: str) -> tuple[str, str, str]:
+    base = name.partition("@")[0]
+    return base, name.partition("/")[2], base.partition("/")[2]
 
 
 def _submitted(

@@ -19,6 +19,7 @@ class Rule(enum.Enum):
     EVENT_KEY_IS_INVALID = "event_key_is_invalid"
     EVENT_REACHES_TOO_MANY = "event_reaches_too_many"
     EVENT_DOES_NOT_FIT_INSTANCE = "event_does_not_fit_instance"
+    INSTANCE_IS_UNKNOWN = "instance_is_unknown"
     SUBMISSION_ID_IS_TAKEN = "submission_id_is_taken"
     SUBMISSION_ID_IS_INVALID = "submission_id_is_invalid"
     WORLD_IS_BUSY = "world_is_busy"
@@ -54,7 +55,10 @@ class Rule(enum.Enum):
     CELL_HAS_NOTHING_TO_SKIP = "cell_has_nothing_to_skip"
     CELL_DOES_NOT_FIT = "cell_does_not_fit"
     CELL_IS_NOT_PINNED = "cell_is_not_pinned"
+    CELL_IS_UNKNOWN = "cell_is_unknown"
+    CELL_HAS_ENDED = "cell_has_ended"
     INTENT_IS_NOT_OPEN = "intent_is_not_open"
+    SETTLEMENT_DOES_NOT_FIT = "settlement_does_not_fit"
     VALUE_IS_IN_USE = "value_is_in_use"
     VALUE_IS_UNKNOWN = "value_is_unknown"
 
@@ -83,12 +87,15 @@ class Blocker:
 class Admitted:
     """The input is record ``seq``. It counts once its frame is durable.
 
-    ``to`` are the cells that an event reached, ``outcome`` is the result of a receipt.
+    ``to`` are the cells that an event reached, ``outcome`` is the result of a receipt. ``dropped``
+    and ``abandoned`` count the mail and the open intents of an instance that a command ended.
     """
 
     seq: int
     to: tuple[CellId, ...] = ()
     outcome: ReceiptOutcome | None = None
+    dropped: int = 0
+    abandoned: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

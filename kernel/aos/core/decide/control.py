@@ -1,4 +1,4 @@
-"""Decide an operator's command: a ``Control``, or the reason for a refusal (K-100 to K-105).
+"""Decide an operator's command: a ``Control``, or the reason for a refusal (K-100 to K-109a).
 
 Nothing here changes the state, and the first broken rule is the answer.
 """
@@ -7,26 +7,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import assert_never
+from typing import Final, assert_never
 
 from aos.core.decide.admit import refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.fits import cell_problems, open_problems
-from aos.core.journal.inputs import CANCEL, ERASE, SKIP, ControlInput
+from aos.core.journal.inputs import (
+    COMMAND_FIELDS,
+    END,
+    REMOVE,
+    SKIP,
+    ControlInput,
+    has_fields_of,
+)
 from aos.core.journal.ports import BlobReader
-from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot_hash
+from aos.core.journal.records import CellId, Control, Ref, Slot, Stamp, slot, slot_hash
 from aos.core.journal.signing import is_signed
-from aos.core.journal.vocabulary import ACTIONS, ControlAction, word_of
+from aos.core.journal.vocabulary import (
+    ACTIONS,
+    CONTROL_STATUSES,
+    SETTLED_STATUSES,
+    TERMINAL,
+    ControlAction,
+    word_of,
+)
 from aos.core.snapshot.load import parts
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
+from aos.core.state.continuation import EFFECT_ERROR
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned, workflow_of
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.values.digests import HASH_BYTES, Hash, hash_text
-from aos.values.errors import quoted
+from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe
+
+WHY_BYTES_MAX: Final = 1024
+"""Maximum bytes of an operator's reason to end or remove an instance."""
 
 
 def admit_control(
@@ -49,6 +67,8 @@ def admit_control(
     problem = _shape(given, action) or _impossible(state, given, action, read)
     if problem is not None:
         return problem
+    ended = state.cells.get(given.cell) if action in (END, REMOVE) and given.cell else None
+    blobs: dict[Hash, bytes] = {}
     record = Control(
         seq=state.next_seq,
         stamp=stamp,
@@ -59,8 +79,13 @@ def admit_control(
         principal=given.principal,
         serial=given.serial,
         signature=given.signature,
+        status=word_of(CONTROL_STATUSES, given.status),
+        payload=None if given.payload is None else slot(given.payload, blobs),
+        why=given.why,
+        dropped=None if ended is None else len(ended.mailbox) or None,
+        abandoned=() if ended is None else tuple(ended.inflight),
     )
-    return Decided(record=record, blobs={})
+    return Decided(record=record, blobs=blobs)
 
 
 def _impossible(
@@ -72,6 +97,10 @@ def _impossible(
             return _retriable(state, given, read)
         case "cancel":
             return _cancelable(state, given.intent)
+        case "settle":
+            return _settleable(state, given)
+        case "end" | "remove":
+            return _endable(state, given)
         case "erase":
             return _erasable(state, given.value, read)
         case "unpin":
@@ -108,15 +137,37 @@ def _authority(state: State, given: ControlInput) -> Refusal | None:
 
 
 def _shape(given: ControlInput, action: ControlAction) -> Refusal | None:
-    """The command names its target (a cell, an intent or a value) and nothing else."""
-    about = {CANCEL: "intent", ERASE: "value"}.get(action, "cell")
-    for name in ("cell", "intent", "value"):
-        if (getattr(given, name) is not None) != (name == about):
-            return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {about} and nothing else")
-    hashes = [each for each in (given.intent, given.value) if each is not None]
-    if any(len(each) != HASH_BYTES for each in hashes):
-        return refusal(Rule.CONTROL_IS_INVALID, f"{about}: expected a hash of {HASH_BYTES} bytes")
+    """The command has its own fields and nothing else, each well-formed."""
+    fields = {
+        "cell": given.cell, "intent": given.intent, "value": given.value, "status": given.status,
+        "payload": given.payload, "why": given.why,
+    }  # fmt: skip
+    if not has_fields_of(action, [name for name, value in fields.items() if value is not None]):
+        expected = " and ".join(name for name in COMMAND_FIELDS[action] if name != "why")
+        return refusal(Rule.CONTROL_IS_INVALID, f"{action}: expected {expected} and nothing else")
+    for name, hash in (("intent", given.intent), ("value", given.value)):
+        if hash is not None and len(hash) != HASH_BYTES:
+            return refusal(
+                Rule.CONTROL_IS_INVALID, f"{name}: expected a hash of {HASH_BYTES} bytes"
+            )
+    statuses: tuple[str, ...] = TERMINAL if action == END else SETTLED_STATUSES
+    if given.status is not None and given.status not in statuses:
+        return refusal(
+            Rule.CONTROL_IS_INVALID,
+            f"status: expected {' or '.join(statuses)}, found {quoted(given.status)}",
+        )
+    if given.why is not None and not _is_reason(given.why):
+        return refusal(
+            Rule.CONTROL_IS_INVALID, f"why: expected 1 to {WHY_BYTES_MAX} bytes of UTF-8"
+        )
     return None
+
+
+def _is_reason(why: str) -> bool:
+    try:
+        return 0 < len(why.encode()) <= WHY_BYTES_MAX
+    except UnicodeEncodeError:
+        return False
 
 
 def _cancelable(state: State, named: Hash | None) -> Refusal | None:
@@ -125,6 +176,53 @@ def _cancelable(state: State, named: Hash | None) -> Refusal | None:
         return None
     text = "" if named is None else hash_text(named)
     return refusal(Rule.INTENT_IS_NOT_OPEN, f"intent {text} is not open (it may be settled)")
+
+
+# Settle: the operator states how an effect ended.
+
+
+def _settleable(state: State, given: ControlInput) -> Refusal | None:
+    """K-108."""
+    assert given.intent is not None
+    assert given.payload is not None
+    problem = _cancelable(state, given.intent)
+    if problem is not None:
+        return problem
+    if any(owed.intent == given.intent for owed in state.owed):
+        return refusal(
+            Rule.INTENT_IS_NOT_OPEN,
+            f"intent {hash_text(given.intent)} is ending already, by an earlier record",
+        )
+    intent = state.intents[given.intent]
+    schema = intent.effect.receipt if given.status == "ok" else EFFECT_ERROR
+    try:
+        schema.from_ingress_value(given.payload, max_bytes=state.effective.limits.event_bytes)
+    except ValueProblem as error:
+        return refusal(
+            Rule.SETTLEMENT_DOES_NOT_FIT,
+            f"a receipt of {intent.effect.name} with status {given.status} is a {schema.name}: "
+            f"{error}",
+        )
+    return None
+
+
+# End and remove: no work of an instance is left.
+
+
+def _endable(state: State, given: ControlInput) -> Refusal | None:
+    """K-109: a command that would change nothing is refused."""
+    assert given.cell is not None
+    cell, name = state.cells.get(given.cell), given.cell[0]
+    if cell is None:
+        return refusal(
+            Rule.CELL_IS_UNKNOWN,
+            f"{name} has no cell with this key: nothing has reached it, or it was deleted",
+        )
+    if given.action == REMOVE or not cell.is_at_rest or cell.declared != given.status:
+        return None
+    return refusal(
+        Rule.CELL_HAS_ENDED, f"this instance of {name} is {cell.status} already, and has no work"
+    )
 
 
 # Retry: a cell that a fault has failed continues under the manifest in force now.
@@ -148,7 +246,7 @@ def _retriable(state: State, given: ControlInput, read: BlobReader) -> Refusal |
         return None
     return refusal(
         Rule.CELL_DOES_NOT_FIT,
-        f"{given.cell[0]} cannot go on under the manifest in force: {problem} "
+        f"{given.cell[0]} cannot continue under the manifest in force: {problem} "
         "(apply a manifest that takes it, or skip)",
     )
 
@@ -193,7 +291,7 @@ def _movable(state: State, given: ControlInput, read: BlobReader) -> Refusal | N
     if problem is None:
         return None
     return refusal(
-        Rule.CELL_DOES_NOT_FIT, f"{name} cannot go on under the manifest in force: {problem}"
+        Rule.CELL_DOES_NOT_FIT, f"{name} cannot continue under the manifest in force: {problem}"
     )
 
 
@@ -229,6 +327,9 @@ def needed(state: State, value: Hash) -> Iterator[str]:
         for mail in cell.mailbox:
             if any(_is(each, value) for each in (*_slots(mail), *_hashed(state, cell, mail))):
                 yield f"mail of a cell of {cell.id[0]}"
+    for owed in state.owed:
+        if owed.settlement is not None and _is(owed.settlement.payload, value):
+            yield "the payload of a receipt that the core is about to make"
     for intent in (*state.intents.values(), *state.abandoned.values()):
         if _is(intent.params, value):
             yield f"the params of an intent of {intent.cell[0]}"

@@ -1,7 +1,9 @@
 """Find the parts of a cell that a version of its workflow cannot take (K-71, K-102).
 
 A cell was made under one manifest and may continue under another: its key, state, mail and open
-intents must fit the workflow there.
+intents must fit the workflow there. A state or event that lacks only fields of type option fits:
+its module is given it with null for them (K-71d). An event may also have null fields that its
+receiver does not know: the module is given it without them (K-73a).
 """
 
 from __future__ import annotations
@@ -15,6 +17,26 @@ from aos.core.state.continuation import settled_arm, takes
 from aos.manifest.builtins import REJECTED, STREAM
 from aos.manifest.effective import Effective, Workflow
 from aos.values.errors import ValueProblem
+from aos.values.schema import Schema
+
+
+def completed(schema: Schema, data: bytes) -> bytes:
+    """``data`` with null for every field of type option that an earlier form of ``schema`` lacked
+    (K-71d). Bytes that do not fit stay as they are: a manifest of a release that did not compare
+    stored states may have left some (K-71c)."""
+    try:
+        return schema.completed(data)
+    except ValueProblem:
+        return data
+
+
+def as_received(schema: Schema, data: bytes) -> bytes:
+    """An event that was recorded under another form of ``schema``, as its receiver gets it (K-73a).
+    Bytes that do not fit stay as they are (K-71c)."""
+    try:
+        return schema.fitted(data)
+    except ValueProblem:
+        return data
 
 
 def key_problem(workflow: Workflow, key: bytes) -> str | None:
@@ -38,7 +60,7 @@ def state_problem(workflow: Workflow, state: Slot | None, read: BlobReader) -> s
     if state is None or workflow.has_opaque_state:
         return None  # an opaque state always fits (AG-12)
     try:
-        workflow.state.from_record(slot_bytes(state, read))
+        workflow.state.completed(slot_bytes(state, read))
     except ValueProblem as problem:
         return f"its state is no {workflow.state.name}: {problem}"
     return None
@@ -90,12 +112,12 @@ def mail_problem(
 def event_problem(
     effective: Effective, workflow: Workflow, schema: str, value: bytes
 ) -> str | None:
-    """The reason why ``workflow`` of ``effective`` cannot take an event of this schema."""
+    """The reason why ``workflow`` of ``effective`` cannot take an event of this schema (K-73)."""
     known = effective.schemas.get(schema)
     if known is None or not takes(workflow, schema):
         return f"{workflow.name} takes no {schema}"
     try:
-        known.from_record(value)
+        known.fitted(value)
     except ValueProblem as problem:
         return f"it is no {schema}: {problem}"
     return None

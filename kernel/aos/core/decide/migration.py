@@ -11,12 +11,13 @@ names the index's root.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aos.core.decide.answers import Blocker
 from aos.core.decide.envelope import Misfit, read_output
-from aos.core.decide.fits import state_problem
+from aos.core.decide.fits import completed, state_problem
+from aos.core.decide.left_behind import next_under
 from aos.core.decide.quiescence import FAILED_MIGRATION, Change, migrates
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader, Call, Runner
@@ -25,7 +26,7 @@ from aos.core.state.cell import Cell
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import Entry, entry_of, pack_keys
 from aos.core.state.state import State
-from aos.core.state.version import runs_under, workflow_under
+from aos.core.state.version import manifest_under, workflow_under
 from aos.manifest.effective import Effective, Workflow
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash
@@ -107,11 +108,114 @@ def migrate(
     for name, shelf in sorted(state.cells.shelves.items()):
         if not shelf.count or not change.migrates(name):
             continue
-        run = _Run(state, change, change.effective.workflows[name], runner, read, puts)
+        workflow = change.effective.workflows[name]
+        conversion = StateConversion(change.effective, workflow, runner)
+        run = _Run(state, change, workflow, conversion, read, puts)
         index = run.index(failed)
         if index.root is not None:
             found.append(Migrated(workflow=name, root=index.root, count=index.count))
     return Failed(tuple(failed[: state.limits.blockers])) if failed else tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converted:
+    """A stored state, and the state that the new module makes of it or the fault with which it
+    fails. ``source`` is the workflow that the instance runs under now."""
+
+    cell: CellId
+    source: Workflow
+    before: bytes
+    after: bytes | Fault
+
+
+def conversions(
+    state: State, change: Change, runner: Runner, read: BlobReader
+) -> Iterator[Converted]:
+    """Run the migrations of ``change`` one by one, in the order in which ``migrate`` does, and go
+    on after a fault. The state does not change.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+    for name in sorted(state.cells.shelves):
+        if change.migrates(name):
+            puts = Puts(read, None, kept_bytes=0)
+            workflow = change.effective.workflows[name]
+            conversion = StateConversion(change.effective, workflow, runner)
+            run = _Run(state, change, workflow, conversion, read, puts)
+            for cell in state.cells.of(name):
+                converted = run.converted(cell)
+                if converted is not None:
+                    yield converted
+
+
+class StateConversion:
+    """Runs the migration that ``workflow`` of ``effective`` declares, on one state at a time."""
+
+    def __init__(self, effective: Effective, workflow: Workflow, runner: Runner) -> None:
+        self._workflow = workflow
+        self._runner = runner
+        self._to = _schema(effective, workflow)
+        self._from: dict[Hash, Value] = {}
+
+    def converted(self, source: Effective, id: CellId, held: bytes) -> bytes | Fault:
+        """Convert a complete state of the cell, which ran under ``source`` (K-77)."""
+        workflow, limits = self._workflow, self._workflow.limits
+        assert workflow.migrate is not None
+        ran = self._runner.run(
+            Call(
+                module=workflow.module.hash,
+                entrypoint=workflow.migrate.entrypoint,
+                input=self._input(source, id, held),
+                fuel=limits.fuel,
+                memory_bytes=limits.memory_bytes,
+                output_bytes=limits.output_bytes,
+            )
+        )
+        if ran.fault is not None:
+            return ran.fault
+        assert ran.output is not None
+        try:
+            return self._checked(ran.output)
+        except Misfit as misfit:
+            return misfit.fault
+
+    def _input(self, source: Effective, id: CellId, held: bytes) -> bytes:
+        if source.hash not in self._from:
+            self._from[source.hash] = _schema(source, source.workflows[id[0]])
+        fields: dict[str | int, Value] = {
+            "version": 1,
+            "state": held,
+            "from": self._from[source.hash],
+            "to": self._to,
+        }
+        if id[1]:
+            fields["key"] = id[1]
+        return encode(fields)
+
+    def _checked(self, data: bytes) -> bytes:
+        output = read_output(data, max_bytes=self._workflow.limits.output_bytes)
+        if output.events or output.effects or output.ann is not None or output.status is not None:
+            raise Misfit(
+                FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing beside it"
+            )
+        if output.state is None:
+            raise Misfit(FaultKind.STATE_INVALID, "a migration returns a state, found null")
+        most = self._workflow.limits.state_bytes
+        if len(output.state) > most:
+            raise Misfit(
+                FaultKind.STATE_INVALID,
+                f"state: expected at most {most} bytes, found {len(output.state)}",
+            )
+        if self._workflow.has_opaque_state:
+            return output.state
+        try:
+            self._workflow.state.from_record(output.state)
+        except ValueProblem as problem:
+            raise Misfit(
+                FaultKind.STATE_INVALID, f"{self._workflow.state.name}: {problem}"
+            ) from problem
+        return output.state
 
 
 @dataclass(slots=True)
@@ -121,14 +225,9 @@ class _Run:
     state: State
     change: Change
     workflow: Workflow
-    runner: Runner
+    conversion: StateConversion
     read: BlobReader
     puts: Puts
-    _from: dict[int, Value] = field(default_factory=dict)
-    _to: Value = None
-
-    def __post_init__(self) -> None:
-        self._to = _schema(self.change.effective, self.workflow)
 
     def index(self, failed: list[Blocker]) -> CellIndex:
         """Build the index of all cells with a state, after the migration."""
@@ -152,6 +251,20 @@ class _Run:
                     changes = {}
         return index.updated(changes, self.puts.put_node)
 
+    def converted(self, cell: Cell) -> Converted | None:
+        """None for a cell that the migration leaves as it is."""
+        if not migrates(self.state, self.change, cell, self.read):
+            return None
+        assert cell.state is not None
+        under = next_under(self.state, cell, self.read)
+        source = workflow_under(self.state, cell.id, under)
+        assert source is not None
+        if cell.fault is not None and self._is_of_another_time(under, cell):
+            return None
+        before = slot_bytes(cell.state, self.read)
+        after = self._migrated(under, cell.id, before)
+        return Converted(cell=cell.id, source=source, before=before, after=after)
+
     def _stored(self, cell: Cell) -> bytes:
         if isinstance(cell.state, bytes):
             self.puts.put(cell.state)
@@ -161,15 +274,18 @@ class _Run:
         return entry_of(cell).data
 
     def _after(self, cell: Cell) -> Cell | Fault:
-        under = runs_under(self.state, cell)
+        under = next_under(self.state, cell, self.read)
         # The cell no longer belongs to an earlier manifest.
         plain = replace(cell, version=0, is_kept=False)
-        if not migrates(self.state, self.change, cell):
+        if not migrates(self.state, self.change, cell, self.read):
             return plain
         assert cell.state is not None
-        held = slot_bytes(cell.state, self.read)
         if cell.fault is not None and self._is_of_another_time(under, cell):
             return plain
+        old = workflow_under(self.state, cell.id, under)
+        held = slot_bytes(cell.state, self.read)
+        if old is not None and not old.has_opaque_state:
+            held = completed(old.state, held)
         after = self._migrated(under, cell.id, held)
         if isinstance(after, Fault):
             return after
@@ -186,69 +302,7 @@ class _Run:
         return old is None or state_problem(old, cell.state, self.read) is not None
 
     def _migrated(self, under: int, id: CellId, held: bytes) -> bytes | Fault:
-        workflow, limits = self.workflow, self.workflow.limits
-        assert workflow.migrate is not None
-        ran = self.runner.run(
-            Call(
-                module=workflow.module.hash,
-                entrypoint=workflow.migrate.entrypoint,
-                input=self._input(under, id, held),
-                fuel=limits.fuel,
-                memory_bytes=limits.memory_bytes,
-                output_bytes=limits.output_bytes,
-            )
-        )
-        if ran.fault is not None:
-            return ran.fault
-        assert ran.output is not None
-        try:
-            return self._checked(ran.output)
-        except Misfit as misfit:
-            return misfit.fault
-
-    def _input(self, under: int, id: CellId, held: bytes) -> bytes:
-        if under not in self._from:
-            old = workflow_under(self.state, id, under)
-            assert old is not None
-            manifest = (
-                self.state.effective
-                if under == self.state.manifest_seq
-                else self.state.eras.at(under)
-            )
-            self._from[under] = _schema(manifest, old)
-        fields: dict[str | int, Value] = {
-            "version": 1,
-            "state": held,
-            "from": self._from[under],
-            "to": self._to,
-        }
-        if id[1]:
-            fields["key"] = id[1]
-        return encode(fields)
-
-    def _checked(self, data: bytes) -> bytes:
-        output = read_output(data, max_bytes=self.workflow.limits.output_bytes)
-        if output.events or output.effects or output.ann is not None or output.status is not None:
-            raise Misfit(
-                FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing beside it"
-            )
-        if output.state is None:
-            raise Misfit(FaultKind.STATE_INVALID, "a migration returns a state, found null")
-        most = self.workflow.limits.state_bytes
-        if len(output.state) > most:
-            raise Misfit(
-                FaultKind.STATE_INVALID,
-                f"state: expected at most {most} bytes, found {len(output.state)}",
-            )
-        if self.workflow.has_opaque_state:
-            return output.state
-        try:
-            self.workflow.state.from_record(output.state)
-        except ValueProblem as problem:
-            raise Misfit(
-                FaultKind.STATE_INVALID, f"{self.workflow.state.name}: {problem}"
-            ) from problem
-        return output.state
+        return self.conversion.converted(manifest_under(self.state, under), id, held)
 
 
 def _schema(effective: Effective, workflow: Workflow) -> Value:

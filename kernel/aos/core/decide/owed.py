@@ -1,8 +1,8 @@
 """Decide the receipts that the core itself owes (spec/kernel.md, K-80 to K-86).
 
 The core answers its own effects (cancel, introspect) and ends intents that an operator canceled or
-that may not run again. Each answer is a record of its own, made before the ring continues. It has
-no signature: replay computes it again.
+settled, or that may not run again. Each answer is a record of its own, made before the ring
+continues. It has no signature: replay computes it again.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aos.core.decide.decided import Decided
+from aos.core.decide.fits import completed
 from aos.core.decide.settle import outcome
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import KernelReceipt, Slot, slot, slot_bytes, slot_hash
 from aos.core.journal.vocabulary import ReceiptStatus
 from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Owed, State
+from aos.core.state.version import workflow_of
 from aos.manifest import builtins
 from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
 from aos.values.cbor import Value, encode
@@ -69,6 +71,9 @@ def decide_owed(state: State, read: BlobReader) -> Decided:
 
 def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
     state, owed, read = run.state, run.owed, run.read
+    if owed.settlement is not None:
+        payload = slot_bytes(owed.settlement.payload, read)
+        return _receipt(run, intent, owed.settlement.status, payload)
     if owed.why is Debt.CANCEL:
         error = _Error(CANCELED, owed.problem or "it was canceled")
         return _receipt(run, intent, CANCELED, error.payload())
@@ -202,8 +207,18 @@ def _workflow_state(run: _Answering, params: _Params) -> Value | _Error:
     cell = _known_cell(run.state, params)
     if isinstance(cell, _Error):
         return cell
-    held = None if cell is None or cell.state is None else slot_bytes(cell.state, run.read)
-    return {"state": held, "meta": dict(_meta(run.state))}
+    return {"state": _state_of(run, cell), "meta": dict(_meta(run.state))}
+
+
+def _state_of(run: _Answering, cell: Cell | None) -> bytes | None:
+    """A cell's state as its module would get it (K-71d)."""
+    if cell is None or cell.state is None:
+        return None
+    data = slot_bytes(cell.state, run.read)
+    workflow = workflow_of(run.state, cell)
+    if workflow is None or workflow.has_opaque_state:
+        return data
+    return completed(workflow.state, data)
 
 
 def _known_cell(state: State, params: _Params) -> Cell | _Error | None:

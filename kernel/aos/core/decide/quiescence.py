@@ -13,17 +13,17 @@ from typing import Final
 
 from aos.core.decide.answers import Blocker
 from aos.core.decide.fits import key_problem, state_problem, work_problems
+from aos.core.decide.left_behind import next_under
 from aos.core.journal.inputs import MIGRATE, PIN
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.vocabulary import ApplyMode
-from aos.core.state.cell import Cell
+from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import State
 from aos.core.state.version import (
     home,
     is_in_flight,
     is_terminal,
     manifest_under,
-    runs_under,
     stays,
     workflow_under,
 )
@@ -63,11 +63,12 @@ class Change:
         if self.mode != MIGRATE or self.in_force is None:
             return False
         old = self.in_force.workflows.get(workflow)
-        return old is not None and _takes_over(old, self.effective.workflows.get(workflow))
+        return old is not None and takes_over(old, self.effective.workflows.get(workflow))
 
 
-def _takes_over(old: Workflow, new: Workflow | None) -> bool:
-    """Whether the new workflow converts states. An unchanged workflow never does."""
+def takes_over(old: Workflow, new: Workflow | None) -> bool:
+    """Whether the new workflow converts states of the old one (K-76). An unchanged workflow never
+    does."""
     return (
         new is not None
         and new.migrate is not None
@@ -76,13 +77,17 @@ def _takes_over(old: Workflow, new: Workflow | None) -> bool:
     )
 
 
-def migrates(state: State, change: Change, cell: Cell) -> bool:
+def migrates(state: State, change: Change, cell: Cell, read: BlobReader) -> bool:
     """Whether the new module converts the state of this cell, which may run under a manifest
-    earlier than the one in force."""
+    earlier than the one in force.
+
+    Raises:
+        Damage: Its state cannot be read.
+    """
     if cell.state is None or not change.migrates(cell.id[0]):
         return False
-    old = workflow_under(state, cell.id, runs_under(state, cell))
-    return old is not None and _takes_over(old, change.effective.workflows[cell.id[0]])
+    old = workflow_under(state, cell.id, next_under(state, cell, read))
+    return old is not None and takes_over(old, change.effective.workflows[cell.id[0]])
 
 
 def blockers(
@@ -170,20 +175,27 @@ def _removed(state: State, change: Change) -> Iterator[Blocker]:
 def _unserved(state: State, change: Change, read: BlobReader) -> Iterator[Blocker]:
     """Effects that are open, or that instances in flight may request, and that no executor could
     serve under the new manifest."""
-    known: dict[Hash, Effective] = {}
+    shapes: dict[Hash, Shapes] = {}
+    # Thousands of open intents are of few effects: each is compared once.
+    problems: dict[tuple[Hash, str], str | None] = {}
 
-    def shapes(hash: Hash) -> Shapes:
-        if hash not in known:
-            known[hash] = (
+    def problem_of(intent: OpenIntent) -> str | None:
+        hash, effect = intent.manifest, intent.effect
+        if hash not in shapes:
+            old = (
                 state.effective
                 if hash == state.effective.hash
                 else Effective.from_document(read(hash))
             )
-        return Shapes(known[hash], change.effective)
+            shapes[hash] = Shapes(old, change.effective)
+        if (hash, effect.name) not in problems:
+            found = _effect_problem(effect, change.effective, shapes[hash])
+            problems[hash, effect.name] = found
+        return problems[hash, effect.name]
 
     for intent in state.intents.values():
         if change.mode == PIN or change.moves(intent.cell[0]):
-            problem = _effect_problem(intent.effect, change.effective, shapes(intent.manifest))
+            problem = problem_of(intent)
             if problem is not None:
                 detail = f"{intent.effect.name} of record {intent.seq} is open: {problem}"
                 yield Blocker(kind=NEEDED, cell=intent.cell, detail=detail)
@@ -251,15 +263,15 @@ def misfits(
         if not (checks.reads or change.moves(name)):
             continue
         for cell in _looked_at(state, name, since, reads=checks.reads):
-            if cell.fault is None and (checks.all or not stays(state, cell)):
+            if cell.fault is None and (checks.all or _is_homeless(state, cell)):
                 for problem in checks.problems(cell):
                     yield Blocker(kind=MISFIT, cell=cell.id, detail=problem)
 
 
 @dataclass(frozen=True, slots=True)
 class _Checks:
-    """The checks of one workflow's cells: of ``all`` cells, or only of those that nothing pins; and
-    whether the checks read their states."""
+    """The checks of one workflow's cells: of ``all`` cells, or only of those that cannot stay with
+    their own manifest; and whether the checks read their states."""
 
     all: bool
     reads: bool
@@ -269,13 +281,17 @@ class _Checks:
 def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) -> _Checks:
     moves = change.moves(workflow.name)
     everybody = change.mode != PIN or moves
-    key_differs, state_differs = _differs(state, change, workflow, everybody=everybody)
+    key_differs, state_differs = (
+        _differs(state, change, workflow)
+        if everybody
+        else (_was_removed(state, workflow.name),) * 2
+    )
 
     def problems(cell: Cell) -> Iterator[str]:
         found = (
             key_problem(workflow, cell.id[1]) if key_differs else None,
             state_problem(workflow, cell.state, read)
-            if state_differs and not migrates(state, change, cell)
+            if state_differs and not migrates(state, change, cell, read)
             else None,
         )
         yield from filter(None, found)
@@ -286,13 +302,21 @@ def _checks(state: State, change: Change, workflow: Workflow, read: BlobReader) 
     return _Checks(everybody, key_differs or state_differs, problems)
 
 
-def _differs(
-    state: State, change: Change, workflow: Workflow, *, everybody: bool
-) -> tuple[bool, bool]:
+def _is_homeless(state: State, cell: Cell) -> bool:
+    """Whether a finished instance cannot stay with its own manifest: that has no such workflow."""
+    if stays(state, cell):
+        return False
+    return cell.id[0] not in manifest_under(state, home(state, cell)).workflows
+
+
+def _was_removed(state: State, workflow: str) -> bool:
+    return any(workflow not in manifest_under(state, era.seq).workflows for era in state.eras.all)
+
+
+def _differs(state: State, change: Change, workflow: Workflow) -> tuple[bool, bool]:
     """Whether keys, and whether states, of this workflow may not fit the new manifest."""
     key_differs = state_differs = False
-    eras = state.eras.all if everybody else state.eras.all[-1:]
-    for era in eras:
+    for era in state.eras.all:
         old = manifest_under(state, era.seq)
         before = old.workflows.get(workflow.name)
         if before is None:

@@ -1,24 +1,31 @@
-"""Find the cells that receive an event (spec/kernel.md, K-11, K-44, K-73)."""
+"""Find the cells that receive an event (spec/kernel.md, K-11, K-42a, K-44, K-73)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 
 from aos.core.decide.fits import event_problem
 from aos.core.journal.records import (
     CellId,
 )
 from aos.core.state.state import State
-from aos.core.state.version import is_pinned, manifest_of
-from aos.manifest.effective import Effective
+from aos.core.state.version import home, is_pinned, manifest_under
+from aos.manifest.effective import Effective, Route
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
 
 KEY_BYTES_MAX: Final = 1024
 """Longest key of a cell, in canonical CBOR. Every record of the cell contains the key."""
 
-"""Mailboxes that one record may reach. With ``KEY_BYTES_MAX`` it keeps a record readable (J-16)."""
+
+class Placed(NamedTuple):
+    """The targets of one event: those whose mailbox has room, those that it overloads, and those
+    that do not exist and that it may not create (K-42a)."""
+
+    to: tuple[CellId, ...]
+    overloaded: tuple[CellId, ...]
+    unknown: tuple[CellId, ...]
 
 
 def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
@@ -42,9 +49,12 @@ def route(effective: Effective, schema: Schema, data: bytes) -> list[CellId]:
     return targets
 
 
-def pinned_problem(state: State, targets: list[CellId], schema: str, data: bytes) -> str | None:
+def pinned_problem(
+    state: State, targets: list[CellId], schema: str, data: bytes, *, kept: tuple[CellId, ...]
+) -> str | None:
     """The reason why an event cannot go to one of its targets: the target is pinned to a manifest
-    under which it does not take such events (K-73). None if there is no such target.
+    under which it does not take such events (K-73). None if there is no such target. ``kept`` are
+    the targets that are left behind.
 
     Raises:
         Damage: That manifest cannot be read.
@@ -53,36 +63,53 @@ def pinned_problem(state: State, targets: list[CellId], schema: str, data: bytes
         return None
     for id in targets:
         cell = state.cells.get(id)
-        if cell is None or not is_pinned(state, cell):
+        if cell is None or not (id in kept or is_pinned(state, cell)):
             continue
-        effective = manifest_of(state, cell)
+        effective = manifest_under(state, home(state, cell))
         problem = event_problem(effective, effective.workflows[id[0]], schema, data)
         if problem is not None:
             return (
-                f"an instance of {id[0]} is in flight under an earlier manifest: {problem} "
-                "(send it again when that instance is done)"
+                _left_behind_problem(id, problem) if id in kept else _in_flight_problem(id, problem)
             )
     return None
 
 
+def _in_flight_problem(id: CellId, problem: str) -> str:
+    return (
+        f"an instance of {id[0]} is in flight under an earlier manifest: {problem} "
+        "(send it again when that instance is done)"
+    )
+
+
+def _left_behind_problem(id: CellId, problem: str) -> str:
+    return (
+        f"an instance of {id[0]} is finished, and stays under an earlier manifest because its "
+        f"state does not fit the one in force: {problem} (apply a manifest that migrates it)"
+    )
+
+
 def place(
-    state: State, targets: list[CellId], taken: Counter[CellId]
-) -> tuple[tuple[CellId, ...], tuple[CellId, ...]]:
-    """Split targets into those whose mailbox has room and those that it overloads.
+    state: State, routes: tuple[Route, ...], targets: list[CellId], taken: Counter[CellId]
+) -> Placed:
+    """Split the targets of an event, to which ``routes`` lead in the same order.
 
     ``taken`` counts the events that the same record has put into each mailbox so far; this function
-    adds to it. Events also reach failed instances, which keep or count them (K-44).
+    adds to it. A cell that an earlier event of the record creates exists. Events also reach failed
+    instances, which keep or count them (K-44).
     """
     most = state.effective.limits.mailbox
     to: list[CellId] = []
     overloaded: list[CellId] = []
-    for id in targets:
+    unknown: list[CellId] = []
+    for each, id in zip(routes, targets, strict=True):
         cell = state.cells.get(id)
-        if cell is not None and cell.fault is not None:
+        if cell is None and not each.creates and not taken[id]:
+            unknown.append(id)
+        elif cell is not None and cell.fault is not None:
             to.append(id)
         elif (0 if cell is None else len(cell.mailbox)) + taken[id] < most:
             taken[id] += 1
             to.append(id)
         else:
             overloaded.append(id)
-    return tuple(to), tuple(overloaded)
+    return Placed(tuple(to), tuple(overloaded), tuple(unknown))

@@ -1,23 +1,31 @@
 """Decide the inputs of executors: the record that admits one, or the rule that it breaks.
 
 A receipt settles an open intent (spec/kernel.md, K-51 to K-56), a stream frame reports its progress
-(K-90 to K-94), an attempt records that it runs again (K-95 to K-98). Nothing here changes the
-state, and the first broken rule is the answer.
+(K-90 to K-94), an attempt records that it runs again, or does not run now (K-95 to K-99). Nothing
+here changes the state, and the first broken rule is the answer.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeGuard, assert_never
+from typing import Final, TypeGuard
 
 from aos.core.decide.admit import TIME_MAX, refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.journal.faults import clipped
-from aos.core.journal.inputs import AttemptInput, ReceiptInput, StreamInput
+from aos.core.journal.inputs import CODE_BYTES_MAX, AttemptInput, ReceiptInput, StreamInput
 from aos.core.journal.ports import BlobReader, Verify
 from aos.core.journal.records import Attempt, Receipt, Stamp, Stream, slot, slot_bytes
 from aos.core.journal.signing import is_signed, may_sign
-from aos.core.journal.vocabulary import PHASES, STATUSES, ReceiptOutcome, ReceiptStatus, word_of
+from aos.core.journal.vocabulary import (
+    HALTS,
+    PHASES,
+    STATUSES,
+    AttemptPhase,
+    ReceiptOutcome,
+    ReceiptStatus,
+    word_of,
+)
 from aos.core.state.cell import OpenIntent
 from aos.core.state.continuation import read_payload, settled_arm, takes
 from aos.core.state.state import State, StreamState
@@ -305,12 +313,11 @@ def _too_fast(state: State, given: StreamInput, stamp: Stamp) -> Refusal | None:
 
 
 def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | Refusal:
-    """Record that an intent runs again, or that it is unknown how its only run ended."""
+    """Record that an intent runs again, that it is unknown how its only run ended, or that it does
+    not run now."""
     intent = state.intents.get(given.intent)
     if intent is None:
         return _unknown(given.intent)
-    last = state.attempt(intent)
-    is_once = intent.effect.delivery == "at_most_once"
     phase = word_of(PHASES, given.phase)
     if phase is None or intent.effect.name in KERNEL_EFFECTS:
         return refusal(
@@ -318,19 +325,10 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | 
             f"expected {' or '.join(PHASES)} of an effect that executors run, found "
             f"{quoted(given.phase)} of {intent.effect.name}",
         )
-    match phase:
-        case "begun":
-            least, most = last + 1, 1 if is_once else ATTEMPT_MAX
-        case "lost":
-            if not (is_once and last):
-                return refusal(
-                    Rule.ATTEMPT_IS_INVALID,
-                    f"expected an attempt of an effect that may run only once, found one of "
-                    f"{intent.effect.name}",
-                )
-            least = most = last
-        case _:
-            assert_never(phase)
+    problem = _not_in_phase(state, intent, phase) or _code_problem(phase, given.code)
+    if problem is not None:
+        return refusal(Rule.ATTEMPT_IS_INVALID, problem)
+    least, most = _attempts_in(state, intent, phase)
     if not (_is_nat(given.attempt, ATTEMPT_MAX) and least <= given.attempt <= most):
         expected = f"an attempt of {least} to {most}" if least <= most else "no other attempt"
         return refusal(Rule.ATTEMPT_IS_OLD, f"expected {expected}, found {describe(given.attempt)}")
@@ -342,5 +340,45 @@ def admit_attempt(state: State, given: AttemptInput, stamp: Stamp) -> Decided | 
         attempt=given.attempt,
         phase=phase,
         problem=None if given.problem is None else clipped(given.problem),
+        code=given.code,
     )
     return Decided(record=record, blobs={})
+
+
+def _not_in_phase(state: State, intent: OpenIntent, phase: AttemptPhase) -> str | None:
+    """Why no attempt of the intent can be in ``phase`` now (K-97, K-99)."""
+    is_once, name = intent.effect.delivery == "at_most_once", intent.effect.name
+    has_begun = state.attempt(intent) > 0
+    if phase == "lost" and not (is_once and has_begun):
+        return f"expected an attempt of an effect that may run only once, found one of {name}"
+    if phase == "lost" and (halt := state.halt(intent)) is not None:
+        return f"expected an attempt that may have run, found one of {name} that is {halt.phase}"
+    if phase in HALTS and not has_begun:
+        return f"expected an attempt of {name} that has begun, found none"
+    return None
+
+
+def _code_problem(phase: AttemptPhase, code: str | None) -> str | None:
+    """Why ``code`` is not one of an attempt in ``phase``: only a halt has one (K-99)."""
+    if phase not in HALTS:
+        return None if code is None else f"expected no code of a {phase} attempt, found one"
+    try:
+        size = 0 if code is None else len(code.encode())
+    except UnicodeEncodeError:
+        size = 0
+    if 0 < size <= CODE_BYTES_MAX:
+        return None
+    return f"expected a code of 1 to {CODE_BYTES_MAX} bytes of UTF-8, found {describe(code)}"
+
+
+def _attempts_in(state: State, intent: OpenIntent, phase: AttemptPhase) -> tuple[int, int]:
+    """The lowest and highest number of an attempt that can be in ``phase`` now."""
+    last = state.attempt(intent)
+    if phase != "begun":
+        return last, last
+    if intent.effect.delivery != "at_most_once":
+        return last + 1, ATTEMPT_MAX
+    # One attempt may run. One that was held has not run (K-97).
+    halt = state.halt(intent)
+    was_held = halt is not None and halt.phase == "held"
+    return last + 1, last + 1 if was_held or not last else last

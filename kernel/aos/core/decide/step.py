@@ -8,7 +8,7 @@ state.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aos.core.decide.decided import Decided
 from aos.core.decide.dialect.aos import Dialect
@@ -21,7 +21,8 @@ from aos.core.decide.envelope import (
     input_envelope,
     read_output,
 )
-from aos.core.decide.fits import key_problem, state_problem
+from aos.core.decide.fits import as_received, completed, key_problem, state_problem
+from aos.core.decide.left_behind import kept_of
 from aos.core.decide.routing import pinned_problem, place, route
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.identity import event_hash, idempotency_key, intent_hash, step_entropy
@@ -37,7 +38,7 @@ from aos.core.journal.records import (
     slot_hash,
 )
 from aos.core.journal.vocabulary import CellStatus
-from aos.core.state.cell import Cell, Mail
+from aos.core.state.cell import Cell, EventMail, Mail
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
 from aos.manifest.effective import Effective, Workflow
@@ -98,6 +99,10 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     if run.mail.root.steps >= most:
         message = f"record {run.mail.root.seq} has caused {most} steps already"
         return _faulted(run, Fault(kind=FaultKind.CASCADE_TOO_LONG, message=message), None)
+    return _decided(run, runner)
+
+
+def _decided(run: _Run, runner: Runner) -> Decided:
     ran = runner.run(_call(run))
     if ran.fault is not None:
         return _faulted(run, ran.fault, ran)
@@ -112,6 +117,40 @@ def decide_step(state: State, runner: Runner, read: BlobReader) -> Decided:
     except Misfit as misfit:
         return _faulted(run, misfit.fault, ran)
     return Decided(record=record, blobs=run.blobs)
+
+
+def rehearse(
+    state: State,
+    cell: Cell,
+    event: EventMail,
+    *,
+    manifest: Effective,
+    runner: Runner,
+    read: BlobReader,
+) -> Fault | None:
+    """Run an event on a cell with its workflow in ``manifest``, as if that manifest had just been
+    applied, and drop the result; return the fault that the step would end with.
+
+    The event need not be in the mailbox. Nothing changes.
+
+    Raises:
+        Damage: A blob that the step needs is missing or altered.
+    """
+    workflow = manifest.workflows[cell.id[0]]
+    run = _Run(
+        state=state,
+        effective=manifest,
+        under=state.manifest_seq,
+        manifest=manifest,
+        workflow=workflow,
+        dialect=dialect_of(workflow),
+        cell=cell,
+        mail=event,
+        seq=state.next_seq,
+        read=read,
+    )
+    record = _decided(run, runner).record
+    return record.fault if isinstance(record, Faulted) else None
 
 
 def _faulted(run: _Run, fault: Fault, ran: Ran | None) -> Decided:
@@ -147,7 +186,7 @@ def _fits(run: _Run, state: bytes | None) -> int | None:
 def _call(run: _Run) -> Call:
     workflow, state, (_, key) = run.workflow, run.state, run.cell.id
     schema = workflow.event
-    value, names = run.dialect.delivered(workflow, run.manifest, run.mail, run.read)
+    value, names = run.dialect.delivered(workflow, run.manifest, _whole_mail(run), run.read)
     if names:
         run.blobs.update(names)
     ctx = None
@@ -165,13 +204,12 @@ def _call(run: _Run) -> Call:
             "cell_mode": workflow.key is not None,
         }
         ctx = encode(run.dialect.context(context))
-    held = run.cell.state
     limits = workflow.limits
     return Call(
         module=workflow.module.hash,
         entrypoint=workflow.entrypoint,
         input=input_envelope(
-            state=None if held is None else slot_bytes(held, run.read),
+            state=_whole_state(run),
             schema=schema.name,
             value=value,
             key=run.dialect.shown_key(key),
@@ -180,6 +218,30 @@ def _call(run: _Run) -> Call:
         fuel=limits.fuel,
         memory_bytes=limits.memory_bytes,
         output_bytes=limits.output_bytes,
+    )
+
+
+def _whole_state(run: _Run) -> bytes | None:
+    """The state with null for the optional fields that its workflow got since it was stored
+    (K-71d)."""
+    held, workflow = run.cell.state, run.workflow
+    if held is None:
+        return None
+    data = slot_bytes(held, run.read)
+    is_whole = run.state.serial == 1 or run.cell.stepped_under == run.under
+    return data if is_whole or workflow.has_opaque_state else completed(workflow.state, data)
+
+
+def _whole_mail(run: _Run) -> Mail:
+    """The entry that runs; an event in the form that its schema has here, if it was admitted under
+    another manifest (K-71d, K-73a)."""
+    mail = run.mail
+    is_from_here = mail.entry[0] > run.under == run.state.manifest_seq
+    if is_from_here or not isinstance(mail, EventMail):
+        return mail
+    return replace(
+        mail,
+        value=as_received(run.manifest.schemas[mail.schema], slot_bytes(mail.value, run.read)),
     )
 
 
@@ -278,7 +340,8 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
                 f"{where}: key: expected {_hex(key)}, by which {workflow} is routed, found "
                 f"{_hex(said)}",
             )
-    problem = pinned_problem(run.state, targets, event.schema, data)
+    kept = kept_of(run.state, targets, run.read)
+    problem = pinned_problem(run.state, targets, event.schema, data, kept=kept)
     if problem is not None:
         raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema}: {problem}")
     most = run.effective.limits.cascade_depth
@@ -288,8 +351,8 @@ def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) 
             f"{where}: it would be {run.mail.depth + 1} events away from record "
             f"{run.mail.root.seq}, expected at most {most}",
         )
-    to, overloaded = place(run.state, targets, taken)
-    return Emitted(schema=event.schema, value=slot(data, run.blobs), to=to, overloaded=overloaded)
+    placed = place(run.state, run.effective.routes(event.schema), targets, taken)
+    return Emitted(schema=event.schema, value=slot(data, run.blobs), kept=kept, **placed._asdict())
 
 
 def _intents(run: _Run, output: Output) -> tuple[Intent, ...]:

@@ -1,0 +1,146 @@
+"""Try the code of a new manifest on the flows that are in progress (spec/flow.md, FL-90).
+
+For each of them the new code decides a ``Continue`` on the stored state: it replays the history and
+asks for nothing that was not asked for before. The result is dropped. If the code no longer fits
+the history, the step ends with the fault ``diverged``, and so would the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aos.core.decide.fits import key_problem
+from aos.core.decide.step import rehearse
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.ports import BlobReader, Runner
+from aos.core.journal.records import CellId, Stamp, slot_bytes
+from aos.core.state.cell import Cell, EventMail, Root
+from aos.core.state.state import State
+from aos.core.state.version import workflow_of
+from aos.errors import Unavailable, sentence
+from aos.flow.declaration import CONTINUE, FlowDeclaration, declared_flow, declared_flows
+from aos.flow.divergence import FlowDivergence
+from aos.flow.flow_state import LIVE, FlowState
+from aos.manifest.effective import Effective, Workflow
+from aos.values.errors import ValueProblem
+
+_NO_CHANCE: Final = bytes(64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoppedFlow:
+    """A flow in progress that the new code would stop with ``fault``; ``divergence`` says where its
+    history and the code differ, if that is the fault."""
+
+    cell: CellId
+    fault: Fault
+    divergence: FlowDivergence | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowGate:
+    """The result: how many flows in progress were tried, and those that would be stopped."""
+
+    checked: int
+    stopped: tuple[StoppedFlow, ...]
+
+    @property
+    def continued(self) -> int:
+        """How many would continue."""
+        return self.checked - len(self.stopped)
+
+
+NO_FLOWS: Final = FlowGate(checked=0, stopped=())
+
+
+def taken_over(manifest: Effective) -> list[str]:
+    """Return the flows whose instances in progress continue under ``manifest`` at their next step
+    (K-75)."""
+    return [
+        name for name in declared_flows(manifest) if manifest.workflows[name].upgrade == "in_place"
+    ]
+
+
+def flow_gate(
+    state: State,
+    manifest: Effective,
+    names: Iterable[str],
+    *,
+    runner: Runner,
+    read: BlobReader,
+    skips_unchanged: bool = True,
+) -> FlowGate:
+    """Try the flows ``names`` of ``manifest`` on each of their instances that is in progress.
+
+    Args:
+        skips_unchanged: Leave out instances that run this workflow and module already.
+
+    Raises:
+        Damage: A stored state or a module cannot be read.
+        Unavailable: This machine lacks the memory to run a flow.
+    """
+    checked, stopped = 0, []
+    for name in names:
+        declaration = declared_flow(manifest, name)
+        assert declaration is not None, "named as a flow of this manifest"
+        new = manifest.workflows[name]
+        for cell in _in_progress(state, new, read):
+            if skips_unchanged and _is_unchanged(state, cell, new):
+                continue
+            checked += 1
+            event = _continue(state, cell, declaration)
+            fault = rehearse(state, cell, event, manifest=manifest, runner=runner, read=read)
+            if fault is not None:
+                _refuse_host_memory(fault, cell)
+                found = FlowDivergence.read(fault.detail)
+                stopped.append(StoppedFlow(cell=cell.id, fault=fault, divergence=found))
+    return FlowGate(checked=checked, stopped=tuple(stopped))
+
+
+def _in_progress(state: State, new: Workflow, read: BlobReader) -> Iterator[Cell]:
+    for cell in state.cells.of(new.name):
+        old = workflow_of(state, cell)
+        if (
+            cell.state is None
+            or cell.fault is not None
+            or cell.declared is not None
+            or key_problem(new, cell.id[1]) is not None
+            or (old is not None and not old.is_flow)
+        ):
+            continue
+        try:
+            found = FlowState.read(slot_bytes(cell.state, read))
+        except ValueProblem:
+            continue  # no state of a flow: an apply refuses it anyway (K-71), as a misfit key
+        if found.status in LIVE:
+            yield cell
+
+
+def _is_unchanged(state: State, cell: Cell, new: Workflow) -> bool:
+    old = workflow_of(state, cell)
+    return old is not None and (old.hash, old.module.hash) == (new.hash, new.module.hash)
+
+
+def _refuse_host_memory(fault: Fault, cell: Cell) -> None:
+    """Raise Unavailable if only this machine stopped the flow."""
+    if fault.kind is FaultKind.HOST_MEMORY:
+        raise Unavailable(
+            sentence(
+                f"this machine could not run it: {fault.message}",
+                where=f"a flow of {cell.id[0]}",
+                hint="try where there is more memory",
+            )
+        )
+
+
+def _continue(state: State, cell: Cell, declaration: FlowDeclaration) -> EventMail:
+    seq = state.next_seq
+    return EventMail(
+        entry=(seq, 0),
+        root=Root(seq=seq, stamp=Stamp(state.clock_ns, _NO_CHANCE)),
+        depth=0,
+        schema=declaration.control.name,
+        value=declaration.control_value(cell.id[1], CONTINUE),
+    )

@@ -40,6 +40,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.ports import BlobReader, Runner, Verify
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import (
+    Control,
     Event,
     Faulted,
     Genesis,
@@ -151,6 +152,10 @@ class Kernel:
                 return Admitted(seq=record.seq, to=to)
             case Receipt(outcome=came):
                 return Admitted(seq=record.seq, outcome=came)
+            case Control():
+                return Admitted(
+                    seq=record.seq, dropped=record.dropped or 0, abandoned=len(record.abandoned)
+                )
             case _:
                 return Admitted(seq=record.seq)
 
@@ -158,7 +163,7 @@ class Kernel:
         state = self.state
         match given:
             case EventInput():
-                return admit_event(state, given, stamp)
+                return admit_event(state, given, stamp, self.read)
             case ReceiptInput():
                 return admit_receipt(state, given, stamp, self.read, verify=self._verify)
             case StreamInput():
@@ -219,6 +224,7 @@ class Kernel:
         data = to_bytes(record)
         if blobs:
             self._pending.keep(blobs)
+            self._pending.replace(record, self.state)
         fold(self.state, record, self.read)
         self._pending.add(record, data, self.state)
 

@@ -18,6 +18,7 @@ from aos.core.journal.records import (
     KernelReceipt,
     Receipt,
     Record,
+    Ref,
     Snapshot,
     Step,
 )
@@ -83,15 +84,15 @@ class Sealed:
     """Intents that got a receipt in this frame. Their rows answer a receipt that comes again."""
 
     abandoned: tuple[Hash, ...]
-    """Intents whose cell was deleted or failed: no cell waits for their receipts, so executors may
-    drop them."""
+    """Intents whose cell was deleted, failed or was ended: no cell waits for their receipts, so
+    executors may drop them."""
 
     submissions: tuple[Submitted, ...]
     """Submission ids of admitted events: the store finds the record of an id by their rows."""
 
     canceled: tuple[Hash, ...] = ()
-    """Intents of executors that the core settled itself, as canceled or lost; each is in
-    ``settled``, too. Executors may drop them."""
+    """Intents of executors that the core settled itself: canceled, settled by an operator, or lost;
+    each is in ``settled``, too. Executors may drop them."""
 
     erased: tuple[Hash, ...] = ()
     """Values whose bytes are erased in the same transaction, before ``blobs`` are written. A value
@@ -100,6 +101,10 @@ class Sealed:
     snapshots: tuple[Mark, ...] = ()
     """Snapshots that a record of this frame names: they count from the commit on, and a restart
     may begin at them."""
+
+    replaced: Mapping[Hash, Hash] = field(default_factory=dict)
+    """New states among ``blobs``, each with the hash of the state that it replaced. Most of their
+    bytes are the same, and the store may make use of this. Nothing hashes it."""
 
     @property
     def to_publish(self) -> tuple[OpenIntent, ...]:
@@ -127,8 +132,9 @@ class Pending:
     Nothing here is durable. Each list becomes the field of the same name of ``Sealed``, where it is
     explained.
 
-    The order for one record is: ``keep`` its blobs, fold it (folding may read them), ``add`` it. A
-    record that cannot be folded is therefore never added.
+    The order for one record is: ``keep`` its blobs, ``replace`` the state before it, fold it
+    (folding may read the blobs), ``add`` it. A record that cannot be folded is therefore never
+    added.
     """
 
     records: list[bytes] = field(default_factory=list)
@@ -140,6 +146,7 @@ class Pending:
     blobs: dict[Hash, bytes] = field(default_factory=dict)
     """The kernel reads these before it asks the host, which does not have them yet."""
 
+    replaced: dict[Hash, Hash] = field(default_factory=dict)
     opened: list[OpenIntent] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
     abandoned: list[Hash] = field(default_factory=list)
@@ -153,6 +160,15 @@ class Pending:
         self.blobs.update(blobs)
         if self.erased and blobs:
             self.erased = [each for each in self.erased if each not in blobs]
+
+    def replace(self, record: Record, state: State) -> None:
+        """Note which state the new one of a step replaces, if both are blobs. ``state`` is the
+        world's before the record is folded."""
+        if isinstance(record, Step) and isinstance(record.state, Ref):
+            cell = state.cells.active.get(record.cell)
+            held = None if cell is None else cell.state
+            if isinstance(held, Ref) and held != record.state:
+                self.replaced[record.state.hash] = held.hash
 
     def add(self, record: Record, data: bytes, state: State) -> None:
         """Add a record; ``data`` are its canonical bytes, ``state`` the state after folding it."""
@@ -170,6 +186,8 @@ class Pending:
             case Control(action="erase", value=bytes(value)):
                 self.blobs.pop(Hash(value), None)
                 self.erased.append(Hash(value))
+            case Control():
+                self.abandoned.extend(record.abandoned)
             case Fork():
                 assert len(self.records) == 1, "a fork is the first record of its frame"
                 self.erased.extend(record.erased)
@@ -191,6 +209,7 @@ class Pending:
             frame=frame,
             tip=after,
             blobs=self.blobs,
+            replaced=self.replaced,
             opened=tuple(self.opened),
             settled=tuple(self.settled),
             abandoned=tuple(self.abandoned),

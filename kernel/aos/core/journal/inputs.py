@@ -5,13 +5,20 @@ The host stamps each input once and hands it to ``Kernel.admit``; nothing else e
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aos.core.journal.merkle import root_from
 from aos.core.journal.records import Batch, CellId, Principal
+from aos.core.journal.statements import (
+    Statement,
+    StreamStatement,
+    receipt_message,
+    signed_receipt_message,
+    stream_message,
+)
 from aos.values.cbor import Value, encode
-from aos.values.digests import Hash, content_hash, digest
+from aos.values.digests import Hash, content_hash
 
 SEMANTICS: Final = 1
 
@@ -141,90 +148,53 @@ class ReceiptInput:
     cost_cents: int | None = None
     batch: Batch | None = None
 
+    @classmethod
+    def of(
+        cls,
+        statement: Statement,
+        *,
+        payload: bytes,
+        executor: str,
+        key_id: bytes,
+        signature: bytes,
+        batch: Batch | None = None,
+    ) -> ReceiptInput:
+        """The receipt that signs ``statement``."""
+        return cls(
+            intent=statement.intent,
+            effect=statement.effect,
+            attempt=statement.attempt,
+            status=statement.status,
+            payload=payload,
+            started_ns=statement.started_ns,
+            finished_ns=statement.finished_ns,
+            executor=executor,
+            key_id=key_id,
+            signature=signature,
+            cost_cents=statement.cost_cents,
+            batch=batch,
+        )
+
     def signed_message(self, world: Hash) -> bytes | None:
         """The bytes that ``signature`` signs; None if the batch's path leads to no root."""
-        message = self.message(world)
-        if self.batch is None:
-            return message
-        index, size, path = self.batch.index, self.batch.size, self.batch.path
-        # A path has at most as many hashes as a size has bits, or it is none.
-        if size > BATCH_MAX or len(path) > BATCH_MAX.bit_length():
-            return None
-        root = root_from(receipt_leaf(message), index, size, path)
-        if root is None:
-            return None
-        return batch_message(
-            world=world, executor=self.executor, key_id=self.key_id, root=root, size=size
+        return signed_receipt_message(
+            world,
+            self,
+            payload=content_hash(self.payload),
+            executor=self.executor,
+            key_id=self.key_id,
+            batch=self.batch,
         )
 
     def message(self, world: Hash) -> bytes:
         """The bytes that the executor signs when it signs this receipt alone."""
         return receipt_message(
-            world=world,
-            intent=self.intent,
-            effect=self.effect,
+            world,
+            self,
+            payload=content_hash(self.payload),
             executor=self.executor,
             key_id=self.key_id,
-            attempt=self.attempt,
-            status=self.status,
-            payload=content_hash(self.payload),
-            started_ns=self.started_ns,
-            finished_ns=self.finished_ns,
-            cost_cents=self.cost_cents,
         )
-
-
-def receipt_message(
-    *,
-    world: Hash,
-    intent: Hash,
-    effect: str,
-    executor: str,
-    key_id: bytes,
-    attempt: int,
-    status: str,
-    payload: Hash,
-    started_ns: int,
-    finished_ns: int,
-    cost_cents: int | None,
-) -> bytes:
-    """The bytes under a receipt's signature; ``payload`` is the content hash of the payload."""
-    body: dict[str | int, Value] = {
-        "world": world,
-        "intent": intent,
-        "effect": effect,
-        "executor": executor,
-        "key_id": key_id,
-        "attempt": attempt,
-        "status": status,
-        "payload": payload,
-        "started_ns": started_ns,
-        "finished_ns": finished_ns,
-    }
-    if cost_cents is not None:
-        body["cost_cents"] = cost_cents
-    return encode(["aos/receipt/1", body])
-
-
-BATCH_MAX: Final = 65_536
-"""Receipts under one signature."""
-
-
-def receipt_leaf(message: bytes) -> Hash:
-    """The leaf of a receipt in the tree of its batch (J-40)."""
-    return digest("aos/receipt-leaf/1", message)
-
-
-def batch_message(*, world: Hash, executor: str, key_id: bytes, root: Hash, size: int) -> bytes:
-    """The bytes under the one signature of a batch of ``size`` receipts."""
-    body: dict[str | int, Value] = {
-        "world": world,
-        "executor": executor,
-        "key_id": key_id,
-        "root": root,
-        "size": size,
-    }
-    return encode(["aos/receipts/1", body])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,68 +216,66 @@ class StreamInput:
     signature: bytes
     payload_ref: Hash | None = None
 
+    @classmethod
+    def of(
+        cls,
+        statement: StreamStatement,
+        *,
+        payload: bytes,
+        payload_ref: Hash | None,
+        executor: str,
+        key_id: bytes,
+        signature: bytes,
+    ) -> StreamInput:
+        """The stream frame that signs ``statement``."""
+        return cls(
+            intent=statement.intent,
+            effect=statement.effect,
+            attempt=statement.attempt,
+            frame_seq=statement.frame_seq,
+            frame_kind=statement.frame_kind,
+            payload=payload,
+            executor=executor,
+            key_id=key_id,
+            signature=signature,
+            payload_ref=payload_ref,
+        )
+
     def signed_message(self, world: Hash) -> bytes:
         """The bytes that ``signature`` signs."""
         return stream_message(
-            world=world,
-            intent=self.intent,
-            effect=self.effect,
-            executor=self.executor,
-            key_id=self.key_id,
-            attempt=self.attempt,
-            frame_seq=self.frame_seq,
-            frame_kind=self.frame_kind,
+            world,
+            self,
             payload=content_hash(self.payload),
             payload_ref=self.payload_ref,
+            executor=self.executor,
+            key_id=self.key_id,
         )
-
-
-def stream_message(
-    *,
-    world: Hash,
-    intent: Hash,
-    effect: str,
-    executor: str,
-    key_id: bytes,
-    attempt: int,
-    frame_seq: int,
-    frame_kind: str,
-    payload: Hash,
-    payload_ref: Hash | None,
-) -> bytes:
-    """The bytes under a stream frame's signature; ``payload`` is the payload's content hash."""
-    body: dict[str | int, Value] = {
-        "world": world,
-        "intent": intent,
-        "effect": effect,
-        "executor": executor,
-        "key_id": key_id,
-        "attempt": attempt,
-        "frame_seq": frame_seq,
-        "frame_kind": frame_kind,
-        "payload": payload,
-    }
-    if payload_ref is not None:
-        body["payload_ref"] = payload_ref
-    return encode(["aos/stream/1", body])
 
 
 BEGUN: Final = "begun"
 LOST: Final = "lost"
+HELD: Final = "held"
+PARKED: Final = "parked"
+
+CODE_BYTES_MAX: Final = 128
+"""Longest code of a held or parked attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptInput:
-    """The host is about to run an intent again, or cannot know how a run ended (K-95).
+    """The host is about to run an intent again, cannot know how a run ended (K-95), or does not run
+    the intent now (K-99).
 
-    ``phase`` is ``begun`` or ``lost``; ``problem`` is the reason for another attempt, or for the
-    loss.
+    ``phase`` is ``begun``, ``lost``, ``held`` or ``parked``; ``problem`` is the reason, ``code``
+    the cause of the last two in one word.
     """
 
     intent: Hash
     attempt: int
     phase: str = BEGUN
     problem: str | None = None
+    code: str | None = None
 
 
 RETRY: Final = "retry"
@@ -315,6 +283,23 @@ SKIP: Final = "skip"
 CANCEL: Final = "cancel"
 ERASE: Final = "erase"
 UNPIN: Final = "unpin"
+SETTLE: Final = "settle"
+END: Final = "end"
+REMOVE: Final = "remove"
+
+COMMAND_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    RETRY: ("cell",),
+    SKIP: ("cell",),
+    UNPIN: ("cell",),
+    CANCEL: ("intent",),
+    ERASE: ("value",),
+    SETTLE: ("intent", "status", "payload"),
+    END: ("cell", "status", "why"),
+    REMOVE: ("cell", "why"),
+}
+"""The fields of each command, in its input and in its record. Only ``why`` may be absent."""
+
+_SIGNED_WITH_NAMES: Final = (SETTLE, END, REMOVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,9 +315,11 @@ class SnapshotInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInput:
-    """An operator's signed command: ``action`` and its target (K-100).
+    """An operator's signed command: ``action`` and the fields of ``COMMAND_FIELDS`` (K-100).
 
     ``serial`` is the number of control records before this one, so that a command is valid once.
+    ``status`` and ``payload``, canonical CBOR, are those of a settled intent (K-108); ``status`` is
+    also that of an ended instance, and ``why`` the operator's reason to end it (K-109).
     """
 
     action: str
@@ -342,6 +329,9 @@ class ControlInput:
     cell: CellId | None = None
     intent: Hash | None = None
     value: Hash | None = None
+    status: str | None = None
+    payload: bytes | None = None
+    why: str | None = None
 
     def message(self, world: Hash) -> bytes:
         """The bytes that the operator signs."""
@@ -352,6 +342,9 @@ class ControlInput:
             cell=self.cell,
             intent=self.intent,
             value=self.value,
+            status=self.status,
+            payload=None if self.payload is None else content_hash(self.payload),
+            why=self.why,
         )
 
 
@@ -363,10 +356,27 @@ def control_message(
     cell: CellId | None = None,
     intent: Hash | None = None,
     value: Hash | None = None,
+    status: str | None = None,
+    payload: Hash | None = None,
+    why: str | None = None,
 ) -> bytes:
-    """The bytes that an operator signs for a command. The other kinds of target are null."""
+    """The bytes that an operator signs for a command (J-42); ``payload`` is the payload's content
+    hash. A field that the command has and that is absent is null."""
     named: Value = None if cell is None else [cell[0], cell[1]]
-    return encode(["aos/control/1", world, serial, action, named, intent, value])
+    if action not in _SIGNED_WITH_NAMES:
+        return encode(["aos/control/1", world, serial, action, named, intent, value])
+    given: dict[str, Value] = {
+        "cell": named, "intent": intent, "status": status, "payload": payload, "why": why,
+    }  # fmt: skip
+    fields: dict[str | int, Value] = {name: given[name] for name in COMMAND_FIELDS[action]}
+    return encode(["aos/control/2", world, serial, action, fields])
+
+
+def has_fields_of(action: str, found: Collection[str]) -> bool:
+    """Whether ``found``, the fields that a command has, are those of ``action``."""
+    fields = COMMAND_FIELDS.get(action, ())
+    needed = [name for name in fields if name != "why"]
+    return bool(fields) and set(needed) <= set(found) <= set(fields)
 
 
 Input: TypeAlias = (

@@ -40,6 +40,7 @@ from aos.core.journal.records import (
 from aos.core.journal.vocabulary import (
     ACTIONS,
     CELL_STATUSES,
+    CONTROL_STATUSES,
     MODES,
     OPEN_WORK,
     OUTCOMES,
@@ -386,6 +387,8 @@ _OPEN_WORK = _word("open work of a fork", OPEN_WORK)
 
 _ACTION = _word("control action", ACTIONS)
 
+_CONTROL_STATUS = _word("control status", CONTROL_STATUSES)
+
 _HOST = _Type(lambda host: encode(dict(host)), _read_host, _carefully)
 
 # Fields whose name ends in "?" are options: left out when None or empty.
@@ -404,9 +407,12 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Migrated: {"workflow": _TEXT, "root": _HASH, "count": _NAT},
     Event: {
         "seq": _NAT, "stamp": _STAMP, "schema": _TEXT, "value": _SLOT, "submission_id?": _TEXT,
-        "to?": _many(_CELL), "overloaded?": _many(_CELL),
+        "to?": _many(_CELL), "overloaded?": _many(_CELL), "kept?": _many(_CELL),
     },
-    Emitted: {"schema": _TEXT, "value": _SLOT, "to?": _many(_CELL), "overloaded?": _many(_CELL)},
+    Emitted: {
+        "schema": _TEXT, "value": _SLOT, "to?": _many(_CELL), "overloaded?": _many(_CELL),
+        "unknown?": _many(_CELL), "kept?": _many(_CELL),
+    },
     Intent: {
         "intent": _HASH, "effect": _TEXT, "effect_hash": _HASH, "params": _SLOT, "key?": _KEY,
         "issuer_ref?": _TEXT,
@@ -442,7 +448,7 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     },
     Attempt: {
         "seq": _NAT, "stamp": _STAMP, "intent": _HASH, "cell": _CELL, "attempt": _NAT,
-        "phase": _PHASE, "problem?": _TEXT,
+        "phase": _PHASE, "problem?": _TEXT, "code?": _TEXT,
     },
     Fork: {
         "seq": _NAT, "stamp": _STAMP, "parent": _HASH, "at": _NAT, "frame": _HASH,
@@ -455,6 +461,8 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Control: {
         "seq": _NAT, "stamp": _STAMP, "action": _ACTION, "cell?": _CELL, "intent?": _HASH,
         "value?": _HASH, "principal": _TEXT, "serial": _NAT, "signature": _BYTES,
+        "status?": _CONTROL_STATUS, "payload?": _SLOT, "why?": _TEXT, "dropped?": _NAT,
+        "abandoned?": _many(_HASH),
     },
 }  # fmt: skip
 
@@ -469,7 +477,19 @@ _KINDS: Final[Mapping[str, type]] = {
 _KIND: Final = encode_key("kind")
 
 _TUPLES: Final = frozenset(
-    {"to", "overloaded", "events", "intents", "abandoned", "path", "leaves", "migrated", "erased"}
+    {
+        "to",
+        "overloaded",
+        "unknown",
+        "kept",
+        "events",
+        "intents",
+        "abandoned",
+        "path",
+        "leaves",
+        "migrated",
+        "erased",
+    }
 )
 
 _Plan: TypeAlias = tuple[tuple[str, bytes, bool, _Type], ...]

@@ -19,6 +19,7 @@ from aos.core.journal.vocabulary import (
     AttemptPhase,
     CellStatus,
     ControlAction,
+    ControlStatus,
     OpenWork,
     ReceiptOutcome,
     ReceiptStatus,
@@ -142,7 +143,11 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A domain event was admitted at ingress."""
+    """A domain event was admitted at ingress.
+
+    ``kept`` are the receivers that run it under their own manifest, because they were finished and
+    their state does not fit the one in force (K-74a).
+    """
 
     KIND: ClassVar = "event"
     seq: int
@@ -152,16 +157,20 @@ class Event:
     submission_id: str | None
     to: tuple[CellId, ...]
     overloaded: tuple[CellId, ...]
+    kept: tuple[CellId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """A domain event that a step emitted, and the cells that it reached."""
+    """A domain event that a step emitted, and the cells that it reached. ``unknown`` are the cells
+    that do not exist and that the event may not create (K-42a). ``kept`` is an event's."""
 
     schema: str
     value: Slot
     to: tuple[CellId, ...]
     overloaded: tuple[CellId, ...]
+    unknown: tuple[CellId, ...] = ()
+    kept: tuple[CellId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,7 +332,12 @@ class Stream:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """The host is about to run an intent for the ``attempt``-th time (``phase`` is ``begun``), or
-    cannot know how that attempt ended (``lost``): K-95 to K-98. ``problem`` is why."""
+    cannot know how that attempt ended (``lost``): K-95 to K-98.
+
+    Or it does not run the intent now, and the intent stays open: the host lacks what the attempt
+    needs (``held``), or no attempt is left after an exception that no author classified
+    (``parked``): K-99. ``problem`` is why; ``code`` names the cause of the last two.
+    """
 
     KIND: ClassVar = "attempt"
     seq: int
@@ -333,6 +347,7 @@ class Attempt:
     attempt: int
     phase: AttemptPhase
     problem: str | None
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,10 +365,16 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """An operator's command (K-100 to K-105).
+    """An operator's command (K-100 to K-109a).
 
-    ``retry`` and ``skip`` name a ``cell``, ``cancel`` an ``intent``, ``erase`` the content hash of
-    a ``value``. ``serial`` is the number of control records before this one.
+    ``retry``, ``skip``, ``unpin``, ``end`` and ``remove`` name a ``cell``, ``cancel`` and
+    ``settle`` an ``intent``, ``erase`` the content hash of a ``value``. ``serial`` is the number of
+    control records before this one.
+
+    ``status`` and ``payload`` are those of the receipt that ``settle`` causes; ``status`` is also
+    the one that ``end`` gives the instance. ``why`` is the operator's reason to end or remove it.
+    ``dropped`` is the number of entries of its mailbox that were dropped, None if there were none,
+    and ``abandoned`` are its intents that were open.
     """
 
     KIND: ClassVar = "control"
@@ -366,6 +387,11 @@ class Control:
     principal: str
     serial: int
     signature: bytes
+    status: ControlStatus | None = None
+    payload: Slot | None = None
+    why: str | None = None
+    dropped: int | None = None
+    abandoned: tuple[Hash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,12 @@ DECLARED_STATUSES: Final[tuple[DeclaredStatus, ...]] = ("running", "completed", 
 TerminalStatus: TypeAlias = Literal["completed", "failed"]
 TERMINAL: Final[tuple[TerminalStatus, ...]] = ("completed", "failed")
 
-AttemptPhase: TypeAlias = Literal["begun", "lost"]
-PHASES: Final[tuple[AttemptPhase, ...]] = ("begun", "lost")
+HaltPhase: TypeAlias = Literal["held", "parked"]
+HALTS: Final[tuple[HaltPhase, ...]] = ("held", "parked")
+"""Why an intent does not run although it is open: see ``records.Attempt``."""
+
+AttemptPhase: TypeAlias = Literal["begun", "lost", "held", "parked"]
+PHASES: Final[tuple[AttemptPhase, ...]] = ("begun", "lost", "held", "parked")
 
 ApplyMode: TypeAlias = Literal["strict", "pin", "migrate"]
 MODES: Final[tuple[ApplyMode, ...]] = ("strict", "pin", "migrate")
@@ -41,8 +45,20 @@ OpenWork: TypeAlias = Literal["cancel", "keep"]
 OPEN_WORK: Final[tuple[OpenWork, ...]] = ("cancel", "keep")
 """A fork cancels the open intents of its parent, or keeps them open."""
 
-ControlAction: TypeAlias = Literal["retry", "skip", "cancel", "erase", "unpin"]
-ACTIONS: Final[tuple[ControlAction, ...]] = ("retry", "skip", "cancel", "erase", "unpin")
+ControlAction: TypeAlias = Literal[
+    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove"
+]
+ACTIONS: Final[tuple[ControlAction, ...]] = (
+    "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove",
+)  # fmt: skip
+
+SettledStatus: TypeAlias = Literal["ok", "error"]
+SETTLED_STATUSES: Final[tuple[SettledStatus, ...]] = ("ok", "error")
+"""The ways in which an operator may settle an intent."""
+
+ControlStatus: TypeAlias = Literal["ok", "error", "completed", "failed"]
+CONTROL_STATUSES: Final[tuple[ControlStatus, ...]] = ("ok", "error", "completed", "failed")
+"""The statuses that a command may name: those of ``SETTLED_STATUSES`` and ``TERMINAL``."""
 
 Word = TypeVar("Word", bound=str)
 

@@ -26,7 +26,7 @@ from aos.core.state.cell_index import CellIndex
 from aos.core.state.cells import Cells
 from aos.core.state.entry import Entry, read_keys
 from aos.core.state.eras import Era, Eras, era_of
-from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
+from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
 from aos.core.state.submissions import Chunk, Find, Submissions
 from aos.errors import Damage
 from aos.manifest.effective import Effective
@@ -121,6 +121,9 @@ def _of_open_work(state: State) -> Iterator[tuple[Hash, str]]:
     for intent in (*state.intents.values(), *state.abandoned.values()):
         yield intent.manifest, "a manifest that open work came under"
         yield from _ref(intent.params, f"the params of an intent of {intent.cell[0]}")
+    for owed in state.owed:
+        if owed.settlement is not None:
+            yield from _ref(owed.settlement.payload, "the payload of an owed receipt")
     for cell in state.cells.active.values():
         yield from _ref(cell.state, f"the state of a cell of {cell.id[0]}")
         for mail in cell.mailbox:
@@ -256,12 +259,7 @@ class _Loader:
 
     def _load_work(self, state: State) -> None:
         state.ring = deque([(name, key) for name, key in self._items("ring")])
-        state.owed = deque(
-            [
-                Owed(_hash(intent), Debt(why), self._roots[root], depth, problem, canceled)
-                for intent, why, root, depth, problem, canceled in self._items("owed")
-            ]
-        )
+        state.owed = deque([self._owed(item) for item in self._items("owed")])
         intents = map(self._intent, self._items("intents"))
         state.intents = {intent.intent: intent for intent in intents}
         abandoned = map(self._intent, self._items("abandoned"))
@@ -270,12 +268,18 @@ class _Loader:
         state.streams = {
             _hash(intent): StreamState(*rest) for intent, *rest in self._items("streams")
         }
+        state.halts = {
+            _hash(intent): Halt(
+                phase=phase, attempt=attempt, seq=seq, since_ns=ns, code=code, problem=problem
+            )
+            for intent, phase, attempt, seq, ns, code, problem in self._items("halts")
+        }
         state.world_keys = OrderedDict(
             (key, _hash(params)) for key, params in self._items("world_keys")
         )
 
     def _items(self, name: str) -> Iterator[Any]:
-        for page in self.fields["work"][name]:
+        for page in self.fields["work"].get(name, ()):
             items = _value(_hash(page), self.read)
             if not isinstance(items, list):
                 raise Damage(f"a page of {name} is no list")
@@ -310,6 +314,18 @@ class _Loader:
             key=asked,
             idempotency_key=idempotency_key,
             issuer_ref=issuer_ref,
+        )
+
+    def _owed(self, item: Any) -> Owed:
+        intent, why, root, depth, problem, canceled, *rest = item
+        return Owed(
+            intent=_hash(intent),
+            why=Debt(why),
+            root=self._roots[root],
+            depth=depth,
+            problem=problem,
+            canceled=canceled,
+            settlement=Settlement(rest[0], _slot(rest[1])) if rest else None,
         )
 
     def _cell(self, item: Any) -> Cell:

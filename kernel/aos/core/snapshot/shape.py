@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import KernelReceipt, Receipt, Stream
-from aos.core.journal.vocabulary import TERMINAL
+from aos.core.journal.vocabulary import HALTS, SETTLED_STATUSES, TERMINAL
 from aos.core.state.state import Debt, State
 from aos.errors import Damage
 from aos.values.cbor import Value
@@ -107,20 +107,27 @@ _ACTIVE: Final = (
     _CELL, hash, hash, maybe(_REF), maybe(one_of(*TERMINAL)), maybe(_FAULT), maybe(nat), nat, nat,
     nat, flag, listed(hash), maybe(data), listed(_MAIL),
 )  # fmt: skip
+_OWED: Final = (
+    hash, one_of(*[each.value for each in Debt]), nat, nat, maybe(text), nat,
+)  # fmt: skip
 _MORE: Final = fields({}, {"version": nat, "kept": lambda value: value is True})
 
 ITEMS: Final[Mapping[str, Shape]] = {
     "roots": row(nat, nat, entropy, nat),
     "ring": _CELL,
-    "owed": row(hash, one_of(*[each.value for each in Debt]), nat, nat, maybe(text), nat),
+    "owed": either(row(*_OWED), row(*_OWED, one_of(*SETTLED_STATUSES), _SLOT)),
     "intents": _INTENT,
     "abandoned": _INTENT,
     "attempts": row(hash, nat),
     "streams": row(hash, nat, nat, nat, nat),
     "cells": either(row(*_ACTIVE), row(*_ACTIVE, _MORE)),
     "world_keys": row(text, hash),
+    "halts": row(hash, one_of(*HALTS), nat, nat, nat, text, maybe(text)),
 }
 """The shape of the items of open work, by page name (SN-6)."""
+
+_RARE: Final = frozenset({"halts"})
+"""Pages that a document has only if there is an item in them."""
 
 _DOCUMENT: Final[Mapping[str, Shape]] = {
     "format": nat,
@@ -141,7 +148,10 @@ _DOCUMENT: Final[Mapping[str, Shape]] = {
     "snapshot": maybe(row(nat, nat, hash)),
     "cells": named(row(maybe(hash), nat, nat, nat, nat)),
     "submissions": listed(row(nat, hash, nat)),
-    "work": fields(dict.fromkeys(ITEMS, listed(hash)), {}),
+    "work": fields(
+        dict.fromkeys(ITEMS.keys() - _RARE, listed(hash)),
+        dict.fromkeys(_RARE, lambda pages: listed(hash)(pages) and len(pages) > 0),
+    ),
 }
 _OPTIONS: Final[Mapping[str, Shape]] = {
     "eras": listed(row(nat, hash, listed(text))),
@@ -205,8 +215,16 @@ def check_agrees(state: State) -> None:
                 for each in cell.inflight
             )
         ),
-        "owed": all(each.intent in state.intents for each in state.owed),
+        "owed": all(
+            each.intent in state.intents
+            and (each.why is Debt.SETTLE) == (each.settlement is not None)
+            for each in state.owed
+        ),
         "streams": state.streams.keys() <= state.intents.keys(),
+        "halts": all(
+            each in state.intents and 0 < halt.attempt <= state.attempt(state.intents[each])
+            for each, halt in state.halts.items()
+        ),
         "attempts": state.attempts.keys() <= state.intents.keys() | state.abandoned.keys(),
         "cells": (
             not any(cell.is_at_rest for cell in active.values())

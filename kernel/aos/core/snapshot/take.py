@@ -23,7 +23,7 @@ from aos.core.limits import Limits
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import pack_keys
-from aos.core.state.state import Owed, State, StreamState
+from aos.core.state.state import Halt, Owed, State, StreamState
 from aos.core.state.submissions import Chunk
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash
@@ -144,7 +144,9 @@ def _array(items: list[bytes]) -> bytes:
 
 def _work(state: State) -> dict[str, _Items]:
     cells = sorted(state.cells.active.values(), key=lambda cell: cell.id)
+    halts = {"halts": map(_halt, sorted(state.halts.items()))} if state.halts else {}
     return {
+        **halts,
         "roots": _roots(state, cells),
         "ring": map(_row, state.ring),
         "owed": map(_owed, state.owed),
@@ -170,12 +172,24 @@ def _row(pair: tuple[Value, Value]) -> Value:
 
 def _owed(owed: Owed) -> Value:
     root = owed.root.seq
-    return [owed.intent, owed.why.value, root, owed.depth, owed.problem, owed.canceled]
+    row: list[Value] = [
+        owed.intent, owed.why.value, root, owed.depth, owed.problem, owed.canceled
+    ]  # fmt: skip
+    if owed.settlement is not None:
+        row += [owed.settlement.status, _slot(owed.settlement.payload)]
+    return row
 
 
 def _stream(item: tuple[Hash, StreamState]) -> Value:
     intent, each = item
     return [intent, each.last, each.frames, each.since_ns, each.recent]
+
+
+def _halt(item: tuple[Hash, Halt]) -> Value:
+    intent, each = item
+    return [
+        intent, each.phase, each.attempt, each.seq, each.since_ns, each.code, each.problem,
+    ]  # fmt: skip
 
 
 def _intent(intent: OpenIntent) -> Value:

@@ -99,9 +99,13 @@ class Cell:
     last record that changed the cell; 0 if none did since the snapshot that it was read from.
 
     ``version`` is the record of the manifest under which the cell came in flight; 0, or a record
-    before the oldest era, means the oldest era. ``is_kept`` means that the cell is done but
+    before the oldest era, means the oldest era. ``is_kept`` means that the cell was done and
     stays under that manifest, because its state does not fit the one in force (``version.py``,
-    K-74).
+    K-74, K-74a).
+
+    ``stepped_under`` is the record of the manifest under which a step wrote ``state``, if this
+    process ran or folded that step since the cell came into memory; else 0. Nothing that is
+    journaled depends on it: it only saves reading a state that is known to be complete (K-71d).
     """
 
     id: CellId
@@ -117,6 +121,7 @@ class Cell:
     changed: int = 0
     version: int = 0
     is_kept: bool = False
+    stepped_under: int = 0
     in_ring: bool = False
     runs: bool = False
     inflight: dict[Hash, None] = field(default_factory=dict)
@@ -137,6 +142,12 @@ class Cell:
         return not (
             self.mailbox or self.inflight or self.in_ring or self.runs or self.fault is not None
         )
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the instance only waits for an event: its status is ``running``, and it has
+        nothing in flight, queued or due."""
+        return self.is_at_rest and self.status == "running"
 
     @property
     def is_gone(self) -> bool:

@@ -28,6 +28,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import Cell
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import Entry, entry_of, entry_references, pack_keys
+from aos.core.state.spilling import Spilling
 from aos.errors import Damage
 from aos.values.digests import Hash, content_hash
 
@@ -92,24 +93,6 @@ def _no_blobs(hash: Hash) -> bytes:
     raise AssertionError(f"a world without a snapshot has nothing to read: {hash.hex()}")
 
 
-@dataclass(slots=True, eq=False)
-class Pins:
-    """Spilled blobs that the world still needs although no snapshot names them yet.
-
-    The collector of unused blobs asks this set before it removes a blob.
-    """
-
-    at: dict[Hash, int] = field(default_factory=dict)
-    """The last record that changed a cell with this blob, by content hash."""
-
-    def __contains__(self, hash: object) -> bool:
-        return hash in self.at
-
-    def drop(self, last: int) -> None:
-        """Drop the blobs of cells that no record after ``last`` changed: a snapshot names those."""
-        self.at = {hash: seq for hash, seq in self.at.items() if seq > last}
-
-
 class Cells:
     """A mapping of (workflow, key) to cell, over the four layers of all workflows.
 
@@ -132,25 +115,10 @@ class Cells:
        would name these blobs, and the collector of unused blobs could remove them.
     6. ``tidy`` drops the packed cells that the new base has, a few at a time.
 
-    Not thread-safe, except for membership tests on ``pins``.
+    Not thread-safe.
     """
 
-    __slots__ = (
-        "_delta_bytes",
-        "_delta_bytes_max",
-        "_is_spilling",
-        "_most",
-        "_packed_bytes",
-        "_read",
-        "_spill_bytes",
-        "_stale",
-        "_unspilled",
-        "active",
-        "at",
-        "pins",
-        "shelves",
-        "spills",
-    )
+    __slots__ = ("_most", "_read", "_stale", "active", "at", "shelves", "spilling")
 
     def __init__(
         self, read: BlobReader = _no_blobs, *, at: int = 0, limits: Limits = LIMITS
@@ -161,29 +129,14 @@ class Cells:
         """The other three layers, by workflow. A shelf stays when its last cell is deleted."""
         self.at = at
         """The record that the base was taken after; a cell with a later ``changed`` is dirty."""
-        self.spills = False
-        """Whether the host commits the blobs that ``spill`` returns. False during a restart and in
-        replay: ``spill`` then returns nothing, and the deltas grow without a bound."""
+        self.spilling = Spilling(limits)
+        """Which packed cells leave memory, and the pins of those that have left it."""
         self._read = read
         """Reads index nodes, states and keys: durable ones, and those of frames on their way."""
         self._most = RESTING_MAX
         """Bound of the resting layer of each workflow, in cells."""
-        self._delta_bytes = 0
-        """Bytes of states and keys in the deltas of all workflows; entries do not count."""
-        self._delta_bytes_max = limits.delta_bytes
-        """Above this, ``spill`` begins; it ends when half of this is left."""
-        self._spill_bytes = limits.spill_bytes
-        """Bytes that one frame may spill, unless it packed more than that."""
-        self._packed_bytes = 0
-        """Bytes that were packed since the last ``spill``."""
-        self._unspilled: OrderedDict[CellId, None] = OrderedDict()
-        """Packed cells of every workflow whose bytes are in memory, the oldest first."""
-        self._is_spilling = False
-        """Whether the deltas exceeded their bound and are not yet down to half of it."""
         self._stale: list[tuple[Shelf, Iterator[CellId]]] = []
         """Packed cells that ``tidy`` has still to check since a rebase, by shelf."""
-        self.pins = Pins()
-        """Spilled blobs that only this object needs. Other threads may test membership."""
 
     def keep(self, most: int) -> None:
         """Bound the resting layer of each workflow to ``most`` cells, but at least one.
@@ -339,7 +292,7 @@ class Cells:
             cell = self._cell(id[0], Entry(data))
         shelf.resting[id] = cell
         # If states are spilled, only ``rest`` packs: a read must not add to the blobs of a frame.
-        if not self.spills:
+        if not self.spilling.is_on:
             self._bound(shelf)
         return cell
 
@@ -412,7 +365,7 @@ class Cells:
         if cell.declared is not None:
             shelf.declared[cell.declared] -= 1
         # The base may still have the cell, or a snapshot in progress may bring it back.
-        if self.spills or shelf.base.count:
+        if self.spilling.is_on or shelf.base.count:
             shelf.delta[cell.id] = Packed(cell.changed, None)
 
     def _pack_oldest(self, shelf: Shelf) -> None:
@@ -422,18 +375,11 @@ class Cells:
         state = cell.state if isinstance(cell.state, bytes) else None
         packed = Packed(cell.changed, entry_of(cell), state, pack_keys(cell.keys))
         shelf.delta[id] = packed
-        size = packed.size
-        if size:
-            self._unspilled[id] = None
-            self._delta_bytes += size
-            if self.spills:  # in a restart, no frame waits for the blobs
-                self._packed_bytes += size
+        self.spilling.add(id, packed.size)
 
     def _drop_packed(self, shelf: Shelf, id: CellId) -> None:
-        packed = shelf.delta.pop(id, None)
-        if packed is not None and packed.size:
-            self._delta_bytes -= packed.size
-            del self._unspilled[id]
+        if shelf.delta.pop(id, None) is not None:
+            self.spilling.drop(id)
 
     def spill(self) -> dict[Hash, bytes]:
         """Move states and keys out of memory and return them, for the frame that is being sealed
@@ -444,27 +390,12 @@ class Cells:
         ``Limits.delta_bytes`` and continues, frame by frame, until half of that is left. The cells
         stay dirty, and their entries stay in memory.
         """
-        packed_bytes, self._packed_bytes = self._packed_bytes, 0
         found: dict[Hash, bytes] = {}
-        if not self.spills:
-            return found
-        if self._delta_bytes > self._delta_bytes_max:
-            self._is_spilling = True
-        left = 0
-        while self._is_spilling:
-            if self._delta_bytes <= self._delta_bytes_max // 2:
-                self._is_spilling = False
-                break
-            id = next(iter(self._unspilled))
-            shelf = self.shelves[id[0]]
-            packed = shelf.delta[id]
-            # A cell that is larger than the bound is spilled as the only one of its frame.
-            if left and left >= packed_bytes and left + packed.size > self._spill_bytes:
-                break
-            left += packed.size
-            self._drop_packed(shelf, id)
+        for id in self.spilling.take():
+            delta = self.shelves[id[0]].delta
+            packed = delta.pop(id)
             if packed.changed > self.at:  # else the base has it
-                shelf.delta[id] = Packed(packed.changed, packed.entry)
+                delta[id] = Packed(packed.changed, packed.entry)
                 self._pin(packed, found)
         return found
 
@@ -473,8 +404,7 @@ class Cells:
             if data is not None:
                 hash = content_hash(data)
                 found[hash] = data
-                # Another cell may have the same state and need it until a later snapshot.
-                self.pins.at[hash] = max(packed.changed, self.pins.at.get(hash, 0))
+                self.spilling.pins.add(hash, packed.changed)
 
     # Migrations
 
@@ -557,7 +487,7 @@ class Cells:
         together would stop the world for too long. No read returns another result than before.
         """
         self.at = at
-        self.pins.drop(at)
+        self.spilling.pins.drop(at)
         for name, index in indexes.items():
             if self.shelf(name).since <= at:
                 self.shelf(name).base = index

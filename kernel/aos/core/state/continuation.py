@@ -13,11 +13,11 @@ from aos.core.journal.record_codec import RECORD_BYTES_MAX
 from aos.core.journal.records import KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, SCHEMAS, STREAM
-from aos.manifest.effective import Effective, Workflow
+from aos.manifest.effective import Effect, Effective, Workflow
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
-from aos.values.schema import compile_schemas
+from aos.values.schema import Schema, compile_schemas
 
 PAYLOAD_INVALID: Final = "receipt_payload_invalid"
 NO_ARM: Final = "receipt_status_has_no_arm"
@@ -32,18 +32,21 @@ class Payload:
     data: bytes
 
 
+def payload_schemas(effect: Effect, status: str) -> tuple[Schema, ...]:
+    """The schemas that a receipt's payload may fit, in the order in which they are tried (K-54)."""
+    return (effect.receipt,) if status == "ok" else (EFFECT_ERROR, effect.receipt)
+
+
 def read_payload(
     effective: Effective, intent: OpenIntent, status: str, payload: bytes
 ) -> Payload | str:
-    """Normalise a payload by the effect's receipt schema. If the status is not ``ok``, try
-    ``sys/EffectError@1`` first.
+    """Normalise a payload by the first schema that it fits.
 
     Returns:
         The payload; or a text with the problem, if it fits no schema.
     """
-    receipt = intent.effect.receipt
     problems = []
-    for schema in (receipt,) if status == "ok" else (_ERROR, receipt):
+    for schema in payload_schemas(intent.effect, status):
         try:
             data, value = schema.from_ingress_value(payload, max_bytes=effective.limits.event_bytes)
         except ValueProblem as problem:
@@ -68,14 +71,15 @@ def settled_arm(workflow: Workflow, intent: OpenIntent, status: str) -> str | No
 
 _Settled: TypeAlias = Receipt | KernelReceipt
 
-_ERROR: Final = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
+EFFECT_ERROR: Final = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
+"""``sys/EffectError@1``, which every manifest has."""
 
 
 def _settled_payload(intent: OpenIntent, receipt: _Settled, payload: bytes) -> Payload:
     """The payload as it was read when the receipt was admitted. The manifest in force may have
     changed since, to another bound and without ``sys/EffectError@1`` (K-101)."""
     of_effect = intent.effect.receipt
-    schema = of_effect if receipt.payload_schema == of_effect.name else _ERROR
+    schema = of_effect if receipt.payload_schema == of_effect.name else EFFECT_ERROR
     data, value = schema.from_ingress_value(payload, max_bytes=RECORD_BYTES_MAX)
     return Payload(schema=schema.name, value=value, data=data)
 

@@ -66,7 +66,9 @@ class Eras:
         found = self._known.get(hash)
         if found is None:
             if self._read is None:
-                raise Damage(f"the manifest of record {seq} cannot be read: nobody reads it")
+                raise Damage(
+                    f"the manifest of record {seq} cannot be read: no reader of blobs was given"
+                )
             found = Effective.from_document(self._read(hash))
             self._keep(hash, found)
         return found

@@ -8,6 +8,7 @@ require: ``Kernel`` made that decision, and ``replay`` compares it.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -15,7 +16,7 @@ from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.frame import Frame, follow
 from aos.core.journal.identity import idempotency_key, submission_hash, world_id
-from aos.core.journal.inputs import MIGRATE, PIN, SEMANTICS, SKIP
+from aos.core.journal.inputs import END, MIGRATE, PIN, REMOVE, SEMANTICS, SKIP
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
@@ -27,7 +28,6 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
-    Intent,
     KernelReceipt,
     Manifest,
     Receipt,
@@ -44,7 +44,7 @@ from aos.core.journal.vocabulary import TERMINAL, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import takes
 from aos.core.state.eras import era_of
-from aos.core.state.state import Ancestor, Debt, Mark, Owed, State, StreamState
+from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
 from aos.core.state.submissions import Submission
 from aos.core.state.version import (
     home,
@@ -71,16 +71,19 @@ def fold_frame(state: State, frame: Frame, read: BlobReader) -> list[Record]:
     Raises:
         Damage: The frame or a record in it cannot follow. The state must not be used any more.
     """
+    return list(folding(state, frame, read))
+
+
+def folding(state: State, frame: Frame, read: BlobReader) -> Iterator[Record]:
+    """As ``fold_frame``, but yield each record when it is folded. Take all of them: before the
+    last, the state is inside of the frame, and nothing can follow it."""
     tip = follow(state.tip, frame)
-    records = [from_bytes(data) for data in frame.records]
-    for record in records:
+    for record in [from_bytes(data) for data in frame.records]:
         fold(state, record, read)
+        yield record
     if state.world != tip.world:
-        raise Damage(
-            f"frame {frame.header.first}: a fork stands in it that is not its first record"
-        )
+        raise Damage(f"frame {frame.header.first}: it contains a fork that is not its first record")
     state.tip = tip
-    return records
 
 
 def fold(state: State, record: Record, read: BlobReader) -> None:
@@ -201,7 +204,7 @@ def _fold_event(state: State, record: Event) -> None:
     mail = EventMail(
         entry=(record.seq, 0), root=root, depth=0, schema=record.schema, value=record.value
     )
-    _spread(state, mail, record.to, record.overloaded, record.seq)
+    _spread(state, mail, record, record.seq)
 
 
 def _remember(state: State, submission_id: str, record: Event) -> None:
@@ -229,11 +232,12 @@ def _fold_step(state: State, record: Step) -> None:
     cell.workflow_hash = workflow.hash
     cell.module_hash = workflow.module.hash
     cell.state = record.state
+    cell.stepped_under = under
     cell.last_seq = record.seq
     cell.last_active_ns = state.clock_ns
     state.cells.declare(cell, word_of(TERMINAL, record.status))
     for index, intent in enumerate(record.intents):
-        _open(state, cell, record, index, intent)
+        _open(state, cell, workflow, record, index)
         if intent.effect in KERNEL_EFFECTS:
             state.owed.append(Owed(intent.intent, Debt.ANSWER, mail.root, mail.depth))
     for index, event in enumerate(record.events):
@@ -349,8 +353,9 @@ def _abandons_alone(record: Receipt | KernelReceipt) -> Damage:
 
 
 def _forget_work(state: State, intent: Hash) -> None:
-    """Forget the stream and the owed receipt of an intent that is no longer open."""
+    """Forget the stream, the halt and the owed receipt of an intent that is no longer open."""
     state.streams.pop(intent, None)
+    state.halts.pop(intent, None)
     if state.owed:
         state.owed = deque([owed for owed in state.owed if owed.intent != intent])
 
@@ -392,7 +397,16 @@ def _fold_attempt(state: State, record: Attempt) -> None:
         case "lost" if record.attempt == last:
             root = Root(record.seq, record.stamp)
             state.owed.append(Owed(record.intent, Debt.LOSS, root, 0, record.problem))
-        case "begun" | "lost":
+        case "held" | "parked" if last and record.attempt == last and record.code is not None:
+            state.halts[record.intent] = Halt(
+                phase=record.phase,
+                attempt=record.attempt,
+                seq=record.seq,
+                since_ns=state.clock_ns,
+                code=record.code,
+                problem=record.problem,
+            )
+        case "begun" | "lost" | "held" | "parked":
             raise Damage(
                 f"record {record.seq}: attempt {record.attempt} {record.phase} cannot follow "
                 f"attempt {last}"
@@ -418,16 +432,35 @@ def _fold_control(state: State, record: Control) -> None:
         raise Damage(
             f"record {record.seq}: control serial: expected {state.controls}, found {record.serial}"
         )
+    if record.action not in (END, REMOVE) and (record.dropped is not None or record.abandoned):
+        raise Damage(f"record {record.seq} ends no instance, and drops or abandons its work")
     _advance_clock(state, record.stamp)
     state.controls += 1
+    root = Root(record.seq, record.stamp)
     match record:
         case Control(action="retry" | "skip", cell=tuple(id)):
             _go_on(state, id, record)
         case Control(action="cancel", intent=bytes(intent)):
             if intent not in state.intents:
                 raise Damage(f"record {record.seq} cancels an intent that is not open")
-            root = Root(record.seq, record.stamp)
             state.owed.append(Owed(intent, Debt.CANCEL, root, 0, f"{record.principal} canceled it"))
+        case Control(
+            action="settle", intent=bytes(intent), status="ok" | "error" as status, payload=payload
+        ) if payload is not None:
+            if intent not in state.intents:
+                raise Damage(f"record {record.seq} settles an intent that is not open")
+            settlement = Settlement(status, payload)
+            state.owed.append(Owed(intent, Debt.SETTLE, root, 0, settlement=settlement))
+        case Control(action="end", cell=tuple(id), status="completed" | "failed" as status):
+            cell = _emptied(state, id, record)
+            state.cells.declare(cell, status)
+            state.cells.rest(cell)
+        case Control(action="remove", cell=tuple(id)):
+            cell = _emptied(state, id, record)
+            cell.state = None
+            cell.keys.clear()
+            state.cells.declare(cell, None)
+            state.cells.rest(cell)
         case Control(action="unpin", cell=tuple(id)):
             _unpin(state, id, record)
         case Control(action="erase", value=bytes()):
@@ -475,6 +508,35 @@ def _unpin(state: State, id: CellId, record: Control) -> None:
     state.cells.rest(cell)
 
 
+def _emptied(state: State, id: CellId, record: Control) -> Cell:
+    """Take all open work from an instance that an operator ends: its fault, its mail and its open
+    intents (K-109). It keeps its state, and is not at rest yet."""
+    cell = state.cells.get(id)
+    if cell is None:
+        raise Damage(f"record {record.seq} ends {id[0]}, and there is no such cell")
+    found = len(cell.mailbox) or None
+    if record.dropped != found:
+        raise Damage(
+            f"record {record.seq} drops {record.dropped} entries of mail of {id[0]}, where there "
+            f"are {found}"
+        )
+    under = home(state, cell) if is_pinned(state, cell) else state.manifest_seq
+    state.cells.wake(cell, record.seq)
+    if cell.in_ring:
+        cell.in_ring = False
+        state.ring.remove(id)
+    _abandon(state, cell, record.abandoned, record.seq)
+    cell.mailbox.clear()
+    cell.fault = None
+    cell.fault_seq = None
+    cell.mail_uncounted = 0
+    cell.last_active_ns = state.clock_ns
+    # Its next step decides whether its state fits the manifest in force (K-74).
+    cell.version = mark(state, under)
+    cell.is_kept = under != state.manifest_seq
+    return cell
+
+
 def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
     """Take the ring's head, which must be the recorded cell with the recorded entry first, and
     count the step for the input that caused it."""
@@ -484,15 +546,13 @@ def _take_head(state: State, record: Step | Faulted) -> tuple[Cell, Mail]:
     if head != record.cell:
         raise Damage(
             f"record {record.seq} runs {record.cell[0]}, where the ring's head is "
-            f"{head[0] if head else 'nobody'}"
+            f"{head[0] if head else 'no cell'}"
         )
     cell = state.cells[record.cell]
     cell.in_ring = False
     mail = cell.mailbox[0]
     if mail.entry != record.entry:
-        raise Damage(
-            f"record {record.seq} takes mail {record.entry}, where {mail.entry} stands first"
-        )
+        raise Damage(f"record {record.seq} takes mail {record.entry}, where {mail.entry} is first")
     if (mail.root.seq, mail.depth) != (record.root, record.depth):
         raise Damage(
             f"record {record.seq} names record {record.root} as its cause, {record.depth} events "
@@ -513,7 +573,8 @@ def _no_workflow(id: CellId, seq: int) -> Damage:
     return Damage(f"record {seq} is for {id[0]}, which the manifest in force does not have")
 
 
-def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> None:
+def _open(state: State, cell: Cell, workflow: Workflow, record: Step, index: int) -> None:
+    asked = record.intents[index]
     effect = state.effective.effects.get(asked.effect)
     if effect is None or asked.intent in state.intents:
         raise Damage(f"record {record.seq} opens an intent that it cannot: {asked.effect}")
@@ -527,7 +588,7 @@ def _open(state: State, cell: Cell, record: Step, index: int, asked: Intent) -> 
         )  # fmt: skip
         limits = state.effective.limits
         if effect.idempotency_scope == "cell":
-            _keep(cell.keys, key, params_hash, limits.instance_keys)
+            _keep(cell.keys, key, params_hash, workflow.limits.keys or limits.instance_keys)
         else:
             _keep(state.world_keys, key, params_hash, limits.dedup_rows)
     state.intents[asked.intent] = OpenIntent(
@@ -564,23 +625,25 @@ def _emit(state: State, event: Emitted, cause: Mail, seq: int, index: int) -> No
         schema=event.schema,
         value=event.value,
     )
-    _spread(state, mail, event.to, event.overloaded, seq)
+    _spread(state, mail, event, seq)
 
 
-def _spread(
-    state: State, mail: EventMail, to: tuple[CellId, ...], overloaded: tuple[CellId, ...], seq: int
-) -> None:
-    for id in to:
-        cell = _cell(state, id, seq)
+def _spread(state: State, mail: EventMail, event: Event | Emitted, seq: int) -> None:
+    for id in event.to:
+        cell = _cell(state, id, seq, event.kept)
         workflow = workflow_of(state, cell)
         if workflow is None or not takes(workflow, mail.schema):
             raise Damage(f"record {seq} delivers {mail.schema} to {id[0]}, which takes no such")
         _deliver(state, cell, mail)
-    for id in overloaded:
-        _overload(state, _cell(state, id, seq), seq)
+    for id in event.overloaded:
+        _overload(state, _cell(state, id, seq, event.kept), seq)
+    for id in event.kept:
+        kept = state.cells.get(id)
+        if kept is None or not kept.is_kept:
+            raise Damage(f"record {seq} keeps {id[0]} under an earlier manifest, where it is not")
 
 
-def _cell(state: State, id: CellId, seq: int) -> Cell:
+def _cell(state: State, id: CellId, seq: int, kept: tuple[CellId, ...]) -> Cell:
     cell = state.cells.get(id)
     if cell is None:
         workflow = _workflow(state, id, seq)
@@ -588,7 +651,10 @@ def _cell(state: State, id: CellId, seq: int) -> Cell:
         cell.version = mark(state, state.manifest_seq)
         state.cells.add(cell)
     elif not state.eras.is_one and cell.fault is None and not stays(state, cell):
-        cell.version = mark(state, state.manifest_seq)
+        if id in kept:
+            cell.version, cell.is_kept = home(state, cell), True
+        else:
+            cell.version = mark(state, state.manifest_seq)
     state.cells.wake(cell, seq)
     return cell
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from aos.core.journal.frame import Tip
 from aos.core.journal.ports import BlobReader
-from aos.core.journal.records import CellId, Principal
+from aos.core.journal.records import CellId, Principal, Slot
+from aos.core.journal.vocabulary import HaltPhase, SettledStatus
 from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import OpenIntent, Root
 from aos.core.state.cells import Cells
@@ -27,13 +28,24 @@ class Debt(enum.Enum):
     """An operator canceled it."""
     LOSS = "loss"
     """The intent may run only once, and it is unknown how that run ended."""
+    SETTLE = "settle"
+    """An operator settled it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The status and the payload with which an operator settled an intent (K-108)."""
+
+    status: SettledStatus
+    payload: Slot
 
 
 @dataclass(slots=True, eq=False)
 class Owed:
     """A receipt that the core itself is about to make.
 
-    ``canceled`` counts the intents that this one, a cancel effect, has ended so far.
+    ``canceled`` counts the intents that this one, a cancel effect, has ended so far. ``settlement``
+    is present exactly if an operator settled it.
     """
 
     intent: Hash
@@ -42,6 +54,7 @@ class Owed:
     depth: int
     problem: str | None = None
     canceled: int = 0
+    settlement: Settlement | None = None
 
 
 @dataclass(slots=True)
@@ -53,6 +66,21 @@ class StreamState:
     frames: int = 0
     since_ns: int = 0
     recent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halt:
+    """Why an open intent does not run: record ``seq`` held or parked ``attempt`` (K-99).
+
+    ``since_ns`` is the journal clock at that record. ``code`` and ``problem`` are the record's.
+    """
+
+    phase: HaltPhase
+    attempt: int
+    seq: int
+    since_ns: int
+    code: str
+    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +108,12 @@ class State:
     ``intents`` are the open intents in the order of opening; ``abandoned`` those whose receipts no
     cell waits for. ``owed`` are receipts that the core makes itself before the ring continues.
     ``attempts`` has the last journaled attempt of each intent that is open or abandoned,
-    ``streams`` the progress of each open intent's stream. ``serial`` counts manifest records,
-    ``controls`` control records. ``revoked`` are all keys that a manifest of this world ever
-    revoked, ``pinned`` the hashes of all its manifests and their modules, ``snapshot`` the last
-    journaled one. ``eras`` are the manifests that instances may still run under; the last is the
-    one in force. ``ancestors`` are the worlds from which this one was forked, the nearest last.
+    ``halts`` the last reason why an open intent did not run, also if it has run again since (see
+    ``halt``), ``streams`` the progress of each open intent's stream. ``serial`` counts manifest
+    records, ``controls`` control records. ``revoked`` are all keys that a manifest of this world
+    ever revoked, ``pinned`` the hashes of all its manifests and their modules, ``snapshot`` the
+    last journaled one. ``eras`` are the manifests that instances may still run under; the last is
+    the one in force. ``ancestors`` are the worlds from which this one was forked, the nearest last.
     ``limits`` are in no journal: the caller that makes the state sets them, to other values than
     ``LIMITS`` only in tests.
 
@@ -114,6 +143,7 @@ class State:
     intents: dict[Hash, OpenIntent] = field(default_factory=dict)
     abandoned: OrderedDict[Hash, OpenIntent] = field(default_factory=OrderedDict)
     attempts: dict[Hash, int] = field(default_factory=dict)
+    halts: dict[Hash, Halt] = field(default_factory=dict)
     streams: dict[Hash, StreamState] = field(default_factory=dict)
     submissions: Submissions = field(default_factory=Submissions)
     world_keys: OrderedDict[str, Hash] = field(default_factory=OrderedDict)
@@ -122,6 +152,12 @@ class State:
         """The current attempt of an open intent; 0 if its first must still be journaled."""
         first = 0 if intent.effect.delivery == "at_most_once" else 1
         return self.attempts.get(intent.intent, first)
+
+    def halt(self, intent: OpenIntent) -> Halt | None:
+        """Why an open intent is held or parked; None if it is not, or if a later attempt has
+        begun."""
+        halt = self.halts.get(intent.intent)
+        return halt if halt is not None and halt.attempt >= self.attempt(intent) else None
 
     def is_inherited(self, intent: OpenIntent) -> bool:
         """Whether the intent was opened in a world from which this one was forked: executors do not

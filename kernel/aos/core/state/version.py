@@ -82,15 +82,6 @@ def is_pinned(state: State, cell: Cell) -> bool:
     return not state.eras.is_one and runs_under(state, cell) != state.manifest_seq
 
 
-def manifest_of(state: State, cell: Cell) -> Effective:
-    """The manifest under which the cell's next entry runs.
-
-    Raises:
-        Damage: It cannot be read.
-    """
-    return manifest_under(state, runs_under(state, cell))
-
-
 def manifest_under(state: State, seq: int) -> Effective:
     """The manifest that record ``seq`` put in force; it must be one of the eras."""
     return state.effective if seq == state.manifest_seq else state.eras.at(seq)

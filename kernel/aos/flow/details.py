@@ -1,0 +1,121 @@
+"""The body of an operation: what it asks for and waits for, and its result (spec/flow.md, FL-22).
+
+Its layout depends on the kind; ``Details`` has the same fields for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from aos.flow.failure import Failure
+from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
+from aos.values.cbor import Value
+from aos.values.errors import ValueProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """The body of an operation, read.
+
+    Attributes:
+        effect: Of a step: the effect.
+        schemas: Of a listen: the messages that it takes. Of an emit: the event.
+        is_many: Of a listen: whether its value is a list of messages.
+        is_wrapped: Of a listen: whether each message is in the arm of a variant.
+        workflow: Of a call or spawn: the child's flow.
+        key: Of a call: the child's key, canonical CBOR.
+        retry_ns: Of a step: when its next attempt begins; None while one runs.
+        until_ns: When a sleep ends, or a listen or a step gives up.
+        value: The result, canonical CBOR; None also for one that was not kept.
+        failure: Why it failed.
+    """
+
+    effect: str | None = None
+    schemas: tuple[str, ...] = ()
+    is_many: bool = False
+    is_wrapped: bool = False
+    workflow: str | None = None
+    key: bytes | None = None
+    retry_ns: int | None = None
+    until_ns: int | None = None
+    value: bytes | None = None
+    failure: Failure | None = None
+
+
+def read_details(kind: str, body: Value, where: str, *, is_over: bool) -> Details:
+    """Read the body of an operation of ``kind``: its outcome (null, the bytes of a value, or a
+    failure), then what the kind adds (FL-22). Raises ``ValueProblem``."""
+    parts = expect_list(body, where)
+    if not parts:
+        raise ValueProblem("expected an outcome, found nothing", path=where)
+    outcome, extra = parts[0], parts[1:]
+    found = Details()
+    if isinstance(outcome, bytes):
+        found = Details(value=outcome)
+    elif outcome is not None:
+        found = Details(failure=Failure.of(outcome, f"{where}[0]"))
+    read = _READERS.get(kind)
+    if read is None or (is_over and parts == [None]):
+        return found  # the second: an operation within a kept iteration (FL-27)
+    try:
+        return replace(found, **read(extra, where))
+    except IndexError:
+        raise ValueProblem(f"too short for a {kind}: {len(parts)} items", path=where) from None
+
+
+def _step(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[effect]``, with six more items while it is open: the hash of its params, its policy, the
+    times of its next attempt and of its timeout, whether an attempt may have run, and the effect
+    that undoes it."""
+    effect = expect_text(extra[0], f"{where}[1]")
+    if len(extra) == 1:
+        return {"effect": effect}
+    return {
+        "effect": effect,
+        "retry_ns": optional_nat(extra[3], f"{where}[4]"),
+        "until_ns": optional_nat(extra[4], f"{where}[5]"),
+    }
+
+
+def _emit(extra: list[Value], where: str) -> dict[str, Any]:
+    return {"schemas": (expect_text(extra[0], f"{where}[1]"),)}
+
+
+def _sleep(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[deadline]``, or nothing for a duration that is invalid."""
+    return {"until_ns": expect_nat(extra[0], f"{where}[1]") if extra else None}
+
+
+def _listen(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[schemas, most, deadline, whether it is an enum, consumed messages]``."""
+    schemas = expect_list(extra[0], f"{where}[1]")
+    return {
+        "schemas": tuple(expect_text(each, f"{where}[1]") for each in schemas),
+        "is_many": optional_nat(extra[1], f"{where}[2]") is not None,
+        "until_ns": optional_nat(extra[2], f"{where}[3]"),
+        "is_wrapped": extra[3] is True,
+    }
+
+
+def _call(extra: list[Value], where: str) -> dict[str, Any]:
+    """``[workflow, control schema, key]``."""
+    return {
+        "workflow": expect_text(extra[0], f"{where}[1]"),
+        "key": expect_bytes(extra[2], f"{where}[3]"),
+    }
+
+
+def _spawn(extra: list[Value], where: str) -> dict[str, Any]:
+    return {"workflow": expect_text(extra[0], f"{where}[1]")}
+
+
+_READERS: Final[Mapping[str, Callable[[list[Value], str], dict[str, Any]]]] = {
+    "step": _step,
+    "emit": _emit,
+    "sleep": _sleep,
+    "listen": _listen,
+    "call": _call,
+    "spawn": _spawn,
+}

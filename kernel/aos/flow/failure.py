@@ -1,0 +1,65 @@
+"""A failure of an operation or of a whole flow, as its state keeps it (spec/flow.md, FL-12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from aos.flow.shapes import expect_list, expect_text
+from aos.values.cbor import Value, decode_record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why an operation failed. ``path`` is the operation where it began; ``causes`` are the
+    failures of the branches, or the one that this failure follows from."""
+
+    kind: str
+    code: str
+    message: str
+    path: str
+    causes: tuple[Failure, ...] = ()
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read the bytes of a failure. Raises ``ValueProblem``."""
+        return cls.of(decode_record(data), "failure")
+
+    @classmethod
+    def of(cls, value: Value, where: str) -> Self:
+        """Read a decoded failure at ``where``. Raises ``ValueProblem``."""
+        kind, code, message, path, causes = expect_list(value, where, 5)
+        return cls(
+            kind=expect_text(kind, f"{where}[0]"),
+            code=expect_text(code, f"{where}[1]"),
+            message=expect_text(message, f"{where}[2]"),
+            path=expect_text(path, f"{where}[3]"),
+            causes=tuple(
+                cls.of(each, f"{where}[4][{index}]")
+                for index, each in enumerate(expect_list(causes, f"{where}[4]"))
+            ),
+        )
+
+    @property
+    def text(self) -> str:
+        """The failure on one line, as ``failure_text``."""
+        return failure_text(self.to_document())
+
+    def to_document(self) -> dict[str, Any]:
+        """The same as JSON, with its causes."""
+        return {
+            "kind": self.kind,
+            "code": self.code,
+            "message": self.message,
+            "path": self.path,
+            "causes": [each.to_document() for each in self.causes],
+        }
+
+
+def failure_text(found: dict[str, Any]) -> str:
+    """Return the document of a failure on one line, without its causes: ``critical no_funds: the
+    card is empty (at charge)``."""
+    code = "" if found["code"] in ("", found["kind"]) else f" {found['code']}"
+    said = f": {found['message']}" if found["message"] else ""
+    where = f" (at {found['path']})" if found["path"] else ""
+    return f"{found['kind']}{code}{said}{where}"

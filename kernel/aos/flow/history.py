@@ -1,0 +1,112 @@
+"""Read the history of a flow from the bytes of ``ops`` (spec/flow.md, FL-20 to FL-28, FL-82).
+
+    [1, [operation…], [compensation…]]
+
+Reading is strict: a wrong shape, an unknown kind or a parent that is no earlier scope is an error
+with its place, never a guess.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final, Self, TypeVar
+
+from aos.flow.details import read_details
+from aos.flow.failure import Failure
+from aos.flow.operation import (
+    SCOPES,
+    Compensation,
+    Operation,
+    OperationKind,
+    OperationState,
+    UndoState,
+)
+from aos.flow.shapes import expect_bytes, expect_list, expect_nat, expect_text, optional_nat
+from aos.values.cbor import Value, decode_record
+from aos.values.errors import ValueProblem
+
+FORMAT: Final = 1
+
+E = TypeVar("E", bound=enum.IntEnum)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The operations of a flow in the order of their creation, and its compensations, the newest
+    last."""
+
+    operations: tuple[Operation, ...]
+    compensations: tuple[Compensation, ...]
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read ``ops``; no bytes are the history of a flow that has not started.
+
+        Raises:
+            ValueProblem: The bytes are no history, or of a later format.
+        """
+        if not data:
+            return cls(operations=(), compensations=())
+        parts = expect_list(decode_record(data), "ops")
+        if not parts or parts[0] != FORMAT or type(parts[0]) is not int:
+            found = parts[0] if parts else "none"
+            raise ValueProblem(
+                f"expected a history of format {FORMAT}, found format {found!r}: a later SDK wrote "
+                "it, so a later aos is needed to show it",
+                path="ops",
+            )
+        _, operations, compensations = expect_list(parts, "ops", 3)
+        found_operations: list[Operation] = []
+        for index, each in enumerate(expect_list(operations, "ops[1]")):
+            found_operations.append(_operation(each, f"ops[1][{index}]", found_operations))
+        return cls(
+            operations=tuple(found_operations),
+            compensations=tuple(
+                _compensation(each, f"ops[2][{index}]")
+                for index, each in enumerate(expect_list(compensations, "ops[2]"))
+            ),
+        )
+
+
+def _operation(value: Value, where: str, earlier: list[Operation]) -> Operation:
+    parent, kind, name, state, attempts, created, last, done, body = expect_list(value, where, 9)
+    under = expect_nat(parent, f"{where}[0]")
+    if under > len(earlier) or (under and earlier[under - 1].kind not in SCOPES):
+        raise ValueProblem(
+            f"expected 0 or 1 + the index of an earlier scope, found {under}", path=f"{where}[0]"
+        )
+    read_kind = _word(OperationKind, kind, f"{where}[1]")
+    read_state = _word(OperationState, state, f"{where}[3]")
+    return Operation(
+        parent=under - 1 if under else None,
+        kind=read_kind,
+        name=expect_text(name, f"{where}[2]"),
+        state=read_state,
+        attempts=expect_nat(attempts, f"{where}[4]"),
+        created_ns=expect_nat(created, f"{where}[5]"),
+        last_ns=optional_nat(last, f"{where}[6]"),
+        done_ns=optional_nat(done, f"{where}[7]"),
+        details=read_details(read_kind.word, body, f"{where}[8]", is_over=read_state.is_over),
+    )
+
+
+def _compensation(value: Value, where: str) -> Compensation:
+    path, effect, params, state, attempts, created, last, done, failure = expect_list(
+        value, where, 9
+    )
+    return Compensation(
+        path=expect_text(path, f"{where}[0]"),
+        effect=expect_text(effect, f"{where}[1]"),
+        params=expect_bytes(params, f"{where}[2]"),
+        state=_word(UndoState, state, f"{where}[3]"),
+        attempts=expect_nat(attempts, f"{where}[4]"),
+        created_ns=expect_nat(created, f"{where}[5]"),
+        last_ns=optional_nat(last, f"{where}[6]"),
+        done_ns=optional_nat(done, f"{where}[7]"),
+        failure=None if failure is None else Failure.of(failure, f"{where}[8]"),
+    )
+
+
+def _word(words: type[E], value: Value, where: str) -> E:
+    return words(expect_nat(value, where, max(words)))

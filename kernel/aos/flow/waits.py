@@ -1,0 +1,102 @@
+"""The waits of a flow: its operations that are not over (spec/flow.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aos.flow.history import History
+from aos.flow.operation import Compensation, Operation, OperationKind, UndoState
+from aos.flow.paths import UNDO, joined
+from aos.flow.tree import tree, walk
+
+EFFECT: Final = "effect"
+PAUSE: Final = "pause"
+SLEEP: Final = "sleep"
+MESSAGE: Final = "message"
+CHILD: Final = "child"
+RESUME: Final = "resume"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """One operation that is not over, and what it waits for.
+
+    ``kind`` is ``effect`` (a receipt for ``effect``), ``pause`` (before its next attempt),
+    ``sleep``, ``message`` (one of ``schemas``), ``child`` (the result of ``workflow`` and ``key``),
+    or ``resume`` (a compensation that failed for good: an operator). ``until_ns`` is when it ends
+    by itself.
+    """
+
+    path: str
+    kind: str
+    since_ns: int
+    until_ns: int | None = None
+    attempt: int = 0
+    effect: str | None = None
+    schemas: tuple[str, ...] = ()
+    workflow: str | None = None
+    key: bytes | None = None
+
+
+def waits(history: History) -> tuple[Wait, ...]:
+    """Return everything that a flow with this history waits for, in order of creation."""
+    found = [
+        wait
+        for node in walk(tree(history))
+        if not node.operation.state.is_over
+        and (wait := _wait(node.path, node.operation)) is not None
+    ]
+    found += _undone(history.compensations)
+    return tuple(found)
+
+
+def _wait(path: str, operation: Operation) -> Wait | None:
+    details = operation.details
+    since = operation.created_ns if operation.last_ns is None else operation.last_ns
+    match operation.kind:
+        case OperationKind.STEP:
+            is_open = details.retry_ns is None
+            return Wait(
+                path=path,
+                kind=EFFECT if is_open else PAUSE,
+                since_ns=since,
+                until_ns=details.until_ns if is_open else details.retry_ns,
+                attempt=operation.attempts,
+                effect=details.effect,
+            )
+        case OperationKind.SLEEP:
+            return Wait(
+                path=path, kind=SLEEP, since_ns=operation.created_ns, until_ns=details.until_ns
+            )
+        case OperationKind.LISTEN:
+            return Wait(
+                path=path,
+                kind=MESSAGE,
+                since_ns=operation.created_ns,
+                until_ns=details.until_ns,
+                schemas=details.schemas,
+            )
+        case OperationKind.CALL:
+            return Wait(
+                path=path,
+                kind=CHILD,
+                since_ns=operation.created_ns,
+                workflow=details.workflow,
+                key=details.key,
+            )
+        case _:
+            return None
+
+
+def _undone(compensations: tuple[Compensation, ...]) -> Iterator[Wait]:
+    for each in compensations:
+        if each.state in (UndoState.RUNNING, UndoState.STUCK):
+            yield Wait(
+                path=joined(each.path, UNDO),
+                kind=RESUME if each.state is UndoState.STUCK else EFFECT,
+                since_ns=each.created_ns if each.last_ns is None else each.last_ns,
+                attempt=each.attempts,
+                effect=each.effect,
+            )

@@ -31,7 +31,10 @@ def copy_rows(
     again: tuple[str, bytes],
     home: tuple[str, bytes] | None,
 ) -> None:
-    """Write all rows of ``source`` into the empty file ``target`` and sync it. No one else writes.
+    """Write all rows of ``source``, deltas too (ST-95), into the empty file ``target`` and sync it.
+    No one else writes.
+
+    The file has no bytes of erased values (ST-51). Packs are not part of it and stay (ST-67).
 
     The row ``home`` (table and key) names the new file instead of the old one (ST-70).
 

@@ -30,6 +30,7 @@ class Archive:
     name: str
 
     def value(self) -> Value:
+        """Return its element of the cut's field ``archives``."""
         return [self.first, self.last, self.name]
 
 
@@ -57,6 +58,8 @@ class Cut:
         return Tip(world=world, seq=self.seq, frame=self.frame, log=self.log)
 
     def to_bytes(self) -> bytes:
+        """Return the row ``cut`` of the table ``system`` (ST-10), as drawn at the top of this
+        file."""
         return encode(
             [
                 FORMAT, self.seq, self.frame, self.log.size, list(self.log.peaks), self.document,

@@ -76,6 +76,8 @@ class DerivedRows:
                 self._abandon(record.abandoned)
             case Control(action=action, value=bytes(value)) if action == ERASE:
                 self.erased[Hash(value)] = record.seq
+            case Control():
+                self._abandon(record.abandoned)
             case Fork():
                 self.erased.update(dict.fromkeys(record.erased, record.seq))
             case Snapshot():
@@ -127,7 +129,7 @@ def rows_at(state: State, erased: Mapping[Hash, int]) -> DerivedRows:
 
 
 def differences(store: Store, rows: DerivedRows) -> Iterator[str]:
-    """Yield, one sentence each, where the stored rows differ from ``rows``.
+    """Yield, one sentence each, where the stored rows differ from ``rows`` (ST-33).
 
     Rows that newer records than ``rows.seq`` touched are left out, so that a world may be verified
     while it runs; one that names a record behind the head differs.

@@ -50,16 +50,30 @@ if TYPE_CHECKING:
 HOME_KEY: Final = b"home"
 
 MAP_BYTES: Final = (1 << 40, 1 << 36, 1 << 33)
-"""Address space to reserve: 1 TiB, or less where a limit of the process forbids it."""
+"""Address space to reserve: 1 TiB, or less where a limit of the process forbids it (ST-12)."""
 
 READERS_MAX: Final = 512
+"""Slots in LMDB's table of readers (ST-14)."""
 
 TABLES: Final = ("system", "frames", "blobs", "intents", "submissions", "meta")
-LATER_TABLES: Final = ("notes", "erased", "snapshots", "packed", "puts", "names")
+"""Tables that every store has (ST-10)."""
+
+LATER_TABLES: Final = (
+    "notes", "erased", "snapshots", "packed", "puts", "names", "deltas", "bases",
+)  # fmt: skip
 """Tables that the store of an earlier release may lack. A writer makes them when it opens such a
 store; a reader treats a missing one as empty (ST-10a)."""
 
 FORMAT: Final = b"1"
+"""The format of a store without deltas (ST-15)."""
+
+FORMAT_WITH_DELTAS: Final = b"2"
+"""The format of a store that has, or once had, a delta: releases that do not know deltas must not
+open it (ST-15, ST-94)."""
+
+FORMATS: Final = (FORMAT, FORMAT_WITH_DELTAS)
+"""The formats that this release reads."""
+
 _FORMAT_KEY: Final = b"format"
 _EMPTY_ROOM: Final = 1 << 16
 _LIB_VERSION: Final = 0  # data format of LMDB 0.9, whatever the environment variable says
@@ -96,10 +110,12 @@ class Environment:
         self.key = folder_key(folder)
 
     def read(self, take: Callable[[Txn], T], *, views: bool = False) -> T:
-        """Return ``take(transaction)``; it must copy the data that it needs, and return soon.
+        """Return ``take(transaction)``; it must copy the data that it needs, and return soon
+        (ST-6).
 
-        It may be called twice, so it must look up ``tables`` itself each time. With ``views`` it
-        gets keys and values as views, so LMDB reads only the bytes that it uses.
+        It sees what is durable when the transaction begins, in whole groups only (ST-7). It may be
+        called twice, so it must look up ``tables`` itself each time. With ``views`` it gets keys
+        and values as views, so LMDB reads only the bytes that it uses.
 
         Raises:
             Damage, Unavailable: Instead of any ``lmdb.Error`` (ST-17).
@@ -166,7 +182,7 @@ class Environment:
         return name in self.tables
 
     def reader_check(self) -> int:
-        """Clear the slots of readers that died; return how many."""
+        """Clear the slots of readers that died; return how many (ST-14)."""
         if self._is_lockless:
             return 0
         try:
@@ -183,6 +199,12 @@ class Environment:
         """Record that the data file in the folder is the world's own (ST-70)."""
         with self.write(0) as txn:
             txn.put(HOME_KEY, home_row(self._data), db=self.tables["system"])
+
+    def need_deltas(self, txn: Txn) -> None:
+        """Mark the store as one that has deltas, in the transaction that writes one (ST-94)."""
+        table = self.tables["system"]
+        if txn.get(_FORMAT_KEY, db=table) != FORMAT_WITH_DELTAS:
+            txn.put(_FORMAT_KEY, FORMAT_WITH_DELTAS, db=table)
 
     def compact(self) -> None:
         """Replace the file by one that holds the rows and nothing else (ST-50 to ST-53).
@@ -314,6 +336,7 @@ class Environment:
         """
         try:
             with PlainFolder.at(self.folder) as folder:
+                # A reader makes no file (ST-83).
                 flags = os.O_RDWR | (0 if self.readonly else os.O_CREAT)
                 fd = folder.open(LOCK_NAME, flags, is_sole=True)
             try:
@@ -351,7 +374,7 @@ class Environment:
         )
 
     def _create_tables(self, raw: lmdb.Environment) -> None:
-        """Make the tables that are missing, also after an attempt that was interrupted."""
+        """Make the tables that are missing, also after an attempt that was interrupted (ST-11)."""
         with raw.begin(write=True) as txn:
             for name in (*TABLES, *LATER_TABLES):
                 self.tables[name] = raw.open_db(name.encode(), txn=txn)
@@ -371,12 +394,12 @@ class Environment:
             self.tables[name] = raw.open_db(name.encode(), create=False)
         with raw.begin() as txn:
             found = txn.get(_FORMAT_KEY, db=self.tables["system"])
-        if found != FORMAT:
+        if found not in FORMATS:
             raise Damage(
                 sentence(
                     "store format",
                     where=self.where,
-                    expected=FORMAT.decode(),
+                    expected=" or ".join(each.decode() for each in FORMATS),
                     found="none" if found is None else repr(found[:16])[1:],
                     hint="a newer release wrote it, or it is damaged",
                 )
@@ -396,7 +419,7 @@ class Environment:
             self.packs.sweep(rows.set_key)
 
     def _is_outdated(self) -> bool:
-        """Whether a writer has since made the lock file, or replaced the data file (ST-53)."""
+        """Whether a writer has made the lock file (ST-13) or replaced the data file (ST-53)."""
         if not self.readonly:
             return False
         if self._is_lockless and os.path.lexists(self._lock):

@@ -1,18 +1,21 @@
-"""Blobs in LMDB: small ones in a table, large ones in packs, erased ones with their row
-(spec/store.md, ST-20 to ST-23 and ST-60 to ST-67)."""
+"""Blobs in LMDB: small ones in a table or as deltas, large ones in packs, erased ones with their
+row (spec/store.md, ST-20 to ST-23 and ST-60 to ST-67)."""
 
 from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aos.errors import Damage
+from aos.store.delta import DELTA_BYTES, DeltaRow
 from aos.store.environment import Environment
 from aos.store.errors import CommitFailed
+from aos.store.lmdb_deltas import LmdbDeltas
 from aos.store.lmdb_rows import LmdbRows
 from aos.store.packs import PACKED_BYTES
 from aos.store.rows import ErasedRow, PackedRow
@@ -22,6 +25,8 @@ from aos.values.sha256 import Name, read_name, true_sha256
 
 if TYPE_CHECKING:
     from aos.store.lmdb_types import Table, Txn
+
+NO_BASES: Final[Mapping[Hash, Hash]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -42,12 +47,22 @@ class PackChanges:
         self.named.discard(hash)
 
 
+class _Found(NamedTuple):
+    """The bytes of a blob that is in the store's file, or the row that says where they are."""
+
+    data: bytes | None = None
+    packed: PackedRow | None = None
+    erased: ErasedRow | None = None
+    is_delta: bool = False
+
+
 class LmdbBlobs:
     """The blobs of one store. Methods that write are called in a transaction and in ``packing``."""
 
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
         self._rows = rows
+        self._deltas = LmdbDeltas(environment, rows)
         self._true: dict[Hash, bytes] = {}
 
     # Reading
@@ -55,33 +70,42 @@ class LmdbBlobs:
     def read(self, hash: Hash) -> bytes:
         """Raises: Erased, Damage: As ``Store.blob``."""
 
-        def take(txn: Txn) -> tuple[bytes | None, PackedRow | None, ErasedRow | None]:
+        def take(txn: Txn) -> _Found:
             data = txn.get(hash, db=self._environment.tables["blobs"])
             if data is not None:
-                return data, None, None
+                return _Found(data=data)
+            row = self._deltas.row(txn, hash)
+            if row is not None:
+                return _Found(data=self._deltas.bytes_of(txn, hash, row), is_delta=True)
             packed = self._packed(txn, hash)
-            return None, packed, None if packed is not None else self._erased(txn, hash)
+            return _Found(packed=packed, erased=None if packed else self._erased(txn, hash))
 
         self._know_later_tables()
-        data, packed, erased = self._rows.read(take)
+        found = self._rows.read(take)
         for is_last in (False, False, True):
-            if packed is None:
+            if found.packed is None:
                 break
             try:
-                return self._environment.packs.read(hash, packed.size)
+                return self._environment.packs.read(hash, found.packed.size)
             except Damage:
-                # A writer may have erased it after its row was read, and even stored it again.
-                data, packed, erased = self._rows.read(take)
-                if packed is not None and is_last:
+                # A writer may have erased it after its row was read, and even stored it again
+                # (ST-66).
+                found = self._rows.read(take)
+                if found.packed is not None and is_last:
                     raise
-        return checked_blob(data, hash, erased, self._environment.where)
+        data = checked_blob(found.data, hash, found.erased, self._environment.where)
+        if found.is_delta:
+            self._deltas.remember(hash, data)
+        return data
 
     def has(self, hash: Hash) -> bool:
         """As ``Store.has_blob``."""
 
         def take(txn: Txn) -> bool:
-            return _has(txn, hash, tables["blobs"]) or (
-                "packed" in tables and _has(txn, hash, tables["packed"])
+            return (
+                _has(txn, hash, tables["blobs"])
+                or ("packed" in tables and _has(txn, hash, tables["packed"]))
+                or self._deltas.has(txn, hash)
             )
 
         tables = self._environment.tables
@@ -99,14 +123,17 @@ class LmdbBlobs:
 
         self._know_later_tables()
         data, is_packed = self._rows.read(take, views=True)
-        return self._environment.packs.first_bytes(hash, most) if is_packed else data
+        if is_packed:
+            return self._environment.packs.first_bytes(hash, most)
+        if data is None and self._rows.has("deltas"):
+            data = self._rows.read(lambda txn: self._kept(txn, hash))
+        return None if data is None else data[:most]
 
     def hashes(self) -> Iterator[Hash]:
         """As ``Store.blob_hashes``."""
-        small = self._rows.scan("blobs", values=False)
-        packed = self._rows.scan("packed", values=False)
+        tables = ("blobs", "packed", "deltas")
         last = b""
-        for key, _ in heapq.merge(small, packed):
+        for key, _ in heapq.merge(*(self._rows.scan(name, values=False) for name in tables)):
             if key != last:
                 yield Hash(key)
                 last = key
@@ -116,11 +143,21 @@ class LmdbBlobs:
         packed = (
             (key, self._packed_row(Hash(key), data).size) for key, data in self._rows.scan("packed")
         )
+        deltas = (
+            (key, self._deltas.read_row(Hash(key), data).size)
+            for key, data in self._rows.scan("deltas")
+        )
         last = b""
-        for key, size in heapq.merge(self._rows.sizes("blobs"), packed):
+        for key, size in heapq.merge(self._rows.sizes("blobs"), packed, deltas):
             if key != last:
                 yield Hash(key), size
                 last = key
+
+    def delta(self, hash: Hash) -> DeltaRow | None:
+        """As ``Store.delta``."""
+        if not self._rows.has("deltas"):
+            return None
+        return self._rows.read(lambda txn: self._deltas.row(txn, hash))
 
     def erased(self, hash: Hash) -> ErasedRow | None:
         """As ``Store.erased``."""
@@ -174,13 +211,24 @@ class LmdbBlobs:
             raise
         self._environment.packs.remove(changes.gone | (packs.keys() - changes.named))
 
-    def keep(self, txn: Txn, blobs: Mapping[Hash, bytes], changes: PackChanges) -> None:
-        """Store the blobs that are not there yet. An erased one then counts as stored (ST-23)."""
+    def keep(
+        self,
+        txn: Txn,
+        blobs: Mapping[Hash, bytes],
+        changes: PackChanges,
+        replaced: Mapping[Hash, Hash] = NO_BASES,
+    ) -> None:
+        """Store the blobs that are not there yet. An erased one then counts as stored (ST-23).
+
+        ``replaced`` names a blob that is like a new one: it may become the base of a delta (ST-90).
+        """
         tables = self._environment.tables
         fresh: list[Hash] = []
         for key, data in blobs.items():
-            if len(data) < PACKED_BYTES:
+            if len(data) < DELTA_BYTES:
                 is_new = txn.put(key, data, overwrite=False, db=tables["blobs"])
+            elif len(data) < PACKED_BYTES:
+                is_new = self._keep_large(txn, key, data, replaced.get(key))
             elif _has(txn, key, tables["blobs"]):
                 is_new = False  # an earlier release kept it there
             else:
@@ -198,6 +246,16 @@ class LmdbBlobs:
         if txn.stat(tables["names"])["entries"]:
             for key in fresh:
                 self._name_at_last(txn, key, blobs[key])
+
+    def _keep_large(self, txn: Txn, key: Hash, data: bytes, base: Hash | None) -> bool:
+        """Store a blob as a delta if that is much smaller, else whole; False if it is there."""
+        blobs = self._environment.tables["blobs"]
+        if self._deltas.has(txn, key):
+            return False
+        if base is not None and not _has(txn, key, blobs):
+            is_kept = self._deltas.put(txn, key, data, base)
+            return is_kept or txn.put(key, data, db=blobs)
+        return txn.put(key, data, overwrite=False, db=blobs)
 
     def _name_at_last(self, txn: Txn, blob: Hash, data: bytes) -> None:
         """Store the names of a new blob whose name documents came before it (AG-35)."""
@@ -221,6 +279,7 @@ class LmdbBlobs:
         if found is not None and (
             _has(txn, hash, self._environment.tables["blobs"])
             or self._packed(txn, hash) is not None
+            or self._deltas.has(txn, hash)
         ):
             return found
         data = self._kept(txn, hash)
@@ -233,17 +292,30 @@ class LmdbBlobs:
 
     def _kept(self, txn: Txn, hash: Hash) -> bytes | None:
         """Return the bytes of a stored blob, unchecked; None if they cannot be read."""
-        data = txn.get(hash, db=self._environment.tables["blobs"])
-        packed = self._packed(txn, hash)
-        if data is not None or packed is None:
-            return data
         try:
+            data, packed = self._in_file(txn, hash), self._packed(txn, hash)
+            if data is not None or packed is None:
+                return data
             return self._environment.packs.read(hash, packed.size)
         except Damage:
             return None  # a reader of that blob gets the error
 
+    def _in_file(self, txn: Txn, hash: Hash) -> bytes | None:
+        """Return the bytes of a blob that is in the store's file, whole or as a delta; None if
+        there is none. Raises: Damage: It cannot be rebuilt."""
+        data = txn.get(hash, db=self._environment.tables["blobs"])
+        if data is not None:
+            return data
+        row = self._deltas.row(txn, hash)
+        return None if row is None else self._deltas.bytes_of(txn, hash, row)
+
+    def made_whole_bytes(self, values: Iterable[Hash]) -> int:
+        """How many bytes erasing these values would write (ST-93)."""
+        return self._rows.read(lambda txn: self._deltas.made_whole_bytes(txn, values))
+
     def erase(self, txn: Txn, value: Hash, seq: int, changes: PackChanges) -> None:
-        """Remove the bytes of a value that record ``seq`` erases, and store its row (ST-22)."""
+        """Remove the bytes of a value that record ``seq`` erases, and store its row (ST-22). The
+        deltas on it are written whole first (ST-93)."""
         tables = self._environment.tables
         data, before = txn.get(value, db=tables["blobs"]), self._erased(txn, value)
         packed = self._packed(txn, value)
@@ -252,8 +324,22 @@ class LmdbBlobs:
             size = len(data)
         elif packed is not None:
             size = packed.size
+        elif (row := self._deltas.row(txn, value)) is not None:
+            size = row.size
+        self._deltas.make_whole(txn, value)
         self.drop(txn, value, changes)
         txn.put(value, ErasedRow(seq=seq, size=size).to_bytes(), db=tables["erased"])
+
+    def forget(self, txn: Txn, hashes: Sequence[Hash], changes: PackChanges) -> int:
+        """Remove blobs, except those on which a delta depends that stays (ST-92). Return how many
+        stay."""
+        staying = 0
+        for hash in self._deltas.last_first(txn, hashes):
+            if self._deltas.is_base(txn, hash):
+                staying += 1
+            else:
+                self.drop(txn, hash, changes)
+        return staying
 
     def drop(self, txn: Txn, hash: Hash, changes: PackChanges) -> None:
         """Remove a blob, its pack and its name, without a row for it."""
@@ -265,6 +351,7 @@ class LmdbBlobs:
             if txn.get(name.sha256, db=tables["names"]) == name.blob:
                 txn.delete(name.sha256, db=tables["names"])
         txn.delete(hash, db=tables["blobs"])
+        self._deltas.drop(txn, hash)
         if txn.delete(hash, db=tables["packed"]):
             changes.drop(hash)
 
@@ -288,7 +375,7 @@ class LmdbBlobs:
 
     def _know_later_tables(self) -> None:
         """Open tables that a writer has made since this reader opened the store (ST-10a)."""
-        for name in ("packed", "erased", "names"):
+        for name in ("packed", "erased", "names", "deltas"):
             self._rows.has(name)
 
 

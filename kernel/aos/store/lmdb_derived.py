@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from aos.store.forget import Forget
     from aos.store.lmdb_types import Txn
 
+_REBUILD: Final = "aos rebuild makes the row again from the journal"
 SEQ_MAX: Final = 2**64 - 1
 
 
 class LmdbDerivedRows:
-    """The derived rows of one store."""
+    """The derived rows of one store (ST-30): intents, submissions, snapshots and puts. A method
+    that writes gets the transaction of which the rows are a part."""
 
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
@@ -94,7 +96,7 @@ class LmdbDerivedRows:
         submissions: Iterable[SubmissionRow],
         snapshots: Iterable[SnapshotRow],
     ) -> None:
-        """Store the rows that a commit group makes."""
+        """Store the rows that a commit group makes, in the transaction of the group (ST-31)."""
         tables = self._environment.tables
         for intent, row in intents:
             txn.put(intent, row.to_bytes(), db=tables["intents"])
@@ -125,10 +127,13 @@ class LmdbDerivedRows:
     # Rows
 
     def _intent(self, hash: Hash, data: bytes) -> IntentRow:
-        return self._rows.named(f"intent {hash_text(hash)}", IntentRow.from_bytes, data)
+        what = f"intent {hash_text(hash)}"
+        return self._rows.named(what, IntentRow.from_bytes, data, hint=_REBUILD)
 
     def _submission(self, key: bytes, data: bytes) -> SubmissionRow:
-        return self._rows.named(f"submission {key!r}", partial(SubmissionRow.from_bytes, key), data)
+        read = partial(SubmissionRow.from_bytes, key)
+        return self._rows.named(f"submission {key!r}", read, data, hint=_REBUILD)
 
     def _snapshot(self, key: bytes, data: bytes) -> SnapshotRow:
-        return self._rows.named(f"snapshot {key.hex()}", partial(SnapshotRow.from_bytes, key), data)
+        read = partial(SnapshotRow.from_bytes, key)
+        return self._rows.named(f"snapshot {key.hex()}", read, data, hint=_REBUILD)

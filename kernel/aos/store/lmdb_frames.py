@@ -30,7 +30,8 @@ _CUT: Final = b"cut"
 
 
 class LmdbFrames:
-    """The frames of one store."""
+    """The frames of one store, its head and its cut. One transaction writes frames and their
+    head (ST-1)."""
 
     def __init__(self, environment: Environment, rows: LmdbRows) -> None:
         self._environment = environment
@@ -84,11 +85,12 @@ class LmdbFrames:
                 raise self._stored_already(key)
 
     def put_head(self, txn: Txn, head: Head) -> None:
-        """Store the signed head."""
+        """Store the signed head, in the transaction of the frame that it names."""
         txn.put(_HEAD, head.to_bytes(), db=self._environment.tables["system"])
 
     def put_cut(self, txn: Txn, cut: bytes) -> None:
-        """Store the bytes of a cut."""
+        """Store the bytes of a cut. From this commit on its records count as pruned, although
+        their frames are still there."""
         txn.put(_CUT, cut, db=self._environment.tables["system"])
 
     def drop(self, txn: Txn, cut: Cut, most: int) -> int:

@@ -50,15 +50,22 @@ class LmdbRows:
         take = partial(self._slice_sizes, table=table)
         yield from self._slices(lambda start: self.read(partial(take, start=start), views=True))
 
-    def named(self, what: str, read: Callable[[bytes], T], data: bytes) -> T:
-        """Return ``read(data)``; ``Damage`` from it is raised again with ``what`` and the place."""
+    def named(
+        self,
+        what: str,
+        read: Callable[[bytes], T],
+        data: bytes,
+        *,
+        hint: str = "restore a backup",
+    ) -> T:
+        """Return ``read(data)``; ``Damage`` from it is raised again with ``what`` and the place.
+
+        ``hint`` is what to do about it."""
         try:
             return read(data)
         except Damage as error:
             where = self._environment.where
-            raise Damage(
-                sentence(f"{what}: {error}", where=where, hint="restore a backup")
-            ) from error
+            raise Damage(sentence(f"{what}: {error}", where=where, hint=hint)) from error
 
     def _slices(self, take: Callable[[bytes], list[tuple[bytes, T]]]) -> Iterator[tuple[bytes, T]]:
         after = b"\0"

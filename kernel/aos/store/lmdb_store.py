@@ -3,12 +3,14 @@
 Its tables:
 
     name         key                                  value
-    system       "format", "head", "cut", "home"      "1", the signed head, Cut, inode (ST-70)
+    system       "format", "head", "cut", "home"      1 or 2, the signed head, Cut, inode (ST-70)
     frames       its first sequence (u64, big end)    the frame
     blobs        content hash                         the bytes
     intents      intent hash                          IntentRow
     submissions  submission id                        SubmissionRow
     packed       content hash                         PackedRow: a large blob, in a file of its own
+    deltas       content hash                         DeltaRow: what differs from another one
+    bases        hash of that other one, own hash     nothing
     erased       content hash                         ErasedRow
     snapshots    the record it is of (u64, big end)   SnapshotRow
     puts         content hash, record (u64)           PutRow
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING, Final, Self
 from aos.core.journal.frame import Frame, Head
 from aos.errors import Unavailable
 from aos.store.cut import Cut
+from aos.store.delta import DeltaRow
 from aos.store.environment import Access, Environment
 from aos.store.lmdb_blobs import LmdbBlobs
 from aos.store.lmdb_derived import LmdbDerivedRows
@@ -66,10 +69,13 @@ _ROW_ROOM: Final = 2 * 4096
 
 
 class LmdbStore:
-    """The store in LMDB: checks that it may be used, opens transactions, and calls its parts.
+    """The ``Store`` in LMDB: checks that it may be used, opens transactions, and calls its parts.
 
     ``LmdbFrames`` has the journal, ``LmdbBlobs`` the blobs and their names, ``LmdbDerivedRows`` the
     other rows. Made by ``create`` or ``open``; a writer must hold the ``WorldLock`` of its world.
+
+    A method that writes rows is one transaction, durable when the method returns: LMDB syncs the
+    data, then the meta page that makes it valid (ST-3).
     """
 
     def __init__(self, environment: Environment, *, readonly: bool) -> None:
@@ -146,6 +152,8 @@ class LmdbStore:
         rows = len(frames) + len(blobs) + len(submissions) + len(texts) + opened
         needed = sum(len(data) for _, data in (*frames, *texts)) + sum(map(len, blobs.values()))
         needed -= sum(map(len, packs.values()))
+        gone = [value for values in erased for value in values]
+        needed += self._blobs.made_whole_bytes(gone) if gone else 0
         with (
             self._blobs.packing(packs) as changes,
             self._environment.write(needed + rows * _ROW_ROOM) as txn,
@@ -155,7 +163,7 @@ class LmdbStore:
             for sealed, values in zip(group, erased, strict=True):
                 for value, seq in values.items():
                     self._blobs.erase(txn, value, seq, changes)
-                self._blobs.keep(txn, sealed.blobs, changes)
+                self._blobs.keep(txn, sealed.blobs, changes, sealed.replaced)
             intents = intent_changes(group, partial(self._derived.intent_in, txn), self.where)
             self._derived.put(
                 txn,
@@ -192,15 +200,15 @@ class LmdbStore:
         with self._environment.write(most * _ROW_ROOM) as txn:
             return self._frames.drop(txn, cut, most)
 
-    def forget(self, what: Forget) -> None:
+    def forget(self, what: Forget) -> int:
         self._check_writable()
         with (
             self._blobs.packing({}) as changes,
             self._environment.write(len(what) * _ROW_ROOM) as txn,
         ):
-            for blob in what.blobs:
-                self._blobs.drop(txn, blob, changes)
+            staying = self._blobs.forget(txn, what.blobs, changes)
             self._derived.forget(txn, what)
+        return len(what.blobs) - staying
 
     def puts(self) -> Iterator[PutRow]:
         return self._derived.puts()
@@ -238,6 +246,9 @@ class LmdbStore:
         ):
             self._blobs.keep(txn, blobs, changes)
 
+    def delta(self, hash: Hash) -> DeltaRow | None:
+        return self._blobs.delta(hash)
+
     def named(self, sha256: bytes) -> Hash | None:
         return self._blobs.named(sha256)
 
@@ -270,6 +281,39 @@ class LmdbStore:
     def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None:
         return self._derived.snapshot_before(seq)
 
+    def row_keys(self, table: str) -> Iterator[bytes]:
+        """The keys of a table of derived rows, also of rows that cannot be read."""
+        for key, _ in self._rows.scan(table, values=False):
+            yield key
+
+    def replace_rows(self, tables: Mapping[str, Mapping[bytes, bytes]]) -> dict[str, int]:
+        """Make these tables of derived rows equal to ``tables``, in one transaction (ST-34).
+
+        Returns how many rows of each were written or removed. Raises as ``append``.
+        """
+        self._check_writable()
+        changes = {name: self._changes(name, rows) for name, rows in tables.items()}
+        rows = sum(map(len, changes.values()))
+        if rows:
+            with self._environment.write(rows * _ROW_ROOM) as txn:
+                for name, changed in changes.items():
+                    for key, data in changed.items():
+                        table = self._environment.tables[name]
+                        if data is None:
+                            txn.delete(key, db=table)
+                        else:
+                            txn.put(key, data, db=table)
+        return {name: len(changed) for name, changed in changes.items()}
+
+    def _changes(self, table: str, rows: Mapping[bytes, bytes]) -> dict[bytes, bytes | None]:
+        """The rows of a table that differ; None for one that should not be there."""
+        changed: dict[bytes, bytes | None] = dict(rows)
+        for key, data in self._rows.scan(table):
+            expected = changed.pop(key, None)
+            if expected != data:
+                changed[key] = expected
+        return changed
+
     # Notes, and values of the host
 
     def note(self, seq: int) -> str | None:
@@ -296,13 +340,14 @@ class LmdbStore:
         return (self.folder / "data.mdb").lstat().st_size + packs
 
     def is_home(self) -> bool | None:
-        """Whether the data file lies where it was settled: a copy of it does not. None where it
-        never was (ST-70)."""
+        """Whether the data file is where ``settle`` was last called; a copy of it is not. None
+        if it never was (ST-70)."""
         self._check_open()
         return self._environment.is_home()
 
     def settle(self) -> None:
-        """From now on the data file that lies here is the one. Raises as ``append``."""
+        """Declare the data file that is in the folder now the world's own (ST-70). Raises as
+        ``append``."""
         self._check_writable()
         self._environment.settle()
 

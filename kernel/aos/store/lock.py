@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import json
 import os
-import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -99,7 +98,7 @@ class WorldLock:
     def _held(self, holder: Holder | None) -> str:
         if holder is None:
             who = "another process"
-        elif holder.pid == os.getpid() and holder.host == socket.gethostname():
+        elif holder.pid == os.getpid() and holder.host == os.uname().nodename:
             who = f"this process (pid {holder.pid}) since {holder.since}"
         else:
             who = f"pid {holder.pid} on {holder.host} since {holder.since}"
@@ -112,7 +111,7 @@ class WorldLock:
 
 def _write_holder(fd: int) -> None:
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": now})
+    text = json.dumps({"pid": os.getpid(), "host": os.uname().nodename, "since": now})
     os.ftruncate(fd, 0)
     os.pwrite(fd, text.encode() + b"\n", 0)
 

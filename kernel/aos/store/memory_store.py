@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from aos.core.journal.frame import Frame, Head
 from aos.errors import Unavailable
 from aos.store.cut import Cut
+from aos.store.delta import DeltaRow
 from aos.store.rows import ErasedRow, IntentRow, PutRow, SnapshotRow, SubmissionRow
 from aos.store.store import (
     NO_NOTES,
@@ -168,7 +169,7 @@ class MemoryStore:
             self._firsts = [each for each in self._firsts if each not in set(gone)]
         return len(gone)
 
-    def forget(self, what: Forget) -> None:
+    def forget(self, what: Forget) -> int:
         self._check_open()
         rows: tuple[tuple[dict[Any, Any], Sequence[object]], ...] = (
             (self._blobs, what.blobs),
@@ -184,6 +185,7 @@ class MemoryStore:
             for table, keys in rows:
                 for key in keys:
                     table.pop(key, None)
+        return len(what.blobs)
 
     def puts(self) -> Iterator[PutRow]:
         self._check_open()
@@ -228,6 +230,10 @@ class MemoryStore:
         check_blobs(blobs)
         with self._lock:
             self._keep(blobs)
+
+    def delta(self, hash: Hash) -> DeltaRow | None:  # noqa: ARG002  # all blobs are whole here
+        self._check_open()
+        return None
 
     def named(self, sha256: bytes) -> Hash | None:
         self._check_open()

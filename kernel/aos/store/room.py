@@ -17,8 +17,8 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def has_room(folder: Path, size: int) -> bool:
-    """Whether a new file of ``size`` bytes fits into ``folder`` now. A temporary file is made and
-    removed again. If that fails for another reason, there is taken to be room."""
+    """Whether a new file of ``size`` bytes fits into ``folder`` now (ST-4a). A temporary file is
+    made and removed again. If that fails for another reason, there is taken to be room."""
     import tempfile  # noqa: PLC0415  # slow to import, and room is rarely short
 
     try:

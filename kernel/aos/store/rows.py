@@ -51,6 +51,7 @@ class IntentRow:
     abandoned: bool = False
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, 53 bytes (ST-30). Its key is the intent's hash."""
         return _INTENT.pack(
             self.opened_seq,
             self.index,
@@ -93,6 +94,7 @@ class SubmissionRow:
         return key
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, 40 bytes (ST-30). Its key is ``key``."""
         return _SUBMISSION.pack(self.seq, self.payload)
 
     @classmethod
@@ -119,6 +121,7 @@ class ErasedRow:
     size: int
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, 16 bytes (ST-30). Its key is the content hash of the value."""
         return _ERASED.pack(self.seq, self.size)
 
     @classmethod
@@ -140,6 +143,8 @@ class SnapshotRow:
     document: Hash
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, 40 bytes. Its key is ``seq_key(at)``, so rows ascend by
+        ``at``."""
         return _SNAPSHOT.pack(self.seq, self.document)
 
     @classmethod
@@ -158,6 +163,7 @@ class PackedRow:
     size: int
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, 8 bytes (ST-60). Its key is the content hash of the blob."""
         return _PACKED.pack(self.size)
 
     @classmethod
@@ -170,8 +176,9 @@ class PackedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutRow:
-    """Record ``seq``, which was pruned, told the cell ``cell`` of ``blob``: it stays while that
-    instance is not terminal."""
+    """Record ``seq``, which was pruned, named ``blob`` to the cell ``cell``: the blob stays
+    while that instance is not terminal. ``key`` is the row's key, so the rows of one blob are
+    next to each other."""
 
     blob: Hash
     seq: int
@@ -182,6 +189,7 @@ class PutRow:
         return self.blob + self.seq.to_bytes(_SEQ_BYTES, "big")
 
     def to_bytes(self) -> bytes:
+        """Return the row's value, canonical CBOR ``[workflow, key]`` (ST-10)."""
         return encode([*self.cell])
 
     @classmethod

@@ -35,7 +35,7 @@ def state_of(store: Store, row: SnapshotRow, *, limits: Limits = LIMITS) -> Stat
     """The state that a snapshot holds. Cells at rest are read from the store when asked for.
 
     Raises:
-        Damage: No record of the journal says so, or the snapshot cannot be read.
+        Damage: No record of the journal says so, or the snapshot cannot be read (H-40a).
     """
     frame = store.frame_at(row.seq)
     record = None if frame is None else from_bytes(frame.records[row.seq - frame.header.first])

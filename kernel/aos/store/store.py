@@ -24,6 +24,7 @@ from aos.values.sha256 import Name, read_name, true_sha256
 
 if TYPE_CHECKING:
     from aos.core.pending import Sealed
+    from aos.store.delta import DeltaRow
     from aos.store.forget import Forget
 
 
@@ -50,7 +51,8 @@ class Store(Protocol):
         ``expected`` is the hash of the frame that the group follows, ``NO_FRAME`` at genesis.
         ``notes`` are words for people about records of the group, by sequence; nothing hashes them.
         The bytes of each frame's ``erased`` values are removed before its ``blobs`` are stored: a
-        value that is in both came again after it was erased, and stays (ST-22, ST-23).
+        value that is in both came again after it was erased, and stays (ST-22, ST-23). A blob may
+        be kept as a delta on the one that it ``replaced`` (ST-90).
 
         Raises:
             NoRoom: The file system is full. Nothing has changed; the same call may pass later.
@@ -70,7 +72,7 @@ class Store(Protocol):
         Raises:
             Pruned: One of these records was pruned. The frame of the genesis never is.
             Damage: A frame cannot be read, or is missing before the head. Whether the frames
-                follow each other is for the caller to check (``follow``).
+                follow each other is for the caller to check (``follow``, ST-5).
         """
         ...
 
@@ -102,6 +104,11 @@ class Store(Protocol):
 
     def blob_sizes(self) -> Iterator[tuple[Hash, int]]:
         """Yield the hash and the size in bytes of each blob, ascending by hash."""
+        ...
+
+    def delta(self, hash: Hash) -> DeltaRow | None:
+        """Return how a blob is made from another one, its base; None if it is kept whole, or is not
+        there (ST-90)."""
         ...
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
@@ -170,8 +177,10 @@ class Store(Protocol):
         return how many frames were removed. Raises as ``append``."""
         ...
 
-    def forget(self, what: Forget) -> None:
-        """Remove rows in one transaction. Raises as ``append``."""
+    def forget(self, what: Forget) -> int:
+        """Remove rows in one transaction. A blob on which a delta depends stays, unless the delta
+        is in ``what`` too (ST-92). Return how many of the blobs the store no longer has. Raises as
+        ``append``."""
         ...
 
     def puts(self) -> Iterator[PutRow]:
@@ -325,7 +334,7 @@ def _contradiction(intent: Hash, where: str, what: str) -> Damage:
         sentence(
             f"the derived rows are damaged: intent {hash_text(intent)}: {what}",
             where=where,
-            hint="aos verify compares them with the journal",
+            hint="aos rebuild makes them again from the journal",
         )
     )
 
@@ -366,7 +375,7 @@ def erasing(sealed: Sealed) -> dict[Hash, int]:
 
 
 def check_blobs(blobs: Mapping[Hash, bytes]) -> None:
-    """Assert that each blob has its hash: another one would make the world unreadable."""
+    """Assert that each blob has its hash: another one would make the world unreadable (ST-20)."""
     for key, data in blobs.items():
         assert content_hash(data) == key, f"blob {key.hex()}: {len(data)} bytes of another hash"
 
@@ -397,7 +406,9 @@ def names_in(
 
 
 def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where: str) -> bytes:
-    """Return ``data``, the bytes stored under ``hash``. ``erased`` is its row if there are none.
+    """Return ``data``, the bytes stored under ``hash``, if they have that hash (ST-21).
+
+    ``erased`` is the row of the value if there are no bytes.
 
     Raises:
         Erased: The value was erased.
@@ -410,7 +421,8 @@ def checked_blob(data: bytes | None, hash: Hash, erased: ErasedRow | None, where
             sentence(
                 f"blob {hash_text(hash)} is missing",
                 where=where,
-                hint="no record erased it: aos verify tells what else is missing; restore a backup",
+                hint="no row says that it was erased: aos rebuild makes such rows again; if that "
+                "does not help, restore a backup",
             )
         )
     found = content_hash(data)
@@ -444,7 +456,7 @@ def first_kept(store: Store) -> int:
 
 
 def missing_frame(seq: int, head: Head, cut: Cut | None, where: str) -> AosError:
-    """Return the error for a record before the head whose frame is not there."""
+    """Return the error for a record before the head whose frame is not there (ST-5)."""
     if cut is not None and seq <= cut.seq:
         return pruned(cut, seq)
     return Damage(

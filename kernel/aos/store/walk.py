@@ -29,6 +29,9 @@ ROOM_BYTES: Final = 1 << 26
 
 
 def main(folder: str, packages: str) -> int:
+    """Read every row and the list of free pages of the store in ``folder``; return the exit
+    code. A transaction ends after ``SLICE_BYTES``, so that a writer can use freed pages
+    meanwhile."""
     sys.path.append(packages)
     import lmdb  # noqa: PLC0415  # it is found only now
 

@@ -71,7 +71,8 @@ MAGIC: Final = _PAIR + encode_text(HEADER)
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The bytes before an item's body: its kind, and the sizes of this opening and of the body."""
+    """The bytes before an item's body: its kind, and the sizes of this opening and of the body.
+    ``whole`` is the size of the item with both. All sizes are in bytes."""
 
     kind: str
     size: int
@@ -150,6 +151,7 @@ class ArchiveBase:
     genesis: bytes
 
     def value(self) -> Value:
+        """Return the header's field ``after``, which ``of`` reads."""
         return [
             self.seq, self.frame, self.log.size, list(self.log.peaks), self.document, self.genesis,
         ]  # fmt: skip
@@ -195,6 +197,8 @@ class BundleHeader:
     """None where the frames begin at the genesis."""
 
     def to_bytes(self) -> bytes:
+        """Return the body of the header's item: one canonical CBOR map, without ``after`` where
+        the frames begin at the genesis."""
         operators: list[Value] = [[each.name, each.key] for each in self.operators]
         executors: dict[str | int, Value] = {}
         executors.update(self.executors)
@@ -278,6 +282,7 @@ class ErasedValue:
     record: bytes
 
     def to_bytes(self) -> bytes:
+        """Return the body of its item: the canonical CBOR array ``[value, seq, record]``."""
         return encode([self.value, self.seq, self.record])
 
     @classmethod
@@ -325,6 +330,8 @@ def row(value: Hash, at: int) -> bytes:
 
 
 def read_row(data: bytes) -> tuple[Hash, int]:
+    """Read a row of the index, the reverse of ``row``. ``data`` has at least ``ROW_BYTES``
+    bytes; neither hash nor position is checked."""
     return Hash(data[:HASH_BYTES]), int.from_bytes(data[HASH_BYTES:ROW_BYTES], "big")
 
 
@@ -337,6 +344,8 @@ class End:
     digest: bytes
 
     def to_bytes(self) -> bytes:
+        """Return the body of the last item: both positions with 8 bytes, big-endian, then the
+        digest."""
         return self.head_at.to_bytes(8, "big") + self.index_at.to_bytes(8, "big") + self.digest
 
     @classmethod

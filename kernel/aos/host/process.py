@@ -11,42 +11,59 @@ import contextlib
 import gc
 import json
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from nacl.signing import SigningKey
+
 from aos import __version__
 from aos.core.decide.answers import Refusal
+from aos.core.decide.fits import completed
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, BadUsage
+from aos.host.door.following import Followers
 from aos.host.door.server import Server
 from aos.host.errors import Stopping
 from aos.host.executors.intent_abi import Spoken
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.pool import Coverage, Pool
 from aos.host.executors.receipts import Receipts
-from aos.host.executors.redelivery import Redelivery, left_open, telling_losses
-from aos.host.executors.task import ExecutorStats, Report, Task, TaskExecutor, report_to_stderr
+from aos.host.executors.redelivery import NO_LEASES, Redelivery, left_open, telling_losses
+from aos.host.executors.running_tasks import work_fields
+from aos.host.executors.task import (
+    ExecutorStats,
+    Halted,
+    Report,
+    Task,
+    TaskExecutor,
+    report_to_stderr,
+)
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress, check_key, restore
+from aos.host.open_work import OpenEffect, OpenEffects
 from aos.host.retention.marking_child import find_still_needed
 from aos.host.stamps import Sources
 from aos.host.world.engine import Engine, EngineStats
+from aos.host.world.fault_reports import FaultReports
 from aos.host.world.overlay import Overlay
 from aos.host.world.snapshots import Every, Snapshots
 from aos.host.world.unit import Published
+from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Effective
 from aos.sandbox.cache import standard_cache
 from aos.sandbox.engine import Sandbox
 from aos.store.lock import WorldLock
 from aos.store.store import Store
-from aos.values.cbor import decode_record
+from aos.values.cbor import Value, decode_record
 from aos.values.digests import Hash
 from aos.values.show import untyped_to_json
 
@@ -63,11 +80,17 @@ Executors: TypeAlias = Callable[[BlobReader, Hash], Sequence[TaskExecutor]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """For a live line. ``waiting`` counts open intents by effect that no executor here settles."""
+    """For a live line (H-85). ``waiting`` counts open intents by effect that no executor here
+    settles, ``open`` all of them; ``held`` and ``parked`` are how many of those that wait are in
+    that phase (K-99). ``next_timer_ns`` is when the next timer is due."""
 
     stats: EngineStats
     steps_per_s: float
     waiting: Mapping[str, int]
+    open: Mapping[str, int]
+    next_timer_ns: int | None
+    held: int
+    parked: int
     executors: Mapping[str, ExecutorStats]
 
 
@@ -83,19 +106,39 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended: idle, or because it was told to stop.
+    """How a run ended: idle, late (it was not idle in time), or because it was told to stop (H-81).
 
     ``waiting`` counts open intents, by effect, that no executor here runs or that one gave up; the
-    effects of the latter are ``given_up``. ``timers`` counts open timers that are not due.
-    ``refused`` has the refusals of receipts whose intents are still open.
+    effects of the latter are ``given_up``. ``halted`` has those of them that are held or parked,
+    with their effects. ``timers`` counts open timers that are not due. ``refused`` has the refusals
+    of receipts whose intents are still open; ``open`` has everything that is still open.
     """
 
     stats: EngineStats
     is_idle: bool
+    is_late: bool
+    open: tuple[OpenEffect, ...]
     waiting: Mapping[str, int]
     given_up: frozenset[str]
+    halted: Mapping[Hash, tuple[str, Halted]]
     timers: int
     refused: Mapping[Hash, Refusal]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningWorld:
+    """A world that runs, for the code around it (H-82a).
+
+    ``announce_stop`` tells the followers that it is about to end. ``fail`` ends the run, which then
+    raises the problem. ``hurry`` is set when nothing more should be waited for: after a second
+    signal, or because the world has stopped.
+    """
+
+    folder: WorldFolder
+    report: Report
+    announce_stop: Callable[[], None]
+    fail: Callable[[Exception], None]
+    hurry: asyncio.Event
 
 
 async def run_world(
@@ -104,6 +147,7 @@ async def run_world(
     executors: Executors = lambda _blob, _world: (),
     until_idle: bool = False,
     until_waiting: bool = False,
+    max_wait_s: float | None = None,
     handle_signals: bool = True,
     report: Report = report_to_stderr,
     sources: Sources | None = None,
@@ -113,18 +157,31 @@ async def run_world(
     on_started: Callable[[Started], None] | None = None,
     on_status: Callable[[Status], None] | None = None,
     on_coverage: Callable[[Coverage, Effective], None] | None = None,
+    elsewhere: bool = False,
+    operator_key: SigningKey | None = None,
+    leases: Callable[[], Mapping[Hash, int]] = lambda: NO_LEASES,
+    around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None,
 ) -> Ended:
-    """Run the world at ``path`` until a signal or a client's ``stop``.
+    """Run the world at ``path`` until a signal or a client's ``stop`` (H-80).
 
     With ``until_idle``, also until this process has nothing left to do; a timer that is set is
-    something left to do. With ``until_waiting``, it is only if it is due.
+    something left to do. With ``until_waiting``, it is only if it is due. After ``max_wait_s``
+    seconds the run ends in any case, and is late (H-81a).
 
-    ``cells_kept`` is how many idle cells of each workflow stay in memory. ``on_coverage`` is called
-    at the start and with each new manifest: it gets the effects that no executor here runs, and
-    those that the manifest does not define.
+    With ``elsewhere``, effects without an executor here are left to clients of the socket: they are
+    open work like any other, and are not reported. With ``operator_key``, commands that clients do
+    not sign are signed with it (H-59f). ``leases`` returns the attempts that workers
+    elsewhere may still run, by intent; it is called once the world's lock is held. An executor here
+    begins with the next attempt (X-16b). ``around`` is
+    entered once the world answers, and left when it is to stop, while it still answers (H-82a).
+
+    ``cells_kept`` is how many idle cells of each workflow stay in memory (H-48). ``on_coverage`` is
+    called at the start and with each new manifest: it gets the effects that no executor here runs,
+    and those that the manifest does not define.
 
     Raises:
-        BadUsage, Refused: There is no such world, or an executor cannot start.
+        BadUsage, Refused: There is no such world, an executor cannot start, or ``operator_key`` is
+            not an operator's.
         Unavailable: Another process runs the world, it was stopped while its journal was read, or
             the disk had no room for its last records.
         Damage: The journal is damaged, or a commit failed; everything acknowledged is durable.
@@ -142,6 +199,8 @@ async def run_world(
             until_idle=until_idle,
             until_waiting=until_waiting,
             on_coverage=on_coverage,
+            elsewhere=elsewhere,
+            leases=leases(),
         )
         if handle_signals:
             stack.enter_context(_signals(run))
@@ -179,17 +238,22 @@ async def run_world(
             world=state.world,
             operators=state.operators,
             stop=run.stop,
+            retry=run.retry,
+            receipts=run.receipts,
+            operator_key=operator_key,
             path=folder.path,
             snapshot=snapshots.make,
             between_snapshots=snapshots.between,
             still_needed=partial(find_still_needed, folder.path),
+            work=run.work,
             report=report,
         )
+        run.followers = server.followers
         async with run.at_work(state, server, folder, snapshots):
             if on_started is not None:
                 on_started(run.started)
-            async with run.ticking(on_status):
-                await run.over.wait()
+            async with run.ticking(on_status), _entered(around, run.running(folder)):
+                await run.until_over(max_wait_s)
         if run.problem is not None:
             raise run.problem
         return run.ended()
@@ -201,6 +265,7 @@ class _Run:
     engine: Engine
     receipts: Receipts
     pool: Pool
+    followers: Followers
     started: Started
 
     def __init__(
@@ -211,19 +276,26 @@ class _Run:
         until_idle: bool,
         until_waiting: bool,
         on_coverage: Callable[[Coverage, Effective], None] | None,
+        elsewhere: bool,
+        leases: Mapping[Hash, int],
     ) -> None:
         self.over = asyncio.Event()
+        self.hurry = asyncio.Event()
+        self._elsewhere = elsewhere
+        self._leases = leases
         self._on_coverage = on_coverage
         self._store = store
         self._report = report
         self._ends_by_itself = until_idle or until_waiting
         self._until_waiting = until_waiting
         self._loop = asyncio.get_running_loop()
+        self.faults = FaultReports(report, self._loop.call_later, _cell_text)
         self._manifest: Effective | None = None
         self._spoken = Spoken(store)
         self.problem: Exception | None = None
-        self._open: set[Hash] = set()
+        self._open = OpenEffects()
         self._is_idle = False
+        self._is_late = False
         self._takes_tasks = True
 
     # From other threads. The loop outlives them: ``at_work`` waits for their end.
@@ -239,17 +311,43 @@ class _Run:
 
     def stopped(self, _: AosError) -> None:
         self._loop.call_soon_threadsafe(self.over.set)
+        self._loop.call_soon_threadsafe(self.hurry.set)
 
     # On the loop
 
     def stop(self) -> None:
         self.over.set()
 
+    def signaled(self) -> None:
+        """The first signal ends the run, the second one its wait for others (H-82a)."""
+        if self.over.is_set():
+            self.hurry.set()
+        self.over.set()
+
+    def running(self, folder: WorldFolder) -> RunningWorld:
+        """The run, for the code around it."""
+        return RunningWorld(
+            folder=folder,
+            report=self._report,
+            announce_stop=self.followers.stopping,
+            fail=self.failed,
+            hurry=self.hurry,
+        )
+
     def failed(self, problem: Exception) -> None:
         """End the run: an executor could not take its tasks, and their effects would stay open
         unnoticed (H-83). The problem is raised once everything has stopped."""
         self.problem = self.problem or problem
         self.over.set()
+
+    async def until_over(self, max_wait_s: float | None) -> None:
+        """Wait until the run is told to stop, or for so many seconds."""
+        try:
+            async with asyncio.timeout(max_wait_s):
+                await self.over.wait()
+        except TimeoutError:
+            self._is_late = True
+            self.over.set()
 
     def is_open(self, intent: Hash) -> bool:
         """Whether an intent is open at the durable head."""
@@ -285,6 +383,7 @@ class _Run:
         seq, manifest = state.tip.seq, state.manifest
         async with contextlib.AsyncExitStack() as stack:
             # Stopped from the last line up: first requests, then tasks, steps and answers.
+            stack.callback(self.faults.flush)
             stack.push_async_callback(server.finish)
             stack.push_async_callback(asyncio.to_thread, self.engine.stop)
             await self.pool.start(self.receipts.settle, self.receipts)
@@ -300,7 +399,7 @@ class _Run:
                 seq=seq,
                 open_intents=len(self._open)
                 - len(lost)
-                - len({each.intent for each in state.owed} & self._open),
+                - len({each.intent for each in state.owed if each.intent in self._open}),
                 manifest=manifest,
             )
             await stack.enter_async_context(telling_losses(lost, self.receipts, self._report))
@@ -316,42 +415,72 @@ class _Run:
 
     async def _publish_again(self, state: State) -> list[Redelivery]:
         """Publish again what was open when the last process ended; return lost intents (H-42)."""
-        self._open.update(
-            intent for intent, each in state.intents.items() if not state.is_inherited(each)
-        )
+        self._open.add(each for each in state.intents.values() if not state.is_inherited(each))
         lost: list[Redelivery] = []
-        rest = left_open(state)
-        while some := list(islice(rest, PUBLISH_SLICE)):
+        rest = left_open(state, self._leases)
+        while found := list(islice(rest, PUBLISH_SLICE)):
+            some = [each for each in found if self._is_ours(each.intent)]
             lost += [each for each in some if each.is_lost]
-            self.pool.publish([self._task_again(each) for each in some if not each.is_lost])
+            for each in some:
+                if each.is_over:
+                    self.pool.keep_parked(self._task_again(each))
+            runs = [each for each in some if not (each.is_lost or each.is_over)]
+            self.pool.publish([self._task_again(each) for each in runs])
             await asyncio.sleep(0)
         return lost
 
     def _task_again(self, again: Redelivery) -> Task:
         task = self._task(again.intent)
-        return replace(task, attempt=again.attempt, next_frame=again.next_frame)
+        return replace(
+            task,
+            attempt=again.attempt,
+            spent=again.spent,
+            halted=again.halted,
+            left_by=again.left_by,
+            next_frame=again.next_frame,
+        )
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Run held and parked tasks again; return those that run (X-16)."""
+        return self.pool.retry(intents)
 
     def _publish(self, published: Published) -> None:
-        for note in published.faults:
-            text = (
-                note.message if note.engine_text is None else f"{note.message}: {note.engine_text}"
-            )
-            cell = _cell_text(note.cell)
-            self._report(f"{cell} failed at record {note.seq}: {note.kind}: {text}")
+        self.followers.notify()
+        self.faults.add(published.faults)
         for intent in published.ended:
             self.receipts.ended(intent)
-        self._open.update(each.intent for each in published.opened)
-        self._open.difference_update(published.ended)
+        self._open.add(published.opened)
+        self._open.end(published.ended)
+        self.pool.settled(published.ended)
         if not self._takes_tasks:
             return
         try:
             self._follow(published.figures.manifest)
-            self.pool.publish([self._task(each) for each in published.opened])
+            self.pool.publish(
+                [self._task(each) for each in published.opened if self._is_ours(each)]
+            )
             self.pool.cancel(published.dropped)
         except Exception as problem:  # noqa: BLE001  # raised once everything is down
             self.failed(problem)
 
+    def _is_ours(self, intent: OpenIntent) -> bool:
+        """Whether the pool gets an intent: to run it, or to report that no one does (X-8a)."""
+        return not self._elsewhere or self.pool.runs(intent.effect.name)
+
+    def _waiting_by_effect(self) -> Mapping[str, int]:
+        """Open intents that no executor here settles, by effect."""
+        waiting = self.pool.waiting_by_effect()
+        if not self._elsewhere:
+            return waiting
+        left = {
+            name: number
+            for name, number in self._open.by_effect().items()
+            if name not in KERNEL_EFFECTS and not self.pool.runs(name)
+        }
+        return {**waiting, **left}
+
     def _follow(self, manifest: Effective | None) -> None:
+        """Put a new manifest in force at the executors, before its first effects (H-84)."""
         if manifest is self._manifest or manifest is None:
             return
         self._manifest = manifest
@@ -372,7 +501,7 @@ class _Run:
         return Task(
             intent=intent.intent,
             effect=intent.effect,
-            params=slot_bytes(intent.params, self._store.blob),
+            params=self._params(intent),
             idempotency_key=intent.idempotency_key,
             workflow=workflow,
             cell_key=cell_key,
@@ -381,6 +510,13 @@ class _Run:
             opened_ns=intent.opened_ns,
             abi=self._spoken.of(intent),
         )
+
+    def _params(self, intent: OpenIntent) -> bytes:
+        """The params, with null for the optional fields that the effect got since (K-71d)."""
+        data = slot_bytes(intent.params, self._store.blob)
+        effects = {} if self._manifest is None else self._manifest.effects
+        effect = effects.get(intent.effect.name, intent.effect)
+        return data if effect is intent.effect else completed(effect.params, data)
 
     def _check_idle(self) -> None:
         if not self._ends_by_itself or self.over.is_set():
@@ -419,23 +555,38 @@ class _Run:
             stats, now = self.engine.stats(), self._loop.time()
             rate = (stats.figures.steps - steps) / max(now - at, STATUS_S)
             steps, at = stats.figures.steps, now
+            halts = Counter(why.phase for _, why in self.pool.halted().values())
             on_status(
                 Status(
                     stats=stats,
                     steps_per_s=rate,
-                    waiting=self.pool.waiting_by_effect(),
+                    waiting=self._waiting_by_effect(),
+                    open=self._open.by_effect(),
+                    next_timer_ns=self.pool.next_ns(),
+                    held=halts["held"],
+                    parked=halts["parked"],
                     executors=self.pool.stats(),
                 )
             )
             await asyncio.sleep(STATUS_S)
 
+    def work(self) -> Mapping[str, Value]:
+        """Return the current work of the executors here, for a client (H-53)."""
+        return work_fields(self.pool.now(), self.pool.effects)
+
     def ended(self) -> Ended:
         return Ended(
             stats=self.engine.stats(),
             is_idle=self._is_idle,
-            waiting=self.pool.waiting_by_effect(),
+            is_late=self._is_late,
+            open=self._open.listed(next_timer_ns=self.pool.next_ns()),
+            waiting=self._waiting_by_effect(),
             timers=len(self.pool.ahead()),
             given_up=self.pool.given_up(),
+            halted={
+                intent: (task.effect.name, why)
+                for intent, (task, why) in self.pool.halted().items()
+            },
             refused=dict(self.receipts.refused),
         )
 
@@ -449,6 +600,18 @@ def _cell_text(cell: CellId) -> str:
     is_plain = isinstance(value, str) and value.isprintable()
     text = str(value) if is_plain else json.dumps(value)
     return f"{workflow} {text if len(text) <= KEY_SHOWN else text[: KEY_SHOWN - 1] + '…'}"
+
+
+@contextlib.asynccontextmanager
+async def _entered(
+    around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None,
+    running: RunningWorld,
+) -> AsyncIterator[None]:
+    if around is None:
+        yield
+    else:
+        async with around(running):
+            yield
 
 
 @contextlib.contextmanager
@@ -470,7 +633,7 @@ def _signals(run: _Run) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:
-        loop.add_signal_handler(number, run.stop)
+        loop.add_signal_handler(number, run.signaled)
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Blocker
+from aos.core.decide.migration import Converted
 from aos.core.journal.inputs import STRICT, ManifestInput
 from aos.core.journal.records import Principal
 from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
@@ -26,13 +27,14 @@ from aos.values.digests import Hash, content_hash, hash_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """The result of applying a manifest. A dry run has ``blockers`` and the ``fates`` of the
-    instances, but no ``answer``."""
+    instances, but no ``answer``; ``states`` are those that it was asked to show."""
 
     difference: Difference
     manifest: Hash
     blockers: tuple[Blocker, ...]
     answer: Answer | None
     fates: Fates | None = None
+    states: tuple[Converted, ...] = ()
 
 
 def left_by(in_force: Effective | None, new: Effective) -> tuple[str, ...]:
@@ -50,7 +52,7 @@ def sign_manifest(
     mode: str = STRICT,
     leaves: tuple[str, ...] = (),
 ) -> ManifestInput:
-    """Sign the command in the name of the operator who owns this key.
+    """Sign the command in the name of the operator who owns this key (H-70).
 
     Raises:
         Refused: It is not the key of an operator.
@@ -90,6 +92,7 @@ def check_keys(effective: Effective, state: State) -> None:
 
 
 def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:
+    """Key modules by their content hash, which is how a manifest names them."""
     return {content_hash(wasm): wasm for wasm in modules}
 
 
@@ -103,7 +106,7 @@ def check_command(
 ) -> bool:
     """Check the modules of a signed command before it is admitted, as ``check_modules`` does.
 
-    An unsigned command costs nothing here: the core refuses it.
+    An unsigned command costs nothing here: the core refuses it (H-73).
 
     Returns:
         Whether stored states must be compared first (``stored_states``).
@@ -127,7 +130,7 @@ def check_command(
     except Damage as problem:
         raise Refused(f"the manifest is refused: {problem}") from problem
     check_modules(effective, modules, in_force=in_force)
-    return need_a_look(in_force, effective)
+    return need_a_look(in_force, effective, given.mode)
 
 
 def check_modules(

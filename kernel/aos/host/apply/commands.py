@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from nacl.signing import SigningKey
 
-from aos.core.journal.inputs import ControlInput, control_message
+from aos.core.journal.inputs import ControlInput
 from aos.core.journal.records import CellId, Principal
 from aos.errors import Refused, sentence
 from aos.manifest.keys import key_text
@@ -19,6 +20,9 @@ def sign_control(
     cell: CellId | None = None,
     intent: Hash | None = None,
     value: Hash | None = None,
+    status: str | None = None,
+    payload: bytes | None = None,
+    why: str | None = None,
     world: Hash,
     serial: int,
     operators: Iterable[Principal],
@@ -30,19 +34,19 @@ def sign_control(
     Raises:
         Refused: It is not the key of an operator.
     """
-    principal = principal_of(key, operators, what="command")
-    message = control_message(
-        world=world, serial=serial, action=action, cell=cell, intent=intent, value=value
-    )
-    return ControlInput(
+    unsigned = ControlInput(
         action=action,
-        principal=principal,
+        principal=principal_of(key, operators, what="command"),
         serial=serial,
-        signature=key.sign(message).signature,
+        signature=b"",
         cell=cell,
         intent=intent,
         value=value,
+        status=status,
+        payload=payload,
+        why=why,
     )
+    return replace(unsigned, signature=key.sign(unsigned.message(world)).signature)
 
 
 def principal_of(key: SigningKey, operators: Iterable[Principal], *, what: str) -> str:

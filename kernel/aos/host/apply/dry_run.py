@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from aos.core.decide.migration import Converted
 from aos.core.decide.quiescence import Change, blockers
 from aos.core.journal.inputs import (
     MIGRATE,
@@ -17,7 +18,7 @@ from aos.host.apply.apply import (
     left_by,
 )
 from aos.host.apply.forecast import fates
-from aos.host.apply.migrator import dry_migration
+from aos.host.apply.migrator import dry_migration, sample
 from aos.host.folder.reader import open_reader
 from aos.host.folder.restore import Progress
 from aos.manifest.difference import difference
@@ -30,11 +31,13 @@ def dry_run_of(
     *,
     mode: str = STRICT,
     leave_cells: bool = False,
+    show: int = 0,
     progress: Progress | None = None,
 ) -> Applied:
     """Forecast the changes and blockers of applying ``loaded`` to the world at ``path``.
 
-    Needs neither the lock nor the process that runs the world.
+    With the mode ``migrate``, the result has up to ``show`` states before and after, those that
+    fail first. Needs neither the lock nor the process that runs the world.
 
     Raises:
         Refused: A module is refused, or an executor may not have its key.
@@ -51,10 +54,15 @@ def dry_run_of(
         standing = blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
             standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
+        states: tuple[Converted, ...] = ()
+        if mode == MIGRATE and show:
+            read = reader.store.blob
+            states = sample(reader.state, change, read, loaded.modules, most=show)
         return Applied(
             difference=difference(reader.manifest, loaded.effective),
             manifest=loaded.effective.hash,
             blockers=standing,
             answer=None,
-            fates=fates(reader.state, change),
+            fates=fates(reader.state, change, reader.store.blob),
+            states=states,
         )

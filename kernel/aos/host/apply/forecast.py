@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from aos.core.decide.left_behind import misfits_under
 from aos.core.decide.quiescence import Change, migrates
 from aos.core.journal.inputs import PIN
+from aos.core.journal.ports import BlobReader
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import is_in_flight, stays
@@ -16,6 +18,8 @@ GOES_ON = "goes_on"
 """Idle: its next event runs under the new manifest."""
 PINNED = "pinned"
 """In flight: it stays pinned to its present manifest until it is done."""
+KEPT = "kept"
+"""Finished: it stays with its present manifest, because its state does not fit the new one."""
 IN_PLACE = "in_place"
 """In flight: its next step runs under the new manifest."""
 MIGRATED = "migrated"
@@ -26,7 +30,7 @@ FAILED = "failed"
 """Failed by a fault: a retry continues under the new manifest if the cell fits it."""
 LEFT = "left"
 """Its workflow is removed: the cell is kept but receives nothing."""
-FATES = (GOES_ON, PINNED, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
+FATES = (GOES_ON, PINNED, KEPT, IN_PLACE, MIGRATED, WAITED_FOR, FAILED, LEFT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +40,26 @@ class Fates:
     by_workflow: Mapping[str, Mapping[str, int]]
 
     def of(self, fate: str) -> int:
+        """Return the number of instances of all workflows with this fate, one of ``FATES``."""
         return sum(each.get(fate, 0) for each in self.by_workflow.values())
 
 
-def fates(state: State, change: Change) -> Fates:
-    """Forecast the fate of every cell, without reading its state."""
+def fates(state: State, change: Change, read: BlobReader) -> Fates:
+    """Forecast the fate of every cell. Reads states only where they decide it.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
     counts: dict[str, Counter[str]] = {}
     if state.manifest is not None:
         for cell in state.cells.values():
-            counts.setdefault(cell.id[0], Counter())[_fate(state, change, cell)] += 1
+            counts.setdefault(cell.id[0], Counter())[_fate(state, change, cell, read)] += 1
     return Fates(by_workflow=counts)
 
 
-def _fate(state: State, change: Change, cell: Cell) -> str:
+def _fate(state: State, change: Change, cell: Cell, read: BlobReader) -> str:
     in_flight, name = is_in_flight(state, cell), cell.id[0]
-    if migrates(state, change, cell):
+    if migrates(state, change, cell, read):
         return MIGRATED
     if change.moves(name):
         return IN_PLACE if in_flight else FAILED if cell.fault is not None else GOES_ON
@@ -60,4 +69,6 @@ def _fate(state: State, change: Change, cell: Cell) -> str:
         return WAITED_FOR
     if cell.fault is not None:
         return FAILED
+    if change.mode == PIN and misfits_under(state, cell, change.effective, read):
+        return KEPT
     return GOES_ON if name in change.effective.workflows else LEFT

@@ -21,6 +21,7 @@ JSON_BYTES_MAX: Final = 4 * MIB
 FILES_MAX: Final = 1000
 FOLDERS_MAX: Final = 10_000
 MODULES_MAX: Final = 64
+"""Limits of one manifest: bytes of an AIR file, and numbers of files, folders, modules (H-62)."""
 
 
 def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
@@ -29,7 +30,8 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
 
     Raises:
         BadUsage: ``path`` does not exist.
-        ManifestProblems: All problems of all files, including files that cannot be read.
+        ManifestProblems: All problems of all files, including files that cannot be read and modules
+            that lack an entrypoint (H-66).
     """
     files, problems = read_manifest_files(path)
     try:
@@ -43,7 +45,8 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
 
 
 def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
-    """Return the files of a manifest by their path below its folder, and problems of reading.
+    """Return the files of a manifest by their path below its folder, and the problems of reading
+    them (H-64).
 
     Raises:
         BadUsage: ``path`` does not exist.
@@ -66,6 +69,7 @@ def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
             Problem(file="", pointer="", message=f"expected at most {MODULES_MAX} modules")
         )
         return files, problems
+    # An absolute path is not read (H-61).
     for name in wanted:
         # ``load`` reports a missing file, with the module that needs it.
         if not name.startswith("/") and (root / name).exists():
@@ -111,7 +115,8 @@ def _bounded(names: Iterable[str], problems: list[Problem]) -> list[str]:
 
 
 def _leaves(file: Path, root: Path) -> bool:
-    """Whether a link leads out of ``root``. A broken link is reported later, as unreadable."""
+    """Whether a link leads out of ``root`` (H-63). A broken link is reported later, as
+    unreadable."""
     return file.is_symlink() and not file.resolve().is_relative_to(root.resolve())
 
 

@@ -7,8 +7,9 @@ from typing import Protocol
 
 from aos import __version__
 from aos.core.decide.answers import Blocker
-from aos.core.decide.migration import Failed, Puts, migrate
+from aos.core.decide.migration import Converted, Failed, Puts, conversions, migrate
 from aos.core.decide.quiescence import Change
+from aos.core.journal.faults import Fault
 from aos.core.journal.ports import BlobReader, Call, Ran, Runner
 from aos.core.state.state import State
 from aos.sandbox.stack import run_on_big_stack
@@ -50,9 +51,48 @@ class Migrator:
         return self._sandbox.run(call)
 
     def close(self) -> None:
+        """Free the sandbox, if there is one. The next use creates another."""
         if self._made is not None:
             self._made.close()
             self._made = None
+
+
+def sample(
+    state: State, change: Change, read: BlobReader, modules: Mapping[Hash, bytes], *, most: int
+) -> tuple[Converted, ...]:
+    """Up to ``most`` states before and after their migration, those that fail first. Runs the
+    migrations of all cells, and discards their results.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+
+    def run() -> tuple[Converted, ...]:
+        migrator = migrator_with(read, modules)
+        failed: list[Converted] = []
+        others: list[Converted] = []
+        try:
+            for each in conversions(state, change, migrator, read):
+                kind = failed if isinstance(each.after, Fault) else others
+                if len(kind) < most:
+                    kind.append(each)
+                if len(failed) == most:
+                    break
+        finally:
+            migrator.close()
+        return (*failed, *others)[:most]
+
+    return run_on_big_stack(run)
+
+
+def migrator_with(read: BlobReader, modules: Mapping[Hash, bytes]) -> Migrator:
+    """Runs modules that are supplied but not stored, too."""
+
+    def load(hash: Hash, /) -> bytes:
+        found = modules.get(hash)
+        return read(hash) if found is None else found
+
+    return Migrator(load)
 
 
 def dry_migration(
@@ -64,12 +104,8 @@ def dry_migration(
         Damage: A stored state cannot be read.
     """
 
-    def load(hash: Hash, /) -> bytes:
-        found = modules.get(hash)
-        return read(hash) if found is None else found
-
     def run() -> tuple[Blocker, ...]:
-        migrator = Migrator(load)
+        migrator = migrator_with(read, modules)
         try:
             puts = Puts(read, lambda _: None, kept_bytes=state.limits.kept_bytes)
             found = migrate(state, change, migrator, read, puts)

@@ -19,7 +19,7 @@ from typing import Any, Final
 from aos.core.decide.admit import in_the_way
 from aos.core.decide.answers import Answer, Blocker, Refusal, Rule
 from aos.core.decide.quiescence import Change, misfits
-from aos.core.journal.inputs import ManifestInput
+from aos.core.journal.inputs import PIN, ManifestInput
 from aos.core.limits import LIMITS
 from aos.errors import AosError, Damage, Unavailable
 from aos.host.folder.reader import open_reader
@@ -41,15 +41,19 @@ class Looked:
     blockers: tuple[Blocker, ...]
 
 
-def need_a_look(in_force: Effective | None, new: Effective) -> bool:
-    """Whether stored keys or states might not fit the new manifest. The core itself knows the
-    states left by manifests before the one in force."""
+def need_a_look(in_force: Effective | None, new: Effective, mode: str) -> bool:
+    """Whether the new manifest needs stored keys or states to fit that might not. The core itself
+    knows the states left by manifests before the one in force."""
     if in_force is None:
         return False
     shapes = Shapes(in_force, new)
     for name, workflow in new.workflows.items():
         old = in_force.workflows.get(name)
-        if old is None or not (
+        if old is None:
+            return True
+        if mode == PIN and workflow.upgrade != "in_place":
+            continue  # an instance that does not fit stays with its version (K-74a)
+        if not (
             shapes.same(old.state, workflow.state)
             and shapes.same(old.key, workflow.key)
             and old.has_opaque_state == workflow.has_opaque_state

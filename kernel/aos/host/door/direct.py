@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import (
@@ -24,19 +24,26 @@ from aos.host.folder.restore import Progress, check_key, restore
 from aos.host.world.collecting import Begun
 from aos.host.world.engine import Engine
 from aos.host.world.overlay import Overlay
-from aos.host.world.snapshots import MadeSnapshot, Snapshots
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
 from aos.store.lock import WorldLock
 from aos.store.store import Store
 from aos.values.digests import Hash
 
+if TYPE_CHECKING:  # see ``snapshot``
+    from aos.host.world.snapshots import MadeSnapshot
+
 _LOOK_S: Final = 0.2
 """Seconds between two looks whether the disk has room again."""
 
 
 class Direct:
-    """The way to a world through its store: an engine that admits inputs and runs no steps."""
+    """The ``Way`` to a world through its store: an engine that admits inputs and runs no steps
+    (H-54).
+
+    It owns the lock, the store and the engine's two threads until ``close``, which makes everything
+    durable that was admitted, and releases them even if it raises.
+    """
 
     def __init__(
         self,
@@ -47,11 +54,11 @@ class Direct:
         *,
         migrator: Migrator,
         about: About,
-        patience_s: float,
+        busy_s: float,
     ) -> None:
         self._path = folder.path
         self._migrator = migrator
-        self._patience_s = patience_s
+        self._busy_s = busy_s
         self._lock = lock
         self._store = store
         self._engine = engine
@@ -59,7 +66,7 @@ class Direct:
 
     @classmethod
     def open(
-        cls, folder: WorldFolder, lock: WorldLock, patience_s: float, progress: Progress | None
+        cls, folder: WorldFolder, lock: WorldLock, busy_s: float, progress: Progress | None
     ) -> Self:
         """Open the store under ``lock``. The lock now belongs to this; a failure releases it."""
         store: Store | None = None
@@ -84,9 +91,7 @@ class Direct:
                 store.close()
             lock.release()
             raise
-        return cls(
-            folder, lock, store, engine, migrator=migrator, about=about, patience_s=patience_s
-        )
+        return cls(folder, lock, store, engine, migrator=migrator, about=about, busy_s=busy_s)
 
     def about(self) -> About:
         figures = self._engine.stats().figures
@@ -107,10 +112,10 @@ class Direct:
 
     def _submit(self, inputs: Sequence[Input]) -> Future[list[Answer]]:
         """Submit inputs, and wait for room in the inbox if necessary."""
-        return while_busy(lambda: self._engine.submit(inputs), self._patience_s)
+        return while_busy(lambda: self._engine.submit(inputs), self._busy_s)
 
     def wait(self, answers: Future[list[Answer]]) -> list[Answer]:
-        """Wait without a limit while the disk is slow, but only ``patience_s`` while it is full
+        """Wait without a limit while the disk is slow, but only ``busy_s`` while it is full
         (H-24a)."""
         deadline: float | None = None
         while True:
@@ -121,7 +126,7 @@ class Direct:
             if no_room is None:
                 deadline = None
             elif deadline is None:
-                deadline = time.monotonic() + self._patience_s
+                deadline = time.monotonic() + self._busy_s
             elif time.monotonic() >= deadline:
                 raise Busy(f"nothing is admitted until there is room on the disk: {no_room}")
 
@@ -148,6 +153,9 @@ class Direct:
         return answer
 
     def snapshot(self) -> MadeSnapshot:
+        # Few writers take a snapshot.
+        from aos.host.world.snapshots import Snapshots  # noqa: PLC0415
+
         return Snapshots(self._engine, self._path).make()
 
     def begin_marking(self) -> Begun:

@@ -17,7 +17,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,12 +50,16 @@ _PAUSE_S: Final = 1.0
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
+Reply: TypeAlias = bytes | AsyncGenerator[bytes, None]
+"""A packed message, or all further messages of a connection that takes no more requests."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """Answers one connection. ``answer`` takes a message and returns a packed one. ``holds`` is
+    """Answers one connection. ``answer`` takes a message and returns the reply. ``holds`` is
     whether the connection keeps something between two messages that others may wait for."""
 
-    answer: Callable[[bytes], Awaitable[bytes]]
+    answer: Callable[[bytes], Awaitable[Reply]]
     holds: Callable[[], bool] = lambda: False
 
 
@@ -94,7 +98,7 @@ class Listener:
         """Connections that wait for a message, the one that has waited longest first."""
 
     def start(self, path: Path) -> None:
-        """Listen at ``path``, and replace a socket that a dead process left there.
+        """Listen at ``path``, and replace a socket that a dead process left there (H-50).
 
         The caller holds the world's lock, so no living process listens there.
 
@@ -103,7 +107,7 @@ class Listener:
             Damage: Something other than a socket has that name (ST-80).
         """
         try:
-            self._socket = _listen(path)
+            self._socket = listen_at(path)
         except OSError as error:
             raise Unavailable(f"{path}: the socket cannot be made: {error.strerror}") from error
         self._path = path
@@ -125,7 +129,7 @@ class Listener:
             task.cancel()
 
     async def finish(self, wait_s: float = FINISH_S) -> None:
-        """After ``close``: wait for the answers under way, then end every connection."""
+        """After ``close``: wait for the answers under way, then end every connection (H-59)."""
         if self._talks:
             _, late = await asyncio.wait(self._talks, timeout=wait_s)
             for task in late:
@@ -199,10 +203,38 @@ class Listener:
                     async with asyncio.timeout(self._message_s):
                         body = await self._exactly(connection, size)
                     self._busy.add(task)
-                    answer = await handler.answer(body)
+                    reply = await handler.answer(body)
                     del body
-                await self._write(connection, answer)
+                if not isinstance(reply, bytes):
+                    await self._stream(connection, reply)
+                    return
+                await self._write(connection, reply)
                 self._busy.discard(task)
+
+    async def _stream(
+        self, connection: socket.socket, messages: AsyncGenerator[bytes, None]
+    ) -> None:
+        """Write messages until they end, or until the client sends something or goes away."""
+        ends = (
+            self._loop.create_task(self._write_each(connection, messages)),
+            self._loop.create_task(self._loop.sock_recv(connection, 1)),
+        )
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in ends:
+                each.cancel()
+            found = await asyncio.gather(*ends, return_exceptions=True)
+            await messages.aclose()
+        problem = found[0]
+        if isinstance(problem, Exception):
+            raise problem
+
+    async def _write_each(
+        self, connection: socket.socket, messages: AsyncGenerator[bytes, None]
+    ) -> None:
+        async for message in messages:
+            await self._write(connection, message)
 
     async def _begin(
         self, task: asyncio.Task[None], connection: socket.socket, idle_s: float
@@ -241,7 +273,14 @@ class Listener:
             await self._loop.sock_sendall(connection, message)
 
 
-def _listen(path: Path) -> socket.socket:
+def listen_at(path: Path, *, backlog: int = BACKLOG) -> socket.socket:
+    """Listen on a Unix socket that only its owner can connect to, and replace one that a dead
+    process left. The caller holds the world's lock.
+
+    Raises:
+        OSError: The socket cannot be made.
+        Damage: Something other than a socket has that name (ST-80).
+    """
     with PlainFolder.named(path.parent) as folder:
         folder.check_socket(path.name)
         folder.remove(path.name)
@@ -252,7 +291,7 @@ def _listen(path: Path) -> socket.socket:
             listener.bind(address)
         # No client can connect before it listens, and then only its owner can.
         path.chmod(0o600)
-        listener.listen(BACKLOG)
+        listener.listen(backlog)
     except BaseException:
         listener.close()
         raise

@@ -30,7 +30,7 @@ LENGTH_BYTES: Final = 4
 MIB: Final = 1024 * 1024
 
 MESSAGE_BYTES_MAX: Final = 20 * MIB
-"""Room for the largest event, module or manifest of a world, and for the fields around it."""
+"""Room for the largest event, module or manifest of a world, and the fields around it (H-51)."""
 
 SEND_ITEMS_MAX: Final = 1024
 STAGED_BYTES_MAX: Final = 128 * MIB
@@ -41,6 +41,7 @@ STAGED_TOGETHER_MAX: Final = 2 * STAGED_BYTES_MAX
 """Bytes of modules that all connections together may have staged."""
 
 FORGET_ITEMS_MAX: Final = 16_384
+RETRY_ITEMS_MAX: Final = 1024
 
 ANSWER_BYTES_MAX: Final = 4 * MIB
 """Maximum bytes of cell keys in one answer."""
@@ -50,6 +51,9 @@ BLOCKERS_MAX: Final = 1000
 
 TEXT_MAX: Final = 4096
 """Maximum characters of one message for people."""
+
+SIGNED_FIELDS: Final = frozenset({"principal", "serial", "signature"})
+"""The fields of a command that its signer adds."""
 
 _ITEMS_MAX: Final = 100_000
 
@@ -171,6 +175,12 @@ def control_fields(given: ControlInput) -> dict[str, Value]:
         fields["intent"] = given.intent
     if given.value is not None:
         fields["value"] = given.value
+    if given.status is not None:
+        fields["status"] = given.status
+    if given.payload is not None:
+        fields["payload"] = given.payload
+    if given.why is not None:
+        fields["why"] = given.why
     return fields
 
 
@@ -188,6 +198,9 @@ def read_control(request: Message) -> ControlInput:
         cell=_read_cell(request.get("cell")),
         intent=_optional_hash(request, "intent"),
         value=_optional_hash(request, "value"),
+        status=_optional(request, "status", str),
+        payload=_optional(request, "payload", bytes),
+        why=_optional(request, "why", str),
     )
 
 
@@ -215,6 +228,20 @@ def read_forget(request: Message) -> Forget:
     )
 
 
+def read_retry(request: Message) -> list[Hash]:
+    """Decode the intents of a request to run effects again.
+
+    Raises:
+        BadUsage: ``intents`` is no list of at most ``RETRY_ITEMS_MAX`` hashes.
+    """
+    found = field(request, "intents", list)
+    if len(found) > RETRY_ITEMS_MAX or not all(
+        isinstance(each, bytes) and len(each) == HASH_BYTES for each in found
+    ):
+        raise BadUsage(f"intents: expected at most {RETRY_ITEMS_MAX} hashes of {HASH_BYTES} bytes")
+    return [Hash(each) for each in found]
+
+
 def _listed(request: Message, name: str, kind: type[T]) -> list[T]:
     found = field(request, name, list)
     if len(found) > FORGET_ITEMS_MAX or any(type(each) is not kind for each in found):
@@ -229,6 +256,10 @@ def _read_cell(found: object) -> CellId | None:
         case [str(workflow), bytes(key)]:
             return workflow, key
     raise BadUsage("cell: expected [workflow: text, key: bytes]")
+
+
+def _optional(request: Message, name: str, kind: type[T]) -> T | None:
+    return field(request, name, kind) if name in request else None
 
 
 def _optional_hash(request: Message, name: str) -> Hash | None:
@@ -261,7 +292,13 @@ def answer_fields(answer: Answer) -> dict[str | int, Value]:
     match answer:
         case Admitted(seq=seq, to=to, outcome=outcome):
             fields: dict[str | int, Value] = {"seq": seq, "to": [list(cell) for cell in to]}
-            return fields if outcome is None else {**fields, "outcome": outcome}
+            if outcome is not None:
+                fields["outcome"] = outcome
+            if answer.dropped:
+                fields["dropped"] = answer.dropped
+            if answer.abandoned:
+                fields["abandoned"] = answer.abandoned
+            return fields
         case Duplicate(seq=seq):
             return {"duplicate": seq}
         case Refusal(rule=rule, message=message, blockers=blockers):
@@ -279,8 +316,13 @@ def read_answer(fields: object) -> Answer:
     match fields:
         case {"seq": int(seq), "to": list(to), **more}:
             outcome = word_of(OUTCOMES, more.get("outcome"))
-            if more.get("outcome") is None or outcome is not None:
-                return Admitted(seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome)
+            counts = more.get("dropped", 0), more.get("abandoned", 0)
+            match counts:
+                case int(dropped), int(abandoned) if more.get("outcome") in (None, outcome):
+                    return Admitted(
+                        seq=seq, to=tuple(map(_named_cell, to)), outcome=outcome, dropped=dropped,
+                        abandoned=abandoned,
+                    )  # fmt: skip
         case {"duplicate": int(seq)}:
             return Duplicate(seq=seq)
         case {"rule": str(rule), "message": str(message), "blockers": list(standing)} if (

@@ -22,6 +22,7 @@ from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
     MIB,
+    RETRY_ITEMS_MAX,
     control_fields,
     event_fields,
     forget_fields,
@@ -31,7 +32,7 @@ from aos.host.door.protocol import (
     read_answer,
     unpack,
 )
-from aos.host.door.way import PAUSE_S, About, while_busy
+from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, while_busy
 from aos.host.fields import Message, field
 from aos.host.folder.folder import SOCKET, WorldFolder, open_folder
 from aos.manifest.effective import Effective
@@ -45,9 +46,6 @@ if TYPE_CHECKING:  # they come with the engine, which a client of a running worl
 
 T = TypeVar("T")
 
-WAIT_S: Final = 5.0
-"""Seconds that a world whose lock is held may take until its socket answers (H-54)."""
-
 ANSWER_S: Final = 60.0
 """Seconds that one answer may take, including the commit."""
 
@@ -60,24 +58,28 @@ SNAPSHOT_S: Final = 3600.0
 RECONNECTS_MAX: Final = 3
 """How often one request is sent again because its connection was closed while idle (H-51b)."""
 
-_UNKNOWN: Final = (
+UNKNOWN: Final = (
     "whether the request was taken is not known (events with submission ids may be sent again)"
 )
 
 
-class _NotSent(Unavailable):
+class NotSent(Unavailable):
     """The connection was closed before the whole request was sent: the world never saw it."""
 
 
 class Remote:
-    """The way to a world through a connection to the process that runs it. If that process has
-    closed the connection because it was idle, a new one is made (H-51b)."""
+    """The ``Way`` to a world through a connection to the process that runs it. If that process has
+    closed the connection because it was idle, a new one is made (H-51b).
 
-    def __init__(self, connection: socket.socket, path: Path, patience_s: float) -> None:
+    Used by one thread at a time. An answer arrives once the input is durable; if the connection
+    breaks before, it is unknown whether the request was taken.
+    """
+
+    def __init__(self, connection: socket.socket, path: Path, busy_s: float) -> None:
         self._connection = connection
         self._path = path
         self._where = str(path)
-        self._patience_s = patience_s
+        self._busy_s = busy_s
 
     def about(self) -> About:
         answer = self.ask({"op": "manifest"})
@@ -167,7 +169,7 @@ class Remote:
         for _ in range(RECONNECTS_MAX):
             try:
                 return act()
-            except _NotSent:
+            except NotSent:
                 connection = _connected(self._path)
                 if connection is None:
                     raise
@@ -190,14 +192,14 @@ class Remote:
             raise_error(answer)
             return answer
 
-        return while_busy(act, self._patience_s)
+        return while_busy(act, self._busy_s)
 
     def _exchange(self, message: bytes) -> Message:
         try:
             try:
                 self._connection.sendall(message)
             except (BrokenPipeError, ConnectionResetError) as error:
-                raise _NotSent(
+                raise NotSent(
                     f"{self._where}: the world went away: {error.strerror}; the request was not "
                     "taken"
                 ) from error
@@ -205,11 +207,11 @@ class Remote:
             return unpack(self._receive(size))
         except TimeoutError:
             raise Unavailable(
-                f"{self._where}: no answer in {self._connection.gettimeout()} seconds; {_UNKNOWN}"
+                f"{self._where}: no answer in {self._connection.gettimeout()} seconds; {UNKNOWN}"
             ) from None
         except OSError as error:
             raise Unavailable(
-                f"{self._where}: the world went away: {error.strerror or error}; {_UNKNOWN}"
+                f"{self._where}: the world went away: {error.strerror or error}; {UNKNOWN}"
             ) from error
 
     def _receive(self, size: int) -> bytes:
@@ -225,7 +227,7 @@ class Remote:
         self._connection.close()
 
 
-def connect(folder: WorldFolder, patience_s: float) -> Remote | None:
+def connect(folder: WorldFolder, busy_s: float) -> Remote | None:
     """Connect to the process that runs the world. None if none listens: there is no socket yet, or
     a dead process left it."""
     try:
@@ -236,12 +238,12 @@ def connect(folder: WorldFolder, patience_s: float) -> Remote | None:
     except OSError as error:
         raise Unavailable(f"{folder.socket}: {error.strerror or error}") from error
     connection = _connected(folder.socket)
-    return None if connection is None else Remote(connection, folder.socket, patience_s)
+    return None if connection is None else Remote(connection, folder.socket, busy_s)
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """Connect to the socket at ``path``; wait up to ``WAIT_S`` if too many clients do the same."""
-    deadline = time.monotonic() + WAIT_S
+    """Connect to the socket at ``path``; wait up to ``CONNECT_S`` while too many clients do so."""
+    deadline = time.monotonic() + CONNECT_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -255,7 +257,7 @@ def _connected(path: Path) -> socket.socket | None:
             connection.close()
             if time.monotonic() >= deadline:
                 raise Unavailable(
-                    f"{path}: no connection in {WAIT_S:.0f} seconds: too many clients wait for "
+                    f"{path}: no connection in {CONNECT_S:.0f} seconds: too many clients wait for "
                     "this world (try again in a moment)"
                 ) from None
             time.sleep(PAUSE_S)
@@ -269,8 +271,28 @@ def _connected(path: Path) -> socket.socket | None:
             return connection
 
 
+def retry_running(path: Path, intents: Sequence[Hash]) -> list[Hash] | None:
+    """Ask the process that runs the world at ``path`` to run held and parked effects again; return
+    those that run. None if no process runs the world: its next start publishes them (H-59e).
+
+    Raises:
+        Unavailable: The process does not answer.
+    """
+    remote = connect(open_folder(path), BUSY_S)
+    if remote is None:
+        return None
+    try:
+        runs: list[Hash] = []
+        for at in range(0, len(intents), RETRY_ITEMS_MAX):
+            some: list[Value] = list(intents[at : at + RETRY_ITEMS_MAX])
+            runs += field(remote.ask({"op": "retry", "intents": some}), "runs", list)
+        return runs
+    finally:
+        remote.close()
+
+
 def ask_running(path: Path, op: str) -> Message:
-    """Send ``status`` or ``stop`` to the process that runs the world at ``path``.
+    """Send ``status`` or ``stop`` to the process that runs the world at ``path`` (H-58).
 
     Raises:
         Unavailable: No process runs the world, or it does not answer.

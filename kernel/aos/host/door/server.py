@@ -9,13 +9,17 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
+from nacl.signing import SigningKey
+
 from aos.core.decide.answers import Answer
 from aos.core.journal.inputs import STRICT, Input, ManifestInput
 from aos.core.journal.records import Principal
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.apply.apply import by_hash, check_command
 from aos.host.apply.stored_states import apply_looked
-from aos.host.door.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener
+from aos.host.door.following import Followers
+from aos.host.door.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener, Reply
+from aos.host.door.operating import Operating
 from aos.host.door.protocol import (
     ManifestChanged,
     answer_fields,
@@ -25,10 +29,13 @@ from aos.host.door.protocol import (
     read_control,
     read_events,
     read_forget,
+    read_retry,
     unpack,
 )
 from aos.host.door.staging import StagedModules, Staging
+from aos.host.door.work_requests import WorkRequests
 from aos.host.errors import Busy
+from aos.host.executors.receipts import Receipts
 from aos.host.executors.task import Report, report_to_stderr
 from aos.host.fields import Message, field
 from aos.host.world.collecting import Begun
@@ -45,15 +52,21 @@ ROOM_S: Final = 5.0
 """Seconds that a request waits for room in the inbox before it is answered as busy (H-57)."""
 _ROOM_PAUSE_S: Final = 0.01
 
-OPS: Final = (
+OPS: Final = (  # H-53
     "send",
     "module",
     "apply",
     "control",
     "snapshot",
     "collect",
+    "retry",
+    "settle",
+    "attempt",
+    "tell",
+    "follow",
     "manifest",
     "status",
+    "work",
     "stop",
 )
 
@@ -61,13 +74,17 @@ Fields = Mapping[str, Value]
 
 
 class Server:
-    """Answers the clients of one world. Used from one event loop.
+    """Answers the clients of one world. Used from one event loop. The constructor raises Refused if
+    ``operator_key`` is not an operator's.
 
     ``path`` is the world's folder; without it, the core itself compares a manifest with everything
-    that is stored (H-74). ``stop`` is called when a client asks the process to end. ``snapshot``
+    that is stored (H-74). ``stop`` is called when a client asks the process to end. ``retry`` runs
+    held and parked effects again and returns those that run. ``snapshot``
     and ``still_needed`` are called on other threads: the first makes a snapshot, the second finds
-    what the world needs, given the record of the snapshot that the core reads from. No snapshot is
-    in progress inside ``between_snapshots``.
+    what the world needs, given the record of the snapshot that the core reads from. ``work``
+    returns what the executors do. No snapshot is in progress inside ``between_snapshots``.
+    ``receipts`` takes the outcomes, attempts and stream frames of clients. With ``operator_key``,
+    commands without a signature are signed with it.
     """
 
     def __init__(
@@ -77,10 +94,14 @@ class Server:
         world: Hash,
         operators: Sequence[Principal],
         stop: Callable[[], None],
+        retry: Callable[[Sequence[Hash]], Sequence[Hash]] | None = None,
+        receipts: Receipts | None = None,
+        operator_key: SigningKey | None = None,
         path: Path | None = None,
         snapshot: Callable[[], MadeSnapshot] | None = None,
         between_snapshots: Callable[[], AbstractContextManager[None]] = nullcontext,
         still_needed: Callable[[int], StillNeeded] | None = None,
+        work: Callable[[], Fields] = dict,
         report: Report = report_to_stderr,
         busy_after_s: float = ROOM_S,
         message_s: float = MESSAGE_S,
@@ -91,12 +112,26 @@ class Server:
         self._world = world
         self._operators = operators
         self._stop = stop
+        self._retry = retry
         self._path = path
         self._snapshot = snapshot
         self._between_snapshots = between_snapshots
         self._still_needed = still_needed
+        self._work = work
         self._needed: tuple[int, StillNeeded] | None = None
         self._busy_after_s = busy_after_s
+        self.followers = Followers(engine, world)
+        """The clients that follow the journal. The process that publishes notifies them."""
+        self._operating = (
+            None
+            if operator_key is None
+            else Operating(operator_key, engine, world, tuple(operators))
+        )
+        if self._operating is not None:
+            self._operating.check()
+        self._clients_work = (
+            None if receipts is None else WorkRequests(receipts, busy_after_s=busy_after_s)
+        )
         self._listener = Listener(
             self._talk, report=report, message_s=message_s, connections_max=connections_max
         )
@@ -112,7 +147,9 @@ class Server:
         self._listener.start(path)
 
     def close(self) -> None:
-        """Take no more requests. Requests in progress are answered; idle connections end."""
+        """Take no more requests. Requests in progress are answered; idle connections and streams
+        end."""
+        self.followers.end()
         self._listener.close()
 
     async def finish(self, wait_s: float = FINISH_S) -> None:
@@ -123,9 +160,12 @@ class Server:
     def _talk(self) -> Iterator[Handler]:
         with self._staging.connection() as staged:
 
-            async def answer(body: bytes) -> bytes:
+            async def answer(body: bytes) -> Reply:
                 try:
-                    return pack(await self._answer(unpack(body), staged))
+                    request = unpack(body)
+                    if request.get("op") == "follow":
+                        return self.followers.stream()
+                    return pack(await self._answer(request, staged))
                 except AosError as problem:
                     return pack(error_fields(problem))
 
@@ -141,16 +181,25 @@ class Server:
                 with staged.taken() as modules:
                     return await self._apply(request, by_hash(modules))
             case "control":
-                [answer] = await self._submit([read_control(request)])
-                return {"answer": answer_fields(answer)}
+                return {"answer": answer_fields(await self._control(request))}
             case "snapshot":
                 return await self._make_snapshot()
             case "collect":
                 return await self._collect(request)
+            case "retry":
+                return self._run_again(request)
+            case "settle":
+                return await self._work_requests().settle(request)
+            case "attempt":
+                return await self._work_requests().attempt(request)
+            case "tell":
+                return await self._work_requests().tell(request)
             case "manifest":
                 return self._manifest()
             case "status":
                 return self._status()
+            case "work":
+                return self._work()
             case "stop":
                 self._stop()
                 return {"stopping": True}
@@ -165,14 +214,25 @@ class Server:
             raise ManifestChanged("another manifest came into force; look at it and send again")
         return {"answers": answers_fields(await self._submit(events))}
 
+    async def _control(self, request: Message) -> Answer:
+        if self._operating is not None and self._operating.takes(request):
+            return await self._operating.control(request, self._submit)
+        [answer] = await self._submit([read_control(request)])
+        return answer
+
     async def _apply(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
+        mode = field({"mode": STRICT, **request}, "mode", str)
+        leaves = _names({"leaves": [], **request}, "leaves")
+        if self._operating is not None and self._operating.takes(request):
+            signed = self._operating.manifest(field(request, "document", bytes), mode, leaves)
+            request = {**request, **signed}
         given = ManifestInput(
             document=field(request, "document", bytes),
             principal=field(request, "principal", str),
             serial=field(request, "serial", int),
             signature=field(request, "signature", bytes),
-            mode=field({"mode": STRICT, **request}, "mode", str),
-            leaves=_names({"leaves": [], **request}, "leaves"),
+            mode=mode,
+            leaves=leaves,
         )
         async with self._checking:
             needs_look = await asyncio.to_thread(
@@ -252,6 +312,17 @@ class Server:
     def _begin_marking(self) -> Begun:
         with self._between_snapshots():
             return self._engine.collecting.begin().result()
+
+    def _run_again(self, request: Message) -> Fields:
+        """Run held and parked effects again, at once (H-59e)."""
+        if self._retry is None:
+            raise BadUsage("this process runs no effects")
+        return {"runs": list(self._retry(read_retry(request)))}
+
+    def _work_requests(self) -> WorkRequests:
+        if self._clients_work is None:
+            raise BadUsage("this process takes no outcomes of effects")
+        return self._clients_work
 
     def _manifest(self) -> Fields:
         figures = self._engine.stats().figures

@@ -30,7 +30,10 @@ if TYPE_CHECKING:  # a client of a running world has no engine of its own
 
 T = TypeVar("T")
 
-PATIENCE_S: Final = 30.0
+CONNECT_S: Final = 5.0
+"""Seconds that a world whose lock is held may take until its socket answers (H-54)."""
+
+BUSY_S: Final = 30.0
 """Seconds for which a request to a busy world is retried (H-57)."""
 
 PAUSE_S: Final = 0.02
@@ -70,11 +73,13 @@ class Way(Protocol):
         ...
 
     def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
-        """Submit a signed manifest with its new modules."""
+        """Submit a signed manifest with its new modules. Return the answer once modules,
+        document and record are durable, in one transaction, or refused (H-72)."""
         ...
 
     def control(self, given: ControlInput) -> Answer:
-        """Submit a signed command of an operator."""
+        """Submit a signed command of an operator. Return the answer once it is durable, with all
+        that the core settles because of it (H-59c), or refused."""
         ...
 
     def snapshot(self) -> MadeSnapshot:
@@ -86,7 +91,8 @@ class Way(Protocol):
         ...
 
     def still_marking(self, token: int) -> None:
-        """Keep the marking open."""
+        """Keep the marking open. The world gives it up ``OPEN_S`` seconds after the last sign of
+        life."""
         ...
 
     def forget(self, token: int, what: Forget) -> int:
@@ -94,7 +100,8 @@ class Way(Protocol):
         ...
 
     def end_marking(self, token: int) -> None:
-        """End the marking."""
+        """End the marking: blobs that arrive are not kept for it any more. Without effect if
+        another one has begun."""
         ...
 
     def compact(self) -> bool:
@@ -102,13 +109,13 @@ class Way(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the world."""
+        """Release the world; what was admitted is durable then."""
         ...
 
 
-def while_busy(act: Callable[[], T], patience_s: float) -> T:
-    """Call ``act`` again while it raises Busy, for up to ``patience_s`` seconds (H-57)."""
-    deadline = time.monotonic() + patience_s
+def while_busy(act: Callable[[], T], busy_s: float) -> T:
+    """Call ``act`` again while it raises Busy, for up to ``busy_s`` seconds (H-57)."""
+    deadline = time.monotonic() + busy_s
     while True:
         try:
             return act()

@@ -31,10 +31,8 @@ from aos.host.door.protocol import (
     STAGED_MODULES_MAX,
     ManifestChanged,
 )
-from aos.host.door.remote import WAIT_S, connect
-from aos.host.door.way import PATIENCE_S, PAUSE_S, About, Way
+from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, Way
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.folder.restore import Progress
 from aos.manifest.effective import Effective
 from aos.store.errors import WorldIsHeld
 from aos.store.forget import Forget
@@ -44,6 +42,7 @@ from aos.values.errors import ValueProblem
 
 if TYPE_CHECKING:  # a client of a running world has no engine, and ``aos send`` applies nothing
     from aos.host.apply.apply import Applied
+    from aos.host.folder.restore import Progress
     from aos.host.world.collecting import Begun
     from aos.host.world.snapshots import MadeSnapshot
     from aos.manifest.load import Loaded
@@ -99,6 +98,11 @@ class Writer:
             )
         self._about = about
         return about
+
+    @property
+    def in_force(self) -> Effective | None:
+        """The manifest by which the last events were encoded; None before ``about``."""
+        return None if self._about is None else self._about.manifest
 
     def send(self, items: Iterable[Item], *, batch_items: int = BATCH_ITEMS) -> Iterator[Answer]:
         """Send events and yield their answers, in order, as they become durable.
@@ -200,9 +204,14 @@ class Writer:
         cell: CellId | None = None,
         intent: Hash | None = None,
         value: Hash | None = None,
+        status: str | None = None,
+        payload: bytes | None = None,
+        why: str | None = None,
         key: SigningKey | None = None,
     ) -> Answer:
         """Submit an operator's command, signed with ``key`` or else the folder's operator key.
+
+        The other arguments are the fields of a ``ControlInput``.
 
         Effects that the core itself settles because of the command are settled on return (H-59c).
         If another command took the serial, this one is signed again with the next (H-59b).
@@ -215,8 +224,9 @@ class Writer:
         for _ in range(SIGNED_AGAIN_MAX):
             about = self.about()
             given = sign_control(
-                action, cell=cell, intent=intent, value=value, world=about.world,
-                serial=about.controls, operators=about.operators, key=signer,
+                action, cell=cell, intent=intent, value=value, status=status, payload=payload,
+                why=why, world=about.world, serial=about.controls, operators=about.operators,
+                key=signer,
             )  # fmt: skip
             answer = self._way.control(given)
             if not _came_too_late(answer):
@@ -250,7 +260,7 @@ class Writer:
         return self._way.forget(token, what)
 
     def end_marking(self, token: int) -> None:
-        """End the marking."""
+        """End the marking. Without effect if another one has begun."""
         self._way.end_marking(token)
 
     def compact(self) -> bool:
@@ -284,8 +294,8 @@ class Writer:
 def open_writer(
     path: Path,
     *,
-    wait_s: float = WAIT_S,
-    patience_s: float = PATIENCE_S,
+    connect_s: float = CONNECT_S,
+    busy_s: float = BUSY_S,
     progress: Progress | None = None,
 ) -> Writer:
     """Open the world at ``path`` for writing.
@@ -295,13 +305,16 @@ def open_writer(
         Unavailable: Another process holds the world and does not answer on its socket.
     """
     folder = open_folder(path)
-    deadline = time.monotonic() + wait_s
+    deadline = time.monotonic() + connect_s
     while True:
         lock = WorldLock(path)
         try:
             lock.acquire()
         except WorldIsHeld as held:
-            way = connect(folder, patience_s)
+            # Sockets are slow to import, and not needed where no process runs the world.
+            from aos.host.door.remote import connect  # noqa: PLC0415
+
+            way = connect(folder, busy_s)
             if way is not None:
                 return Writer(folder, way, is_direct=False)
             if time.monotonic() >= deadline:
@@ -314,7 +327,7 @@ def open_writer(
             # The engine is large, and not needed where another process runs the world.
             from aos.host.door.direct import Direct  # noqa: PLC0415
 
-            direct = Direct.open(folder, lock, patience_s, progress)
+            direct = Direct.open(folder, lock, busy_s, progress)
             return Writer(folder, direct, is_direct=True)
 
 

@@ -14,7 +14,7 @@ from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.state.cell import OpenIntent
 from aos.errors import Unavailable
 from aos.host.executors import settling
-from aos.host.executors.task import AttemptJournal, Report, Task
+from aos.host.executors.task import AttemptJournal, Halted, Report, Task
 from aos.values.digests import hash_text
 
 OnAnswer = Callable[[bool], None]
@@ -50,6 +50,17 @@ class Attempts:
         async def run() -> None:
             ask = partial(self._journal.lose, of.intent, attempt, problem)
             await self._answer(of, "its loss", ask)
+
+        self._run(run())
+
+    def halt(self, of: Task, attempt: int, why: Halted, on_end: Callable[[], None]) -> None:
+        """Journal that a task does not run now, after ``attempt``. ``on_end`` is called when the
+        journal has answered."""
+
+        async def run() -> None:
+            ask = partial(self._journal.halt, of.intent, attempt, why)
+            await self._answer(of, f"that it is {why.phase}", ask)
+            on_end()
 
         self._run(run())
 

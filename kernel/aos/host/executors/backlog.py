@@ -3,9 +3,12 @@
 Nothing here does I/O. A task that was running when its process died runs again, with the next
 attempt number, unless it may run only once: then it is lost. A task that was running in two deaths
 is suspected of causing them and runs alone. If the process dies again, the task is parked (X-57).
+A task that is held or parked waits until someone asks to retry it (X-16).
 
 An attempt whose number the journal does not have is journaled before it begins (X-12): the first of
 a task that may run once, and every one after the first.
+
+Of the tasks of a lane, only the first is in a queue (M-5a).
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from aos.host.executors.task import Task
+from aos.host.executors.lanes import Lane, Lanes, lane_of
+from aos.host.executors.task import Halted, Task
 from aos.values.digests import Hash
 
 SUSPECT_DEATHS: Final = 2
@@ -46,7 +50,10 @@ class Work:
 
     ``attempt`` is the number of the current or next attempt, ``journaled`` the last number that the
     journal has, ``asked`` a number that waits for the journal. ``problem`` is why the last attempt
-    failed.
+    failed. ``since_ns`` is when the process got the attempt, or may begin it after a pause, or when
+    the task was held or parked here; 0 before that. ``spent`` attempts do not count against the
+    policy. ``halted`` is why it was held or parked last, ``None`` once it has begun to run again.
+    ``lane`` is its lane, if its effect has lanes.
     """
 
     task: Task
@@ -54,14 +61,19 @@ class Work:
     journaled: int
     asked: int | None = None
     problem: str | None = None
+    since_ns: int = 0
+    spent: int = 0
+    halted: Halted | None = None
     where: Where = Where.QUEUED
     has_slot: bool = False
     is_canceled: bool = False
     deaths: int = 0
+    lane: Lane | None = None
 
     @property
     def begun(self) -> int:
-        """The last attempt that may have run: a receipt of a task that never ran names this one."""
+        """The last attempt that may have run: a receipt of a task that never ran has this number
+        (X-6a)."""
         return max(1, self.journaled)
 
 
@@ -74,11 +86,13 @@ class Death:
 
 
 class Backlog:
-    """Decides which tasks run. ``slots`` is how many calls of each effect may run at once."""
+    """Decides which tasks run (X-54). ``slots`` is how many calls of each effect may run at
+    once."""
 
     def __init__(self) -> None:
         self.slots: Mapping[str, int] = {}
         self._work: dict[Hash, Work] = {}
+        self._lanes = Lanes()
         self._queues: dict[str, deque[Work]] = {}
         self._suspects: deque[Work] = deque()
         self._cancels: deque[Work] = deque()
@@ -86,18 +100,20 @@ class Backlog:
         self._taken: Counter[str] = Counter()
         self._settling = 0
         self.parked: dict[Hash, Task] = {}
-        """Tasks that ended the process and are not run again."""
+        """Tasks that are not run again in this process, unless someone asks for it."""
 
     def __len__(self) -> int:
         return len(self._work)
 
+    def works(self) -> Iterator[Work]:
+        """All tasks that have no outcome yet, with their progress."""
+        for work in self._work.values():
+            if work.where not in (Where.SETTLING, Where.LOST):
+                yield work
+
     def tasks(self) -> Mapping[Hash, Task]:
         """All tasks that have no outcome yet."""
-        return {
-            intent: work.task
-            for intent, work in self._work.items()
-            if work.where not in (Where.SETTLING, Where.LOST)
-        }
+        return {work.task.intent: work.task for work in self.works()}
 
     @property
     def running(self) -> int:
@@ -112,9 +128,46 @@ class Backlog:
     def add(self, task: Task) -> None:
         """Queue a task, unless it is here already."""
         if task.intent not in self._work:
-            work = Work(task, task.attempt, journaled=0 if task.is_once else task.attempt)
+            journaled = task.attempt - 1 if task.begins else task.attempt
+            work = Work(task, task.attempt, journaled, spent=task.spent, halted=task.halted)
+            work.problem = task.problem
+            work.lane = lane_of(task.effect, task.params)
             self._work[task.intent] = work
-            self._queue(work).append(work)
+            self._lanes.add(work.lane, task.intent)
+            if self._lanes.is_first(work.lane, task.intent):
+                self._queue(work).append(work)
+
+    def halt(self, work: Work, why: Halted) -> None:
+        """Hold or park a task that the process has, or that was about to run."""
+        self._stop_running(work)
+        work.halted = why
+        if work.is_canceled:
+            self._give_up(work)
+        else:
+            self._park(work)
+
+    def halted(self) -> Mapping[Hash, Halted]:
+        """Why each of ``parked`` was held or parked. A task whose attempt the journal has refused
+        is neither."""
+        works = [self._work[intent] for intent in self.parked]
+        return {each.task.intent: each.halted for each in works if each.halted is not None}
+
+    def retry(self, intent: Hash) -> bool:
+        """Queue a task of ``parked`` again, with all attempts of its policy (X-16). Returns False
+        if there is none, or if it has run and may run only once."""
+        work = self._work.get(intent)
+        if work is None or work.where is not Where.PARKED:
+            return False
+        was_held = work.halted is not None and work.halted.phase == "held"
+        if work.task.is_once and work.journaled and not was_held:
+            return False
+        del self.parked[intent]
+        work.spent, work.deaths = work.journaled, 0
+        work.attempt = work.journaled + 1
+        work.problem = None if work.halted is None else work.halted.problem
+        work.where = Where.QUEUED
+        self._queue(work).append(work)
+        return True
 
     def _queue(self, work: Work) -> deque[Work]:
         if work.deaths >= SUSPECT_DEATHS:
@@ -134,7 +187,7 @@ class Backlog:
                 self.parked.pop(intent, None)
                 self._give_up(work)  # its place in a queue is passed over
             case Where.LOST:
-                del self._work[intent]
+                self._remove(work)
         return None
 
     def canceling(self) -> Iterator[Work]:
@@ -195,6 +248,7 @@ class Backlog:
         attempt, work.asked = work.asked, None
         if is_granted:
             work.journaled = work.attempt = attempt
+            work.halted = None
         if work.where is Where.RUNNING or (
             work.where is Where.BEGINNING and is_granted and is_ready and not work.is_canceled
         ):
@@ -248,10 +302,18 @@ class Backlog:
 
     def forget(self, intent: Hash) -> Work | None:
         """Remove an ended task: it is settled, or will be published again."""
-        work = self._work.pop(intent, None)
+        work = self._work.get(intent)
         if work is not None:
             self._settling -= 1
+            self._remove(work)
         return work
+
+    def _remove(self, work: Work) -> None:
+        """Remove a task from its lane too: the next one of the lane may run."""
+        del self._work[work.task.intent]
+        first = self._lanes.remove(work.lane, work.task.intent)
+        if first is not None and self._work[first].where is Where.QUEUED:
+            self._queue(self._work[first]).append(self._work[first])
 
     def take_back(self, ending: str, *, is_death: bool) -> Death:
         """The process is gone: queue its tasks again, except those that may run only once.

@@ -38,7 +38,12 @@ BLOB_REF_UNKNOWN: Final = "blob_ref_unknown"
 
 
 class BlobExecutor:
-    """``read`` reads the store: a blob by content hash, or Damage. ``clock`` is wall time in ns."""
+    """The ``TaskExecutor`` of the blob effects. It works on the event loop, ``BURST`` tasks at a
+    time.
+
+    ``read`` reads the store: a blob by content hash, or Damage. A blob that a task puts becomes
+    durable in the transaction of its receipt, or not at all (X-3). ``clock`` is wall time in ns.
+    """
 
     name: Final = "blob"
     effects: Final = frozenset({PUT, GET})
@@ -63,14 +68,12 @@ class BlobExecutor:
         self._turn: asyncio.Handle | None = None
 
     async def start(self, settle: Settle) -> None:
-        """Set how outcomes are settled."""
         self._settling = Settling(self.name, settle, self._report)
 
     def use(self, effective: Effective) -> None:
         self._payload_bytes_max = effective.limits.event_bytes
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Queue tasks."""
         for task in tasks:
             if task.intent not in self._here:
                 self._here[task.intent] = False
@@ -78,7 +81,8 @@ class BlobExecutor:
         self._plan()
 
     def cancel(self, intents: Sequence[Hash]) -> None:
-        """Mark tasks as canceled."""
+        """Mark tasks as canceled. One that waits settles as canceled at its turn; for one that
+        has run, only the reports of its outcome are left out."""
         for intent in intents:
             if intent in self._here:
                 self._here[intent] = True
@@ -92,7 +96,6 @@ class BlobExecutor:
             await self._settling.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        """Return counts for the status."""
         settling = 0 if self._settling is None else len(self._settling)
         done = 0 if self._settling is None else self._settling.done
         return ExecutorStats(running=settling, queued=len(self._queue), done=done)
@@ -162,6 +165,7 @@ def carry_out(
 
 
 def _get(ref: str, read: BlobReader) -> Value:
+    """Return the receipt of ``sys/blob.get@1`` (X-32, X-33)."""
     try:
         data = read(_known(ref, read, BLOB_MISSING if is_sha256(ref) else BLOB_REF_UNKNOWN))
     except Damage as error:
@@ -170,6 +174,7 @@ def _get(ref: str, read: BlobReader) -> Value:
 
 
 def _payload(value: Value, bytes_max: int) -> bytes:
+    """Encode a receipt, unless it is too large (X-34)."""
     payload = encode(value)
     if len(payload) > bytes_max:
         raise _Failed(
@@ -187,7 +192,8 @@ def _no_names(hash: Hash, /) -> bytes:
 def put(
     data: bytes, ref: str | None, refs: Sequence[str], read: BlobReader = _no_names
 ) -> tuple[Value, Mapping[Hash, bytes]]:
-    """Return the receipt and the blobs to store: the data, and the edge to the blobs it refers to.
+    """Return the receipt and the blobs to store: the data, and the edge to the blobs it refers to
+    (X-30).
 
     If ``ref`` is a SHA-256 name, the receipt has such names too (AG-31); ``read`` resolves them.
     """
@@ -211,7 +217,7 @@ def _content_text(data: bytes) -> str:
 
 
 def edge(blob: Hash, refs: Sequence[Hash]) -> bytes:
-    """The edge document: keeping it keeps the blob and everything that the blob refers to.
+    """The edge document (X-31): keeping it keeps the blob and everything that the blob refers to.
 
     Its content hash is ``digest("aos/edge/1", blob, *refs)``; refs are sorted, each of them once.
     """

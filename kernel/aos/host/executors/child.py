@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -26,18 +26,24 @@ from aos.host.executors.supervisor import Supervisor
 from aos.host.executors.task import (
     AttemptJournal,
     ExecutorStats,
+    Halted,
     Loss,
     Lost,
     Outcome,
     Report,
     Settle,
     Task,
+    TaskNow,
 )
 from aos.manifest.builtins import STREAM
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, hash_text
+from aos.worker.causes import Causes
 from aos.worker.failure import AttemptFailure
 from aos.worker.wire import Message
+
+DIED: Final = "executor_died"
+"""The code of a task that was parked because its process died while it ran (X-57)."""
 
 DRAIN_S: Final = 2.0
 """Seconds that running effects have to end in when the node stops."""
@@ -53,7 +59,8 @@ class _Desk:
 
 
 class ChildExecutor:
-    """Runs tasks in a process that ``command`` starts, in ``environment`` (default: the node's).
+    """A ``TaskExecutor`` that runs tasks in a process that ``command`` starts, in ``environment``
+    (default: the node's).
 
     ``start`` starts the process. With ``slots`` (calls of each effect that may run at the same
     time), which are otherwise reported by the process, the first task starts it. A process that is
@@ -79,6 +86,7 @@ class ChildExecutor:
         self._backlog = Backlog()
         self._backlog.slots = slots or {}
         self._acks: list[Hash] = []
+        self._causes = Causes()
         self.on_stranded: Callable[[], None] = lambda: None
         self._turn: asyncio.Handle | None = None
         self._calm = asyncio.Event()
@@ -148,7 +156,6 @@ class ChildExecutor:
         self._plan()
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Queue tasks."""
         for task in tasks:
             self._backlog.add(task)
         self._process.want()
@@ -180,7 +187,6 @@ class ChildExecutor:
         await self._process.stop()
 
     def stats(self) -> ExecutorStats:
-        """Return counts for the status."""
         busy = self._backlog.busy
         desk = self._open_desk
         return ExecutorStats(
@@ -190,9 +196,31 @@ class ChildExecutor:
             dropped=0 if desk is None else desk.streaming.dropped,
         )
 
+    def now(self) -> Iterator[TaskNow]:
+        """Its tasks without an outcome; without those whose attempt the journal has refused."""
+        at_ns = time.time_ns()
+        for work in () if self._process.is_over else self._backlog.works():
+            phase = _phase(work, at_ns)
+            if phase is not None:
+                since_ns = work.task.opened_ns if phase == "queued" else work.since_ns
+                yield TaskNow(task=work.task, phase=phase, attempt=work.attempt, since_ns=since_ns)
+
     def stranded(self) -> Mapping[Hash, Task]:
         """Tasks that are not run any more: parked ones, or all if the process is given up."""
         return self._backlog.tasks() if self._process.is_over else self._backlog.parked
+
+    def halted(self) -> Mapping[Hash, Halted]:
+        """Tasks that are held or parked, and why."""
+        return self._backlog.halted()
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Queue stranded tasks again, unless the process was given up (X-16, X-58)."""
+        if self._process.is_over:
+            return []
+        queued = [intent for intent in intents if self._backlog.retry(intent)]
+        self._process.want()
+        self._plan()
+        return queued
 
     # The process
 
@@ -218,15 +246,17 @@ class ChildExecutor:
             self._desk.attempts.lose(work.task, work.attempt, problem)
         self._calm_down()
         if death.cause is not None:
+            death.cause.halted = Halted("parked", DIED, problem)
             self._tell_parked(death.cause, ending)
-            self.on_stranded()
+            self._journal_halt(death.cause, death.cause.halted)
         return death.cause is not None
 
     def _tell_parked(self, work: Work, ending: str) -> None:
         self._report(
             f"executor {self.name}: {work.task.effect.name} {hash_text(work.task.intent)} was "
             f"running in {work.deaths} deaths of the process, the last time alone ({ending}); it "
-            "is not run again and stays open until the world is run again"
+            "is parked: it stays open and runs again when the world is run again, or with "
+            f"aos effects retry {work.task.intent.hex()[:8]}"
         )
 
     # Tasks out
@@ -246,7 +276,13 @@ class ChildExecutor:
         for work in self._backlog.canceling():
             self._process.send(messages.cancel(work))
         for work in self._backlog.ready():
-            if work.where is Where.BEGINNING:
+            halted = work.halted
+            if halted is not None and self.still_lacks(work.task, halted):
+                self._tell_halted(work, halted)
+                work.since_ns = time.time_ns()
+                self._backlog.halt(work, halted)  # the journal has that already
+                self.on_stranded()
+            elif work.where is Where.BEGINNING:
                 self._journal_attempt(work)
             else:
                 self._send(work)
@@ -271,9 +307,12 @@ class ChildExecutor:
 
     def _send(self, work: Work) -> None:
         blobs = self.prepare(work.task)
-        if isinstance(blobs, AttemptFailure):
+        if isinstance(blobs, AttemptFailure) and blobs.end == "hold":
+            self._halt(work, Halted("held", blobs.code, blobs.message))
+        elif isinstance(blobs, AttemptFailure):
             self._end_unsent(work, blobs)
         else:
+            work.since_ns = time.time_ns()
             self._process.send(messages.run(work, blobs, has_taker=self._has_taker(work.task)))
 
     def _has_taker(self, task: Task) -> bool:
@@ -289,6 +328,11 @@ class ChildExecutor:
     def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:  # noqa: ARG002  # others use it
         """Return the blobs to send with a task, or why it cannot run. Only if the host signs."""
         return ()
+
+    def still_lacks(self, task: Task, halted: Halted) -> bool:  # noqa: ARG002  # others use it
+        """Whether a task that was held when it was last published would be held again for the same
+        reason. If so, nothing is journaled (X-15)."""
+        return False
 
     def finish(self, task: Task, outcome: Outcome) -> Outcome:  # noqa: ARG002  # others use it
         """Change an outcome before it is settled. Only if the host signs."""
@@ -312,7 +356,7 @@ class ChildExecutor:
 
     def _receive(self, message: Message) -> None:
         op, work = message["op"], None
-        if op in ("done", "progress", "attempt"):
+        if op in ("done", "progress", "attempt", "halt"):
             work = self._backlog.at_work(messages.intent(message))
         if op == "done" and work is not None:  # else it is settled already, or was never sent
             outcome = messages.outcome(work.task, message, name=self.name, key=self._key)
@@ -324,8 +368,53 @@ class ChildExecutor:
             self._desk.streaming.tell(frame)
         elif op == "attempt" and work is not None:
             self._ask(work, messages.whole(message, "attempt"), str(message.get("problem")))
+            work.since_ns = time.time_ns() + messages.pause_ns(message)
+        elif op == "halt" and work is not None:
+            self._count_dropped(work.task, messages.whole(message, "dropped"))
+            self._halt(work, messages.halted(message))
         elif op == "stuck":
             self._process.end_stuck(message.get("reason"))
+
+    def _halt(self, work: Work, why: Halted) -> None:
+        """Keep a task open that does not run now: journal it, report it, count it (X-15, X-17)."""
+        self._backlog.halt(work, why)
+        if not work.is_canceled:
+            self._tell_halted(work, why)
+            self._journal_halt(work, why)
+        self._calm_down()
+        self._plan()
+
+    def _journal_halt(self, work: Work, why: Halted) -> None:
+        work.since_ns = time.time_ns()
+        self._desk.attempts.halt(work.task, work.begun, why, self._strand)
+        self.on_stranded()
+
+    def _tell_halted(self, work: Work, why: Halted) -> None:
+        """Report a held or parked task: each cause once, then only its count (X-18)."""
+        name, intent = work.task.effect.name, work.task.intent
+        is_held = why.phase == "held"
+        count = self._causes.count((name, why.phase, why.code, why.problem if is_held else None))
+        if count is None:
+            return
+        if count > 1:
+            self._report(f"executor {self.name}: {name}: {count:,} {why.phase}: {why.problem}")
+            return
+        if is_held:
+            then = "it stays open, and runs when the world is run with what it lacks"
+        elif work.task.is_once:
+            then = (
+                "it stays open: it has run and may run only once; find out what it did, then: "
+                f"aos effects settle {intent.hex()[:8]} --ok JSON | --error CODE MESSAGE"
+            )
+        else:
+            then = (
+                f"it stays open after attempt {work.begun}, and runs again with aos effects retry "
+                "or when the world is run again"
+            )
+        self._report(
+            f"executor {self.name}: {name} {hash_text(intent)} is {why.phase}: {why.code}: "
+            f"{why.problem} ({then})"
+        )
 
     def _ask(self, work: Work, attempt: int, problem: str) -> None:
         if self._backlog.ask(work, attempt, problem):
@@ -358,6 +447,15 @@ class ChildExecutor:
             self._desk.settling.tell(outcome, answer)
         self._acks.append(outcome.intent)
         self._plan()
+
+
+def _phase(work: Work, at_ns: int) -> str | None:
+    """The phase of a task for ``TaskNow``; None if it has been given up."""
+    if work.where is Where.PARKED:
+        return None if work.halted is None else work.halted.phase
+    if work.where is not Where.RUNNING:
+        return "queued"
+    return "backoff" if work.since_ns > at_ns else "running"
 
 
 def _manifest(effective: Effective) -> Message:

@@ -1,4 +1,4 @@
-"""Journal a task that may run only once before an executor gets it (X-14)."""
+"""Journal the attempt of a task before an executor gets it that does not do so (X-12, X-14)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Gate:
         if task.intent not in self._here:
             self._here.add(task.intent)
             begun = partial(self._begun, executor, task)
-            self._attempts.begin(task, task.attempt, None, begun)
+            self._attempts.begin(task, task.attempt, task.problem, begun)
 
     def _begun(self, executor: TaskExecutor, task: Task, is_granted: bool) -> None:
         if task.intent not in self._here:
@@ -43,9 +43,11 @@ class Gate:
             self._keep(task)
 
     def cancel(self, intents: Iterable[Hash]) -> None:
-        """Do not pass on these tasks."""
+        """Do not pass on these tasks, even if the journal grants their attempts later."""
         self._here.difference_update(intents)
 
     async def close(self) -> None:
+        """Pass on no more tasks. An attempt that is being journaled may still become durable;
+        then the next start journals it as lost (X-14)."""
         self._here.clear()
         await self._attempts.drain(0)

@@ -13,9 +13,8 @@ from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.naming import blob_of, documents
-from aos.host.executors.task import Outcome, Report, Task, report_to_stderr
+from aos.host.executors.task import Halted, Outcome, Report, Task, report_to_stderr
 from aos.host.folder.secrets import SecretProblem, Secrets
-from aos.manifest.effective import Effective
 from aos.manifest.forms import AGENTOS
 from aos.manifest.manifest_secrets import Secret, secret_name
 from aos.values.cbor import decode_record, encode
@@ -24,8 +23,20 @@ from aos.values.errors import ValueProblem
 from aos.values.sha256 import sha256_text
 from aos.worker.allow import AllowList
 from aos.worker.failure import AttemptFailure
-from aos.worker.http_limits import CONCURRENCY, HTTP, REQUEST_BYTES_MAX, HttpLimits
-from aos.worker.worker_secrets import UNAVAILABLE, WORKFLOW_DENIED, SecretValue, to_wire
+from aos.worker.http_limits import (
+    CONCURRENCY,
+    HTTP,
+    NOT_ALLOWED,
+    REQUEST_BYTES_MAX,
+    HttpLimits,
+)
+from aos.worker.worker_secrets import (
+    MISMATCH,
+    UNAVAILABLE,
+    WORKFLOW_DENIED,
+    SecretValue,
+    to_wire,
+)
 
 DEFAULT: Final = HttpLimits()
 
@@ -63,6 +74,7 @@ class HttpExecutor(ChildExecutor):
         report: Report = report_to_stderr,
     ) -> None:
         AllowList(allow)
+        self._allows_any = bool(allow)
         # -P: no module of the folder that the node happens to run in.
         command = [sys.executable, "-P", "-m", "aos.worker.http"]
         command += [f"--allow={entry}" for entry in allow]
@@ -81,24 +93,19 @@ class HttpExecutor(ChildExecutor):
         )
         self._read = read
         self._secrets = secrets or Secrets()
-        self._missing: frozenset[str] = frozenset()
 
-    def use(self, effective: Effective) -> None:
-        super().use(effective)
-        if HTTP in effective.effects:
-            self._tell_missing(effective.secrets)
-
-    def _tell_missing(self, secrets: Mapping[str, Secret]) -> None:
-        """Tell a person before the first request does, and only of what is new."""
-        missing: dict[str, SecretProblem] = {}
-        for name, secret in secrets.items():
+    def lacking(self) -> Sequence[str]:
+        """Say before the first request does that no host is allowed, and which secrets have no
+        value (X-19)."""
+        if self._manifest is None or HTTP not in self._manifest.effects:
+            return []
+        found = [] if self._allows_any else [f"{HTTP}: no host is allowed (--allow-http HOST)"]
+        for secret in self._manifest.secrets.values():
             try:
                 self._secrets.value(secret)
             except SecretProblem as problem:
-                missing[name] = problem
-        for name in missing.keys() - self._missing:
-            self._report(f"{missing[name]}: until then requests that name it fail")
-        self._missing = frozenset(missing)
+                found.append(str(problem))
+        return found
 
     def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:
         """The body, if it is a blob, then the values of secrets, if headers name any."""
@@ -114,8 +121,25 @@ class HttpExecutor(ChildExecutor):
             try:
                 sent.append(to_wire(self._secret(name, task.workflow) for name in names))
             except SecretProblem as problem:
-                return AttemptFailure(code=problem.code, message=str(problem), retryable=False)
+                return AttemptFailure(
+                    code=problem.code,
+                    message=str(problem),
+                    retryable=False,
+                    # The manifest forbids it: this process lacks nothing.
+                    end="settle" if problem.code == WORKFLOW_DENIED else "hold",
+                )
         return sent
+
+    def still_lacks(self, task: Task, halted: Halted) -> bool:
+        if halted.code == NOT_ALLOWED:
+            return not self._allows_any
+        if halted.code not in (UNAVAILABLE, MISMATCH):
+            return False
+        found = self.prepare(task)
+        return isinstance(found, AttemptFailure) and (found.code, found.message) == (
+            halted.code,
+            halted.problem,
+        )
 
     def finish(self, task: Task, outcome: Outcome) -> Outcome:
         """A module of the AgentOS SDK reads a body by its SHA-256 name, never in the receipt."""

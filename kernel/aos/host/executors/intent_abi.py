@@ -20,7 +20,7 @@ from aos.manifest.forms import ABI_DEFAULT
 from aos.values.digests import Hash
 
 
-class RecordSource(Protocol):
+class _RecordSource(Protocol):
     """The part of a store that is read here."""
 
     def frame_at(self, seq: int) -> Frame | None: ...
@@ -31,23 +31,34 @@ class RecordSource(Protocol):
 class Spoken:
     """Finds the ABI of each intent's module. ``add`` every manifest that comes into force."""
 
-    def __init__(self, store: RecordSource) -> None:
+    def __init__(self, store: _RecordSource) -> None:
         self._store = store
         self._by_workflow: dict[str, dict[str, None]] = {}  # its ABIs, the newest last
 
     def start(self, state: State) -> None:
-        """Raises: Damage: A manifest of the world cannot be read."""
+        """Add every manifest that an instance of the restored world can run under.
+
+        Raises:
+            Damage: A manifest of the world cannot be read.
+        """
         for era in state.eras.all:
             self.add(manifest_under(state, era.seq))
 
     def add(self, manifest: Effective) -> None:
+        """Add a manifest that is now in force. For a workflow whose manifests differ in the ABI,
+        ``of`` reads the journal from now on."""
         for name, workflow in manifest.workflows.items():
             abis = self._by_workflow.setdefault(name, {})
             abis.pop(workflow.module.abi, None)
             abis[workflow.module.abi] = None
 
     def of(self, intent: OpenIntent) -> str:
-        """Raises: Damage: The step that asked, or its manifest, cannot be read."""
+        """Return the ABI of the module that opened ``intent``. If the step that opened it was
+        pruned, return the newest ABI of the workflow.
+
+        Raises:
+            Damage: The step, or the manifest that it ran under, cannot be read.
+        """
         abis = self._by_workflow.get(intent.cell[0], {ABI_DEFAULT: None})
         if len(abis) == 1:
             return next(iter(abis))

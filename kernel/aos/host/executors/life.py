@@ -18,13 +18,13 @@ import aos
 from aos.errors import BadUsage
 from aos.host.executors.task import Report
 from aos.values.digests import Hash
-from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, Stalled, WireProblem
+from aos.worker.wire import FD_VARIABLE, PROTOCOL, Message, Stalled, WireLink, WireProblem
 
 READY_S: Final = 60.0
-"""Seconds that importing the functions and entering their setup may take."""
+"""Seconds that importing the functions and entering their setup may take (X-51)."""
 
 END_S: Final = 4.0
-"""Seconds that a process has to end in once its stream has ended."""
+"""Seconds that a process has to end in once its stream has ended (X-52)."""
 
 STALL_S: Final = 30.0
 """Seconds that a process may be silent in the middle of a message (X-56a)."""
@@ -72,7 +72,7 @@ class Life:
         self._ready: asyncio.Future[Ready | NotReady] = loop.create_future()
         self._lost: asyncio.Future[Exception | None] = loop.create_future()
         self._exited: asyncio.Future[int] = loop.create_future()
-        self._link = Link(self._receive, self._on_lost, stall_s=stall_s)
+        self._link = WireLink(self._receive, self._on_lost, stall_s=stall_s)
         self._process: subprocess.Popen[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -122,11 +122,11 @@ class Life:
         return process
 
     def send(self, message: Message) -> None:
-        """Send a message to the process."""
+        """Send a message to the process. Without a stream it is dropped; ``ended`` reports that."""
         self._link.send(message)
 
     def kill(self) -> None:
-        """Kill the process."""
+        """Kill the process, without waiting for its end. A process that has ended is left alone."""
         if self._process is not None and not self._exited.done():
             self._process.kill()
 
@@ -192,6 +192,7 @@ class Life:
         threading.Thread(target=wait, name=f"wait for {self.label}", daemon=True).start()
 
     async def _pass_output(self, pipe: IO[bytes]) -> None:
+        """Report what functions print, line by line, until the process has ended (X-53)."""
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), pipe

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from aos.core.journal.records import Batch
-from aos.core.journal.vocabulary import STATUSES
+from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
 from aos.host.executors.backlog import Work
-from aos.host.executors.task import Outcome, StreamFrame, Task
+from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
 from aos.manifest.names import NODE
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.worker.wire import Message, WireProblem
@@ -22,6 +22,7 @@ def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
         "intent": task.intent,
         "effect": task.effect.name,
         "attempt": work.attempt,
+        "spent": work.spent,
         "params": task.params,
         "idempotency_key": task.idempotency_key,
         "workflow": task.workflow,
@@ -67,6 +68,11 @@ def whole(message: Message, name: str) -> int:
     return number
 
 
+def pause_ns(message: Message) -> int:
+    """How long a process pauses before the attempt that it asks for; 0 if it does not say."""
+    return whole(message, "pause_ns") if "pause_ns" in message else 0
+
+
 def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Outcome:
     """Read the outcome of ``task``. ``name`` has signed it if the process has a ``key``."""
     status, payload, cost = (message.get(each) for each in ("status", "payload", "cost_cents"))
@@ -98,6 +104,15 @@ def outcome(task: Task, message: Message, *, name: str, key: bytes | None) -> Ou
     )
 
 
+def halted(message: Message) -> Halted:
+    """Read why the process does not run a task that stays open (X-15, X-17)."""
+    phase = word_of(HALTS, message.get("phase"))
+    code, problem = message.get("code"), message.get("problem")
+    if phase is None or not isinstance(code, str) or not isinstance(problem, str):
+        raise WireProblem("message halt does not say why its task stays open")
+    return Halted(phase, code, problem)
+
+
 def _batch(given: Any) -> Batch | None:
     match given:
         case None:
@@ -127,8 +142,8 @@ def frame(task: Task, message: Message, *, name: str, key: bytes | None) -> Stre
         intent=task.intent,
         effect=task.effect.name,
         attempt=whole(message, "attempt"),
-        number=whole(message, "number"),
-        kind=kind,
+        frame_seq=whole(message, "number"),
+        frame_kind=kind,
         payload=payload,
         blob=blob,
         executor=NODE if key is None else name,

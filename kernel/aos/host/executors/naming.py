@@ -13,7 +13,8 @@ from aos.values.sha256 import PREFIX, parse_sha256, true_name
 
 
 class StoredBlobs:
-    """The part of a store that executors read: blobs by content hash, and SHA-256 names of them."""
+    """The part of a store that executors read: blobs by content hash, and SHA-256 names of them.
+    A call raises as ``Store.blob``."""
 
     def __init__(self, read: BlobReader, named: Callable[[bytes], Hash | None]) -> None:
         self._read: Final = read
@@ -23,10 +24,13 @@ class StoredBlobs:
         return self._read(hash)
 
     def named(self, sha256: bytes) -> Hash | None:
+        """Return the content hash of the blob with this SHA-256 name; None if the name is
+        unknown. The blob itself may be gone."""
         return self._named(sha256)
 
 
 def is_sha256(ref: str) -> bool:
+    """Whether ``ref`` begins as a SHA-256 name does. The rest is not checked."""
     return ref.startswith(PREFIX)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aos.errors import BadUsage, sentence
@@ -15,14 +15,18 @@ from aos.host.executors.attempts import Attempts
 from aos.host.executors.gate import Gate
 from aos.host.executors.task import (
     AttemptJournal,
+    Configured,
     ExecutorStats,
+    Halted,
     Journaling,
     Report,
     Settle,
     Stranding,
     Task,
     TaskExecutor,
+    TaskNow,
     Timing,
+    Working,
     report_to_stderr,
 )
 from aos.manifest.effective import Effect, Effective
@@ -38,10 +42,12 @@ ALIKE: Final = 0.75
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """Effects of the manifest without an executor (``unserved``), and effects that an executor runs
-    but the manifest does not define (``unused``)."""
+    but the manifest does not define (``unused``). ``lacking`` is what executors lack otherwise, as
+    lines for people: allowed hosts, values of secrets."""
 
     unserved: tuple[str, ...]
     unused: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
 
 class Pool:
@@ -68,6 +74,7 @@ class Pool:
         self._gate: Gate | None = None
         self._by_effect: dict[str, TaskExecutor] = {}
         self._waiting: dict[Hash, Task] = {}
+        self._over: dict[Hash, Halted] = {}
         self._told: set[str] = set()
         self._strandings = [each for each in executors if isinstance(each, Stranding)]
         self._timings = [each for each in executors if isinstance(each, Timing)]
@@ -77,7 +84,7 @@ class Pool:
 
     @property
     def waiting(self) -> Mapping[Hash, Task]:
-        """Open tasks that no executor here will run: their effect has none, or it gave up."""
+        """Open tasks that no executor here will run: their effect has none, or it gave up (X-8)."""
         stranded = {
             intent: task for each in self._strandings for intent, task in each.stranded().items()
         }
@@ -87,11 +94,16 @@ class Pool:
         """Open tasks that wait for a time in the future."""
         return frozenset[Hash]().union(*(each.ahead() for each in self._timings))
 
+    def next_ns(self) -> int | None:
+        """The time of the first task that waits for a time, in ns since 1970; None without one."""
+        times = (each.next_ns() for each in self._timings)
+        return min((each for each in times if each is not None), default=None)
+
     async def start(self, settle: Settle, journal: AttemptJournal) -> None:
         """Start all executors, or none.
 
         Raises:
-            BadUsage: One cannot start, or two run the same effect.
+            BadUsage: One cannot start, or two run the same effect (X-7).
         """
         attempts = Attempts("pool", journal, self._report)
         self._gate = Gate(attempts, hand_over=self._hand_over, keep=self._keep)
@@ -129,10 +141,17 @@ class Pool:
             executor.use(effective)
         for line in _without_authority(self._by_effect, effective):
             self._report(line)
-        return self.check(effective.effects)
+        coverage = self.check(effective.effects)
+        lacking = [
+            line
+            for executor in self._executors
+            if isinstance(executor, Configured)
+            for line in executor.lacking()
+        ]
+        return replace(coverage, lacking=tuple(lacking))
 
     def check(self, effects: Mapping[str, Effect]) -> Coverage:
-        """Compare the effects that executors run with those that the manifest defines.
+        """Compare the effects that executors run with those that the manifest defines (X-9, X-9a).
 
         Raises:
             BadUsage: An executor runs an effect that is not defined and whose name resembles one
@@ -158,22 +177,41 @@ class Pool:
     def publish(self, tasks: Sequence[Task]) -> None:
         """Pass each task to its executor. Without one it stays open, reported once for each effect.
 
-        A task that may run only once is journaled first, by its executor or here.
+        A task whose attempt must be in the journal first is journaled by its executor or here.
         """
         groups: dict[TaskExecutor, list[Task]] = {}
         for task in tasks:
             executor = self._by_effect.get(task.effect.name)
             if task.effect.executor == KERNEL:
-                continue  # the core answers it itself
+                continue  # the core answers it itself (X-9a)
             if executor is None:
                 self._wait(task)
-            elif task.is_once and not isinstance(executor, Journaling):
+            elif task.begins and not isinstance(executor, Journaling):
                 assert self._gate is not None, "published before start"
                 self._gate.hold(executor, task)
             else:
                 groups.setdefault(executor, []).append(task)
         for executor, group in groups.items():
             executor.publish(group)
+
+    def keep_parked(self, task: Task) -> None:
+        """Keep a parked task open that may run only once (K-97): no executor gets it."""
+        assert task.halted is not None, "kept, and not parked"
+        self._over[task.intent] = task.halted
+        self._keep(task)
+
+    def halted(self) -> Mapping[Hash, tuple[Task, Halted]]:
+        """Open tasks that are held or parked here."""
+        halts = {**self._over}
+        for each in self._strandings:
+            halts.update(each.halted())
+        tasks = self.waiting
+        return {intent: (tasks[intent], why) for intent, why in halts.items() if intent in tasks}
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Run stranded tasks again, with all attempts of their policy (X-16). Returns those that
+        run."""
+        return [intent for each in self._strandings for intent in each.retry(intents)]
 
     def _hand_over(self, executor: TaskExecutor, task: Task) -> None:
         try:
@@ -203,21 +241,45 @@ class Pool:
         """How many tasks of each effect no executor here will run."""
         return Counter(task.effect.name for task in self.waiting.values())
 
+    def now(self) -> Iterator[TaskNow]:
+        """Yield the tasks of the executors here, with their phases; timers are not among these."""
+        for executor in self._executors:
+            if isinstance(executor, Working):
+                yield from executor.now()
+
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects that executors here run."""
+        return frozenset(self._by_effect)
+
+    def runs(self, effect: str) -> bool:
+        """Whether an executor here runs this effect."""
+        return effect in self._by_effect
+
     def given_up(self) -> frozenset[str]:
         """The effects of ``waiting`` whose executor here has given up their tasks."""
         return frozenset(self._by_effect).intersection(self.waiting_by_effect())
+
+    def settled(self, intents: Sequence[Hash]) -> None:
+        """Do not count tasks as waiting that were settled elsewhere."""
+        if self._waiting:
+            for intent in intents:
+                self._waiting.pop(intent, None)
+                self._over.pop(intent, None)
 
     def cancel(self, intents: Sequence[Hash]) -> None:
         """Cancel tasks at their executors."""
         for intent in intents:
             self._waiting.pop(intent, None)
+            self._over.pop(intent, None)
         if self._gate is not None:
             self._gate.cancel(intents)
         for executor in self._executors:
             executor.cancel(intents)
 
     async def stop(self) -> None:
-        """Stop all executors."""
+        """Stop all executors together; each lets its running effects end, for up to 2 s (X-11).
+        Unsettled tasks stay open in the journal."""
         if self._gate is not None:
             await self._gate.close()
         await asyncio.gather(*(executor.stop() for executor in self._executors))
@@ -232,7 +294,7 @@ def _raise(problem: Exception) -> None:
 
 
 def _without_authority(by_effect: Mapping[str, TaskExecutor], effective: Effective) -> list[str]:
-    """Effects whose receipts the core would refuse, because of who signs them here."""
+    """Effects whose receipts the core would refuse, because of who signs them here (X-10)."""
     lines = []
     for effect, executor in sorted(by_effect.items()):
         if effect not in effective.effects:

@@ -14,7 +14,7 @@ from aos.core.decide.answers import Answer, Refusal, Rule
 from aos.core.journal.inputs import LOST, AttemptInput
 from aos.errors import AosError
 from aos.host.executors.signing import Signing
-from aos.host.executors.task import Loss, Lost, Outcome, StreamFrame
+from aos.host.executors.task import Halted, Loss, Lost, Outcome, StreamFrame
 from aos.host.world.engine import Engine
 from aos.values.digests import Hash, content_hash
 
@@ -112,6 +112,14 @@ class Receipts:
         """
         return await self._say(outcome)
 
+    async def attempt(self, given: AttemptInput) -> Answer:
+        """Journal what became of an attempt; resolve once that is durable or refused.
+
+        Raises:
+            Unavailable, WorldStopped: As ``settle``.
+        """
+        return await self._say(given)
+
     async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
         """Journal that an attempt begins; resolve once that is durable or refused.
 
@@ -130,9 +138,21 @@ class Receipts:
             AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
         )
 
+    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+        """Journal that an intent does not run now, after ``attempt`` (K-99).
+
+        Raises:
+            Unavailable, WorldStopped: As ``settle``.
+        """
+        return await self._say(
+            AttemptInput(
+                intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
+            )
+        )
+
     def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
         """Submit a stream frame. The future returns the answer or why the frame was dropped, and
-        never raises."""
+        never raises (H-34)."""
         word = _FrameWord(frame, asyncio.get_running_loop().create_future())
         has_room = not self._frames or (
             self._frames < FRAMES_MAX and self._frame_bytes + word.size <= FRAME_BYTES_MAX
@@ -147,7 +167,7 @@ class Receipts:
         return word.told
 
     def ended(self, intent: Hash) -> None:
-        """The intent is not open any more."""
+        """Forget why the receipt of an intent was refused: the intent is not open any more."""
         self.refused.pop(intent, None)
 
     def _say(self, said: Outcome | AttemptInput) -> asyncio.Future[Answer]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.host.executors.attempts import Attempts
-from aos.host.executors.task import AttemptJournal, Report
+from aos.host.executors.task import AttemptJournal, Halted, Report
+from aos.values.digests import Hash
 
+LEASED: Final = (
+    "a worker had it when the last process ended, and a process of this world runs it now"
+)
 LOST_PROBLEM: Final = "the process that ran it ended before its receipt was durable"
 SLICE: Final = 1000
 """Losses that are journaled before the loop does something else."""
@@ -22,29 +27,58 @@ SLICE: Final = 1000
 class Redelivery:
     """An intent that the last process left open.
 
-    ``attempt`` is the number under which it runs, or, where it ``is_lost``, ran. ``next_frame`` is
-    the lowest number that a stream frame of it may have.
+    ``attempt`` is the number under which it runs, or, where it ``is_lost`` or ``is_over``, ran.
+    It ``is_over`` if it may run only once and was parked: then it stays open and never runs again
+    (K-97). ``spent`` attempts do not count against its policy, and ``halted`` is why it did not run
+    (X-16). ``left_by`` is why an attempt in another process does not count any more (X-16b).
+    ``next_frame`` is the lowest number that a stream frame of it may have.
     """
 
     intent: OpenIntent
     attempt: int
     next_frame: int
     is_lost: bool
+    is_over: bool
+    spent: int
+    halted: Halted | None
+    left_by: str | None = None
 
 
-def left_open(state: State) -> Iterator[Redelivery]:
+NO_LEASES: Final[Mapping[Hash, int]] = MappingProxyType({})
+
+
+def left_open(state: State, leases: Mapping[Hash, int] = NO_LEASES) -> Iterator[Redelivery]:
     """All that executors had to do, in the order of opening; not what the core itself ends next,
-    and not what was opened in a world that this one was forked of."""
+    and not what was opened in a world that this one was forked of.
+
+    ``leases`` are the attempts that workers elsewhere may still run, by intent.
+    """
     owed = {each.intent for each in state.owed}
     for intent in state.intents.values():
         if intent.intent in owed or state.is_inherited(intent):
             continue
         last, stream = state.attempt(intent), state.streams.get(intent.intent)
+        halt, halted_last = state.halt(intent), state.halts.get(intent.intent)
+        is_once = intent.effect.delivery == "at_most_once"
+        is_over = is_once and halt is not None and halt.phase == "parked"
+        halted = None
+        if halt is not None:
+            halted = Halted(halt.phase, halt.code, halt.problem or "")
+        attempt = max(1, last) if halt is None or is_over else last + 1
+        spent = 0 if halted_last is None else halted_last.attempt
+        leased = 0 if is_once else leases.get(intent.intent, 0)
+        left_by = None
+        if leased >= attempt:
+            attempt, spent, left_by = leased + 1, leased, LEASED
         yield Redelivery(
             intent=intent,
-            attempt=max(1, last),
+            attempt=attempt,
             next_frame=0 if stream is None else stream.last + 1,
-            is_lost=intent.effect.delivery == "at_most_once" and last > 0,
+            is_lost=is_once and last > 0 and halt is None,
+            is_over=is_over,
+            spent=spent,
+            halted=halted,
+            left_by=left_by,
         )
 
 

@@ -18,7 +18,8 @@ OnEnd = Callable[[Outcome, Answer | None], None]
 
 
 class Settling:
-    """The outcomes of one executor that wait for the journal."""
+    """The outcomes of one executor that wait for the journal. ``done`` counts those that were
+    settled, ``len`` those that wait. Used from one event loop only."""
 
     def __init__(self, name: str, settle: Settle, report: Report) -> None:
         self._name = name
@@ -32,6 +33,10 @@ class Settling:
         return len(self._tasks)
 
     def begin(self, outcome: Outcome, on_end: OnEnd) -> None:
+        """Submit an outcome, and again each second while the world is unavailable (X-5).
+
+        ``on_end`` is called once, on the event loop, unless ``drain`` gives up first.
+        """
         task = asyncio.get_running_loop().create_task(self._run(outcome, on_end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -7,14 +7,8 @@ from typing import TypeAlias
 
 from nacl.signing import SigningKey
 
-from aos.core.journal.inputs import (
-    AttemptInput,
-    Input,
-    ReceiptInput,
-    StreamInput,
-    receipt_message,
-    stream_message,
-)
+from aos.core.journal.inputs import AttemptInput, Input, ReceiptInput, StreamInput
+from aos.core.journal.statements import receipt_message, stream_message
 from aos.host.executors.task import Outcome, StreamFrame
 from aos.host.world.signatures import Signatures
 from aos.manifest.names import NODE
@@ -62,32 +56,20 @@ class Signing:
 
     def _message(self, outcome: Outcome) -> bytes:
         return receipt_message(
-            world=self._world,
-            intent=outcome.intent,
-            effect=outcome.effect,
+            self._world,
+            outcome,
+            payload=content_hash(outcome.payload),
             executor=NODE,
             key_id=self._key_id,
-            attempt=outcome.attempt,
-            status=outcome.status,
-            payload=content_hash(outcome.payload),
-            started_ns=outcome.started_ns,
-            finished_ns=outcome.finished_ns,
-            cost_cents=outcome.cost_cents,
         )
 
     def _receipt(self, outcome: Outcome, signed: Signed) -> ReceiptInput:
-        return ReceiptInput(
-            intent=outcome.intent,
-            effect=outcome.effect,
-            attempt=outcome.attempt,
-            status=outcome.status,
+        return ReceiptInput.of(
+            outcome,
             payload=outcome.payload,
-            started_ns=outcome.started_ns,
-            finished_ns=outcome.finished_ns,
             executor=NODE,
             key_id=self._key_id,
             signature=signed.signature,
-            cost_cents=outcome.cost_cents,
             batch=signed.batch,
         )
 
@@ -97,30 +79,22 @@ class Signing:
         if key_id is None or signature is None:
             executor, key_id = NODE, self._key_id
             message = stream_message(
-                world=self._world,
-                intent=frame.intent,
-                effect=frame.effect,
-                executor=executor,
-                key_id=key_id,
-                attempt=frame.attempt,
-                frame_seq=frame.number,
-                frame_kind=frame.kind,
+                self._world,
+                frame,
                 payload=content_hash(frame.payload),
                 payload_ref=blob,
+                executor=executor,
+                key_id=key_id,
             )
             signature = self._signer.sign(message)
             self._signatures.trust(message, signature, key_id)
-        return StreamInput(
-            intent=frame.intent,
-            effect=frame.effect,
-            attempt=frame.attempt,
-            frame_seq=frame.number,
-            frame_kind=frame.kind,
+        return StreamInput.of(
+            frame,
             payload=frame.payload,
+            payload_ref=blob,
             executor=executor,
             key_id=key_id,
             signature=signature,
-            payload_ref=blob,
         )
 
 
@@ -128,17 +102,11 @@ def _as_signed(outcome: Outcome) -> ReceiptInput:
     """The receipt that an executor signed with a key of its own."""
     assert outcome.key_id is not None, "a signature comes with its key"
     assert outcome.signature is not None, "asked for an outcome without a signature"
-    return ReceiptInput(
-        intent=outcome.intent,
-        effect=outcome.effect,
-        attempt=outcome.attempt,
-        status=outcome.status,
+    return ReceiptInput.of(
+        outcome,
         payload=outcome.payload,
-        started_ns=outcome.started_ns,
-        finished_ns=outcome.finished_ns,
         executor=outcome.executor,
         key_id=outcome.key_id,
         signature=outcome.signature,
-        cost_cents=outcome.cost_cents,
         batch=outcome.batch,
     )

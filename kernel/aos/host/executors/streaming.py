@@ -24,6 +24,8 @@ class Streaming:
         self.dropped = 0
 
     def tell(self, frame: StreamFrame) -> None:
+        """Submit a frame and return at once. A frame that is refused or lost is dropped (X-74)."""
+
         def answered(told: asyncio.Future[Answer | Lost]) -> None:
             if told.cancelled():
                 return
@@ -38,7 +40,8 @@ class Streaming:
         self._journal.tell(frame).add_done_callback(answered)
 
     def drop(self, effect: str, count: int, why: Why) -> None:
-        """Count dropped frames of an effect. Nothing else comes of it, so it is reported once."""
+        """Count dropped frames of an effect. Nothing else comes of it, so it is reported once
+        (X-74)."""
         self.dropped += count
         reason = (effect, why.rule if isinstance(why, Refusal) else why.loss)
         if count and reason not in self._told:

@@ -21,6 +21,7 @@ QUICK_S: Final = 10.0
 QUICK_DEATHS_MAX: Final = 5
 BACKOFF_S: Final = 0.1
 BACKOFF_S_MAX: Final = 5.0
+"""Pause before a restart: the first, and the longest after quick deaths in a row (X-56)."""
 
 
 class Supervisor:

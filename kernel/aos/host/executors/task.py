@@ -5,27 +5,40 @@ from __future__ import annotations
 import asyncio
 import enum
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from aos.core.decide.answers import Answer
 from aos.core.journal.records import Batch
+from aos.core.journal.vocabulary import HaltPhase
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import NODE
 from aos.values.digests import Hash
 
 
+@dataclass(frozen=True, slots=True)
+class Halted:
+    """Why an executor does not run a task that stays open (K-99): ``held``, because this process
+    lacks something, or ``parked``, because its attempts ran out on an unexpected exception."""
+
+    phase: HaltPhase
+    code: str
+    problem: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One open intent, as it is published once it is durable.
+    """One open intent, as it is published once it is durable (X-1).
 
     ``params`` is canonical CBOR in normal form, and so is ``cell_key`` (empty for an unkeyed
     workflow). ``abi`` is the ABI of the workflow's module. ``attempt`` is the number of the first
-    run here; the journal has it already, unless the task ``is_once``. ``next_frame`` is the lowest
-    number that a stream frame may have.
+    run here; the journal has it already, unless the task ``begins``. ``spent`` attempts do not
+    count against its policy: it was halted after them (X-16). ``halted`` is why it did not run when
+    the last process ended. ``left_by`` is why an attempt in another process does not count any more
+    that may still run (X-16b). ``next_frame`` is the lowest number that a stream frame may have.
     """
 
     intent: Hash
@@ -38,6 +51,9 @@ class Task:
     opened_seq: int
     opened_ns: int
     attempt: int = 1
+    spent: int = 0
+    halted: Halted | None = None
+    left_by: str | None = None
     next_frame: int = 0
     abi: str = ABI_DEFAULT
 
@@ -47,10 +63,20 @@ class Task:
         is no other (K-95, K-97)."""
         return self.effect.delivery == "at_most_once"
 
+    @property
+    def begins(self) -> bool:
+        """Whether ``attempt`` must be journaled before it begins (X-12)."""
+        return self.is_once or self.problem is not None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the attempt before ``attempt`` is over, if there was one."""
+        return self.left_by if self.halted is None else self.halted.problem
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How an intent ended. It becomes a receipt.
+    """How an intent ended (X-3, X-4). It becomes a receipt.
 
     ``payload`` is canonical CBOR of the effect's receipt schema for ``ok`` and of
     ``sys/EffectError@1`` otherwise. ``executor``, ``key_id`` and ``signature`` (with a ``batch`` if
@@ -78,14 +104,14 @@ class Outcome:
 class StreamFrame:
     """Progress of a running intent. It becomes a stream frame of the journal (K-90).
 
-    ``number`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
+    ``frame_seq`` ascends within the intent. ``blob`` is stored with it. Signed as an Outcome is.
     """
 
     intent: Hash
     effect: str
     attempt: int
-    number: int
-    kind: str
+    frame_seq: int
+    frame_kind: str
     payload: bytes
     blob: bytes | None = None
     executor: str = NODE
@@ -144,6 +170,10 @@ class AttemptJournal(Protocol):
         """Journal that the only attempt ended in an unknown way. Otherwise as ``begin``."""
         ...
 
+    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+        """Journal that the intent does not run now, after ``attempt``. Otherwise as ``begin``."""
+        ...
+
     def tell(self, frame: StreamFrame) -> asyncio.Future[Answer | Lost]:
         """Submit a stream frame, ahead of every outcome that is settled later. A frame that is
         refused is dropped; that has no other effect."""
@@ -186,11 +216,12 @@ class TaskExecutor(Protocol):
         ...
 
     def publish(self, tasks: Sequence[Task]) -> None:
-        """Take tasks to run. Never blocks; an intent that is here already is ignored."""
+        """Take tasks to run. Never blocks; an intent that is here already is ignored (X-2)."""
         ...
 
     def cancel(self, intents: Sequence[Hash]) -> None:
-        """End these as ``canceled``, unless they have ended already. Unknown ones are ignored."""
+        """End these as ``canceled``, unless they have ended already (X-6). Unknown ones are
+        ignored."""
         ...
 
     async def stop(self) -> None:
@@ -206,7 +237,7 @@ class TaskExecutor(Protocol):
 class Journaling(Protocol):
     """An executor that journals attempts itself: it may run a task again, or lose one.
 
-    For any other the pool journals the attempt of a task that ``is_once``, before it hands it over.
+    For any other the pool journals the attempt of a task that ``begins``, before it hands it over.
     """
 
     def tell_to(self, journal: AttemptJournal) -> None:
@@ -222,14 +253,59 @@ class Timing(Protocol):
         """The tasks whose time is in the future: there is nothing to do for them now."""
         ...
 
+    def next_ns(self) -> int | None:
+        """The time of the first task, in ns since 1970; None without tasks."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskNow:
+    """A task and its phase at an executor: it is ``queued``, ``running``, in ``backoff``, ``held``
+    or ``parked``, since ``since_ns``, or until then if that is in the future. A queued one is open
+    since then; a held or parked one is so in this process since then."""
+
+    task: Task
+    phase: str
+    attempt: int
+    since_ns: int
+
+
+@runtime_checkable
+class Working(Protocol):
+    """An executor that reports what it does with each task."""
+
+    def now(self) -> Iterator[TaskNow]:
+        """Its tasks without an outcome, in the order in which they were published."""
+        ...
+
+
+@runtime_checkable
+class Configured(Protocol):
+    """An executor that may lack something that the manifest asks for."""
+
+    def lacking(self) -> Sequence[str]:
+        """Return a line for people about each thing that the manifest in force may need and this
+        process lacks, with the option that provides it (X-19)."""
+        ...
+
 
 @runtime_checkable
 class Stranding(Protocol):
-    """An executor that may give up tasks, which then stay open until the world is run again."""
+    """An executor that may give up tasks, which then stay open until the world is run again, or
+    until someone asks to retry them."""
 
     on_stranded: Callable[[], None]
     """Called when ``stranded`` has grown."""
 
     def stranded(self) -> Mapping[Hash, Task]:
         """Tasks that it will not run any more. The reason has been reported."""
+        ...
+
+    def halted(self) -> Mapping[Hash, Halted]:
+        """Those of ``stranded`` that are held or parked."""
+        ...
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Run tasks of ``stranded`` again, with all attempts of their policy (X-16). Returns those
+        that run; not one that has run already and may run only once."""
         ...

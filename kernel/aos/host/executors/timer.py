@@ -25,15 +25,21 @@ from aos.values.digests import Hash
 from aos.worker.failure import CANCELED, AttemptFailure
 
 RECHECK_S: Final = 1.0
+"""Seconds after which the wall clock is read again at the latest (X-21)."""
+
 NS_PER_S: Final = 1_000_000_000
 BURST: Final = 256
 """Timers that fire before the loop does something else."""
 DRAIN_S: Final = 2.0
 SETTLING_MAX: Final = 2048
+"""Fired timers that may wait for the journal at a time (X-23)."""
 
 
 class TimerExecutor:
-    """Runs timers. ``clock`` is the wall clock in ns."""
+    """The ``TaskExecutor`` of timers. ``clock`` is the wall clock in ns.
+
+    Nothing of it is on the disk: each start sets the timers of all open tasks again (X-23).
+    """
 
     name: Final = "timer"
     effects: Final = frozenset({TIMER})
@@ -53,7 +59,6 @@ class TimerExecutor:
         self._is_stopping = False
 
     async def start(self, settle: Settle) -> None:
-        """Set how outcomes are settled."""
         self._settling = Settling(self.name, settle, self._report)
 
     def use(self, effective: Effective) -> None:
@@ -70,7 +75,8 @@ class TimerExecutor:
         self._arm()
 
     def cancel(self, intents: Sequence[Hash]) -> None:
-        """End timers as canceled."""
+        """End timers as canceled. One that has fired is settled as it was, if the journal takes it
+        (X-24)."""
         for intent in intents:
             armed = self._armed.pop(intent, None)
             if intent in self._firing:
@@ -90,17 +96,21 @@ class TimerExecutor:
             await self._settling.drain(DRAIN_S)
 
     def stats(self) -> ExecutorStats:
-        """Return counts for the status."""
         done = 0 if self._settling is None else self._settling.done
         return ExecutorStats(running=len(self._armed) + len(self._firing), queued=0, done=done)
 
     def ahead(self) -> AbstractSet[Hash]:
         """The timers, if none of them is due."""
         # With a task that is due, none counts as ahead: the caller asks again once it is settled.
+        due_ns = self.next_ns()
+        is_due = due_ns is not None and due_ns <= self._clock()
+        return frozenset() if is_due else self._armed.keys()
+
+    def next_ns(self) -> int | None:
+        """The time at which the first timer fires, in ns since 1970; None without timers."""
         while self._heap and self._heap[0][2] not in self._armed:
             heapq.heappop(self._heap)
-        is_due = bool(self._heap) and self._heap[0][0] <= self._clock()
-        return frozenset() if is_due else self._armed.keys()
+        return self._heap[0][0] if self._heap else None
 
     def _push(self, due_ns: int, intent: Hash) -> None:
         heapq.heappush(self._heap, (due_ns, next(self._order), intent))
@@ -122,6 +132,7 @@ class TimerExecutor:
             self._alarm = loop.call_later(min(max(wait_s, 0.0), RECHECK_S), self._ring)
 
     def _ring(self) -> None:
+        """Fire the timers whose time has come by the wall clock, never earlier (X-20)."""
         self._alarm = None
         for _ in range(BURST):
             if not self._heap or len(self._firing) >= SETTLING_MAX:

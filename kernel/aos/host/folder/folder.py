@@ -30,7 +30,6 @@ from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.records import Principal
 from aos.errors import BadUsage, Damage, Refused, Unavailable, sentence
 from aos.host.folder.adoption import check_place
-from aos.host.folder.restore import check_world
 from aos.host.stamps import Sources
 from aos.manifest.keys import key_text, parse_key
 from aos.manifest.names import NODE
@@ -44,6 +43,7 @@ FORMAT: Final = 1
 WORLD_FILE: Final = "world.json"
 UNFINISHED_FILE: Final = "world.json.unfinished"
 KEYS: Final = "keys"
+WORLD_KEY: Final = "world.key"
 EXECUTORS: Final = "executors"
 STORE: Final = "store"
 SOCKET: Final = "aos.sock"
@@ -57,7 +57,8 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldFolder:
-    """A folder that holds a world. ``created`` is UTC, RFC 3339."""
+    """A folder that holds a world (H-1). ``created`` is UTC, RFC 3339. ``socket`` is the path of
+    the socket, which is there only while a process runs the world (H-50)."""
 
     path: Path
     world: Hash
@@ -71,7 +72,7 @@ class WorldFolder:
 
     def world_key(self) -> SigningKey:
         """Raises as ``read_key``."""
-        return self.key("world.key")
+        return self.key(WORLD_KEY)
 
     def operator_key(self) -> SigningKey:
         """Raises as ``read_key``."""
@@ -119,6 +120,20 @@ class WorldFolder:
         return store
 
 
+def check_world(head: Head, world: Hash) -> None:
+    """Raise Damage if the store with this ``head`` does not belong to the folder's world
+    (H-41a)."""
+    if head.world != world:
+        raise Damage(
+            sentence(
+                "the store holds another world",
+                expected=hash_text(world),
+                found=hash_text(head.world),
+                hint="world.json and store/ belong together; restore both from one copy",
+            )
+        )
+
+
 def init_world(
     path: Path,
     *,
@@ -158,6 +173,8 @@ def making(path: Path) -> Iterator[None]:
     try:
         _take_folder(path)
     except OSError as error:
+        if path.exists() and not path.is_dir():
+            raise Refused(f"{path}: expected an empty or new folder, found a file") from error
         raise Unavailable(f"{path}: the folder cannot be made: {error.strerror}") from error
     try:
         yield
@@ -169,7 +186,7 @@ def making(path: Path) -> Iterator[None]:
 
 
 def open_folder(path: Path) -> WorldFolder:
-    """Read a world's ``world.json``. Opens and locks nothing else.
+    """Read a world's ``world.json`` (H-5, H-6). Opens and locks nothing else.
 
     Raises:
         BadUsage: There is no world here.
@@ -231,11 +248,17 @@ def read_key(file: Path) -> SigningKey:
 
 
 def _no_key(file: Path, error: OSError) -> Unavailable:
+    if isinstance(error, FileNotFoundError):
+        only = "; without it, only a fork can continue this world: aos fork DIR --at SEQ"
+        return Unavailable(
+            f"{file}: the key is missing (restore this file from a backup"
+            f"{only if file.name == WORLD_KEY else ''})"
+        )
     return Unavailable(f"{file}: the key cannot be read: {error.strerror}")
 
 
 def _key_in(file: Path, fd: int) -> SigningKey:
-    """Read the key from the open file ``fd``, and close it."""
+    """Read the key from the open file ``fd``, and close it. Only its owner may read it (H-2)."""
     try:
         with os.fdopen(fd, "rb") as opened:
             mode = stat.S_IMODE(os.fstat(fd).st_mode)
@@ -258,6 +281,12 @@ def _key_in(file: Path, fd: int) -> SigningKey:
 
 
 def check_names(operator: str, executors: Sequence[str]) -> None:
+    """Check the names of a new world's operator and executors. An executor's is also the name of
+    its key's file (H-2).
+
+    Raises:
+        BadUsage: A name has another form, is reserved, or is given twice.
+    """
     for what, name in (("operator", operator), *(("executor", each) for each in executors)):
         if not _NAME.fullmatch(name) or (what == "executor" and name == NODE):
             raise BadUsage(
@@ -269,6 +298,11 @@ def check_names(operator: str, executors: Sequence[str]) -> None:
 
 
 def _no_world(path: Path) -> str:
+    if path.exists() and not path.is_dir():
+        return (
+            f"{path}: expected the folder of a world, found a file "
+            f"(if it is a bundle: aos verify {path}, or aos import {path} DIR)"
+        )
     if not path.is_dir():
         return (
             f"{path}: there is no such folder (make a world: aos init {path}; "
@@ -279,11 +313,16 @@ def _no_world(path: Path) -> str:
             f"{path}: this world is not finished: its creation was interrupted, or is in progress "
             "(remove the folder and create the world again)"
         )
+    if (path / STORE).is_dir() or (path / KEYS).is_dir():
+        return (
+            f"{path}: {WORLD_FILE} is missing from this world's folder (restore this file from a "
+            "backup; or, from a bundle of the world: aos import FILE DIR, then aos adopt)"
+        )
     return f"{path}: this is no world's folder: there is no {WORLD_FILE} (make one: aos init DIR)"
 
 
 def _take_folder(path: Path) -> None:
-    """Reserve the folder with a marker, which only one of two processes can create."""
+    """Reserve the folder with a marker, which only one of two processes can create (H-3, H-4)."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = sorted(entry.name for entry in path.iterdir())
     if WORLD_FILE in found:

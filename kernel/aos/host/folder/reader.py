@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aos.core.state.state import State
+from aos.core.journal.frame import Head
+from aos.core.journal.records import Record
+from aos.core.snapshot.load import layers
+from aos.core.snapshot.take import rebase
+from aos.core.state.fold import folding
+from aos.core.state.state import Mark, State
 from aos.errors import Damage
 from aos.host.folder.folder import WorldFolder, open_folder
-from aos.host.folder.restore import Progress, catch_up, restore
+from aos.host.folder.restore import Progress, catch_up, check_end, restore
 from aos.manifest.effective import Effective
 from aos.store.store import Store
 
@@ -17,7 +23,9 @@ from aos.store.store import Store
 class WorldReader:
     """The durable state of a world at one record. Takes no lock and writes nothing.
 
-    ``state`` belongs to the reader and must not be changed; ``refresh`` advances it.
+    ``state`` belongs to the reader and must not be changed; ``refresh`` and ``advance`` fold more
+    records into it, and continue from each new snapshot, so its memory does not grow with the
+    journal.
     """
 
     def __init__(self, folder: WorldFolder, store: Store, state: State) -> None:
@@ -42,14 +50,52 @@ class WorldReader:
             Damage: The journal does not continue from the last record read. The reader cannot be
                 used again.
         """
-        before = self.seq
-        head = self.store.head()
-        if head is None or head.seq < before:
-            raise Damage(f"the journal ends before record {before}, which was read already")
-        catch_up(self.state, self.store, head, progress=progress)
+        before, mark = self.seq, self.state.snapshot
+        catch_up(self.state, self.store, self.head(), progress=progress)
+        self._continue_from_newest(mark)
         return self.seq - before
 
+    def advance(self, taken: Callable[[Record], None], is_late: Callable[[], bool]) -> None:
+        """Fold records that have become durable since, and call ``taken`` after each. After a frame
+        at whose end ``is_late``, leave the rest for the next call.
+
+        Raises:
+            Damage, Pruned: As ``refresh``.
+        """
+        head, mark = self.head(), self.state.snapshot
+        for frame in self.store.frames(self.seq + 1, head.seq) if self.seq < head.seq else ():
+            for record in folding(self.state, frame, self.store.blob):
+                taken(record)
+            if is_late():
+                break
+        if self.seq >= head.seq:
+            check_end(self.state, head)
+        self._continue_from_newest(mark)
+
+    def head(self) -> Head:
+        """Return the head. Its signature is not checked.
+
+        Raises:
+            Damage: The journal ends before a record that was read already.
+        """
+        head = self.store.head()
+        if head is None or head.seq < self.seq:
+            raise Damage(f"the journal ends before record {self.seq}, which was read already")
+        return head
+
+    def _continue_from_newest(self, before: Mark | None) -> None:
+        """After a new snapshot, let cells that did not change since leave memory. The blobs of the
+        snapshot ``before`` are not needed any more, so ``aos gc`` may remove them."""
+        newest = self.state.snapshot
+        if newest is None or newest == before or newest.at <= self.state.cells.at:
+            return
+        if self.store.has_blob(newest.document):  # a reader that is behind may come too late
+            rebase(self.state, layers(newest.document, self.store.blob))
+            self.state.cells.tidy()
+
     def close(self) -> None:
+        """Close the store. ``state`` must not be used afterwards: it reads cells at rest from
+        the store."""
         self.store.close()
 
     def __enter__(self) -> Self:

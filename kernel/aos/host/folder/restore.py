@@ -13,10 +13,11 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.state.fold import fold, fold_frame
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.host.folder.folder import check_world
 from aos.manifest.keys import key_text
 from aos.store.snapshots import empty_state, state_of
 from aos.store.store import Store
-from aos.values.digests import Hash, hash_text
+from aos.values.digests import Hash
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called after each frame with (records folded, records in all)."""
@@ -30,7 +31,7 @@ def restore(
     progress: Progress | None = None,
     limits: Limits = LIMITS,
 ) -> State:
-    """Load the newest snapshot, if there is one, and fold the frames after it.
+    """Load the newest snapshot, if there is one, and fold the frames after it (H-40, H-40a).
 
     With ``at`` return the state after this record, which may be inside of a frame: then nothing can
     be sealed on it.
@@ -70,19 +71,6 @@ def _fold_to(state: State, store: Store, at: int, progress: Progress | None) -> 
             progress(state.next_seq - 1, at)
 
 
-def check_world(head: Head, world: Hash) -> None:
-    """Raise Damage if the store with this ``head`` does not belong to the folder's world."""
-    if head.world != world:
-        raise Damage(
-            sentence(
-                "the store holds another world",
-                expected=hash_text(world),
-                found=hash_text(head.world),
-                hint="world.json and store/ belong together; restore both from one copy",
-            )
-        )
-
-
 def check_key(state: State, key: SigningKey) -> None:
     """Check the world's key: a head signed with another key could never be opened again.
 
@@ -113,6 +101,15 @@ def catch_up(state: State, store: Store, head: Head, *, progress: Progress | Non
             fold_frame(state, frame, store.blob)
             if progress is not None:
                 progress(state.tip.seq, head.seq)
+    check_end(state, head)
+
+
+def check_end(state: State, head: Head) -> None:
+    """Check that the journal ends at ``state`` (H-41).
+
+    Raises:
+        Damage: The head does not match the journal or is not signed by the world's key.
+    """
     if Head.of(state.tip).message() != head.message():
         raise Damage(
             sentence(

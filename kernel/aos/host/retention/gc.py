@@ -28,10 +28,13 @@ BEAT_S: Final = 30.0
 
 @dataclass(slots=True)
 class Tally:
+    """How many blobs there are, and how many bytes they have together."""
+
     blobs: int = 0
     bytes: int = 0
 
     def add(self, size: int) -> None:
+        """Count one blob of ``size`` bytes."""
         self.blobs += 1
         self.bytes += size
 
@@ -151,13 +154,23 @@ class _Sweep:
         )
 
     def _dead(self) -> Iterator[Hash]:
+        """Yield the blobs that are not needed, each before those on which its delta depends: the
+        store keeps a base as long as a delta depends on it (ST-92)."""
+        deltas: list[tuple[int, Hash]] = []
+        whole: list[Hash] = []
         for hash, size in self.store.blob_sizes():
             why = self.marks.live.get(hash)
-            if why is None:
-                self._gone.add(size)
-                yield hash
-            else:
+            if why is not None:
                 self._kept[why].add(size)
+                continue
+            self._gone.add(size)
+            delta = self.store.delta(hash)
+            if delta is None:
+                whole.append(hash)
+            else:
+                deltas.append((delta.chain, hash))
+        yield from (hash for _, hash in sorted(deltas, reverse=True))
+        yield from whole
 
     def _forget(self, what: Forget) -> int:
         if self.way is None or not len(what):

@@ -37,6 +37,7 @@ from aos.host.executors.blob import EDGE
 from aos.host.folder.restore import restore
 from aos.host.retention.blob_fields import named_of
 from aos.host.retention.pruning import is_terminal
+from aos.manifest.builtins import ERROR
 from aos.manifest.named import Named
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
@@ -50,10 +51,11 @@ SNAPSHOT: Final = "snapshot"
 RECORD: Final = "record"
 NAMED: Final = "named"
 PUT: Final = "put"
-REASONS: Final = (MANIFEST, SNAPSHOT, RECORD, NAMED, PUT)
+BASE: Final = "base"
+REASONS: Final = (MANIFEST, SNAPSHOT, RECORD, NAMED, PUT, BASE)
 """Why a blob stays; the first reason that holds counts: a manifest or module that was ever in
 force; part of a snapshot; a value that a record refers to; named by a field of type ``hash``;
-delivered by a pruned record to an instance that is not over."""
+delivered by a pruned record to an instance that is not over; base of a delta that stays."""
 
 EDGE_BYTES: Final = 32
 """Number of bytes of a blob that show whether it may be an edge."""
@@ -103,6 +105,7 @@ def mark(store: Store, *, keep: int, base: int, beat: Beat = lambda _seq, _last:
         else:
             marking.name(row.blob, PUT)
     marking.names()
+    marking.bases()
     return marks
 
 
@@ -152,6 +155,12 @@ class _Marking:
         """Mark the values that open work refers to, and the blobs that they name."""
         for intent in (*state.intents.values(), *state.abandoned.values()):
             self._params(intent.effect.name, intent.params)
+        for owed in state.owed:
+            if owed.settlement is not None:
+                effect = state.intents[owed.intent].effect
+                schema = effect.receipt.name if owed.settlement.status == "ok" else ERROR
+                self._slot(owed.settlement.payload)
+                self._value(schema, owed.settlement.payload)
         for cell in state.cells.active.values():
             if cell.state is not None:
                 self._state(cell.id[0], cell.state)
@@ -276,6 +285,14 @@ class _Marking:
             why = self._live.get(name.blob)
             if why is not None:
                 self._needs(name.hash, why)
+
+    def bases(self) -> None:
+        """Mark the blobs on which the deltas of marked blobs depend (ST-92)."""
+        for hash in list(self._live):
+            delta = self._store.delta(hash)
+            while delta is not None and delta.base not in self._live:
+                self._needs(delta.base, BASE)
+                delta = self._store.delta(delta.base)
 
     def _behind(self, hash: Hash) -> Iterator[Hash]:
         """The targets of an edge; nothing for other blobs."""

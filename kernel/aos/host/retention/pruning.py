@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from aos.core.journal.frame import Head
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Receipt, Record, Stream, slot_bytes
+from aos.core.journal.records import KernelReceipt, Receipt, Record, Stream, slot_bytes
 from aos.core.snapshot.load import load, references
 from aos.core.snapshot.take import take
 from aos.core.state.cell import Cell
@@ -259,7 +259,8 @@ class _Prune:
         rows = (
             PutRow(blob=blob, seq=record.seq, cell=record.cell)
             for record in self._records(first, last)
-            if isinstance(record, Receipt | Stream) and not terminal.is_so(record.cell)
+            if isinstance(record, Receipt | KernelReceipt | Stream)
+            and not terminal.is_so(record.cell)
             for blob in told(record, named, self._store.blob)
             if self._store.has_blob(blob)
         )
@@ -308,10 +309,13 @@ class _Prune:
 
 
 _RECEIPT: Final = Receipt.KIND.encode()
+"""Also in the bytes of every ``kernel_receipt``."""
 _STREAM: Final = Stream.KIND.encode()
 
 
-def told(record: Receipt | Stream, named: Named, read: Callable[[Hash], bytes]) -> Iterator[Hash]:
+def told(
+    record: Receipt | KernelReceipt | Stream, named: Named, read: Callable[[Hash], bytes]
+) -> Iterator[Hash]:
     """The blobs that a record delivers to its cell; none if its payload was erased.
 
     Raises:

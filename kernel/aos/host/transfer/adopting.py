@@ -18,6 +18,7 @@ from aos.host.folder.folder import (
     EXECUTORS,
     KEYS,
     WORLD_FILE,
+    WORLD_KEY,
     WorldFolder,
     open_folder,
     read_key,
@@ -92,9 +93,12 @@ def _own_key(folder: WorldFolder) -> SigningKey:
     try:
         return folder.world_key()
     except Unavailable as problem:
+        cause = problem.__cause__
+        why = (cause.strerror if isinstance(cause, OSError) else None) or str(problem)
         raise Refused(
             sentence(
-                f"the world's own key is needed to continue its journal: {problem}",
+                "the world's own key is needed to continue its journal: "
+                f"{folder.path / KEYS / WORLD_KEY}: {why}",
                 hint="name the folder of world.key with --keys FOLDER; "
                 "without that key only a fork can continue: aos fork",
             )

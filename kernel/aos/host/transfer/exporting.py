@@ -154,17 +154,29 @@ def _signed(folder: WorldFolder, export: Export, head: Head | None, key: Signing
 
 
 class Sink(Protocol):
-    """Receives the parts of a journal. ``has``: whether it already has a value or its erasure."""
+    """Receives the parts of a journal in the order of a bundle: the header, then for each frame
+    the values that its records need, and then the frame (``spec/bundle.md``). Each value comes
+    once, with its bytes or as erased. Its owner makes it durable afterwards."""
 
-    def has(self, value: Hash, /) -> bool: ...
+    def has(self, value: Hash, /) -> bool:
+        """Whether this value was written, or its erasure was."""
+        ...
 
-    def header(self, header: BundleHeader) -> None: ...
+    def header(self, header: BundleHeader) -> None:
+        """Write the header, before everything else and once."""
+        ...
 
-    def frame(self, data: bytes) -> None: ...
+    def frame(self, data: bytes) -> None:
+        """Write the next frame, as the journal has it."""
+        ...
 
-    def blob(self, value: Hash, data: bytes) -> None: ...
+    def blob(self, value: Hash, data: bytes) -> None:
+        """Write a value. ``has`` was False for it, and the caller has checked its hash."""
+        ...
 
-    def erase(self, erased: ErasedValue) -> None: ...
+    def erase(self, erased: ErasedValue) -> None:
+        """Write the command that erased a value, in place of its bytes."""
+        ...
 
 
 class Export:

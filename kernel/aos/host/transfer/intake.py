@@ -32,7 +32,14 @@ GROUP_BYTES: Final = 8 * 1024 * 1024
 class Values(Protocol):
     """The source of the journal's values."""
 
-    def blob(self, hash: Hash, /) -> bytes: ...
+    def blob(self, hash: Hash, /) -> bytes:
+        """Return the bytes of a value of the journal.
+
+        Raises:
+            Erased: They were erased.
+            Damage: They are missing or altered.
+        """
+        ...
 
 
 @dataclass(slots=True)
@@ -40,6 +47,7 @@ class Intake:
     """Writes frames into an empty store, beginning with the genesis of ``world``.
 
     ``where`` names their source in errors; ``keeps`` decides whether a snapshot's parts are stored.
+    ``state`` is the fold of all frames taken; those since the last ``commit`` are not durable yet.
     """
 
     world: Hash
@@ -83,14 +91,16 @@ class Intake:
             )
 
     def append(self, record: Record) -> None:
-        """Add a record with the values that it needs."""
+        """Add a record with the values that it needs and the store does not have. Nothing is
+        durable before ``commit``."""
         self.kernel.append(record, dict(self._values(record)))
         for value in _erased_by(record):
             self._held.pop(value, None)
             self._gone.add(value)
 
     def seal(self, salt: bytes) -> Sealed:
-        """Seal the records since the last frame."""
+        """Seal the records since the last frame, as the next frame of the group that ``commit``
+        writes."""
         sealed = self.kernel.seal(salt)
         assert sealed is not None, "a frame holds records"
         sealed = replace(sealed, snapshots=tuple(filter(self.keeps, sealed.snapshots)))

@@ -148,8 +148,7 @@ class Collecting:
 
         def act(part: Forget) -> int:
             with self._arrivals.taking(token, part.blobs) as blobs:
-                self._store.forget(replace(part, blobs=blobs))
-                return len(blobs)
+                return self._store.forget(replace(part, blobs=blobs))
 
         gone: Future[int] = Future()
         gone.set_running_or_notify_cancel()
@@ -172,7 +171,7 @@ class Collecting:
         self._arrivals.heard(token)
 
     def end(self, token: int) -> None:
-        """End the marking."""
+        """End the marking, unless a later one has begun."""
         self._arrivals.end(token)
 
 

@@ -160,11 +160,11 @@ class Engine:
             migrator=migrator,
             keep=self._keep_now,
         )
-        state.cells.spills = True
+        state.cells.spilling.is_on = True
         self._counts = _Counts()
         self._draft = _Draft()
         self._figures = self._figures_now()
-        arrivals = Arrivals(state.cells.pins)
+        arrivals = Arrivals(state.cells.spilling.pins)
         self._checks = Checks(state, store, self._overlay, arrivals)
         self._pipeline = Pipeline(
             store, key, follows=state.tip.frame,
@@ -443,7 +443,7 @@ class Engine:
     # The committer's thread
 
     def _durable(self, group: Sequence[Unit]) -> None:
-        """Publish a group that has just become durable, in the order of ``unit.py``."""
+        """Publish a group that is durable now, in the order of ``unit.py`` (H-21, H-31)."""
         opened: dict[Hash, OpenIntent] = {}
         ended: list[Hash] = []
         dropped: list[Hash] = []

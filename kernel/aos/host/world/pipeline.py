@@ -71,9 +71,6 @@ class Pipeline:
 
     One chore may run after each group. If a step fails, ``failed`` is called once with the problem
     and the units that are lost, and ``_is_over`` stays set: nothing is written any more.
-
-    ``no_room`` is why the disk takes nothing at the moment, or None. ``commit_ns`` is how long
-    recent groups took to become durable.
     """
 
     def __init__(
@@ -91,21 +88,37 @@ class Pipeline:
         self._noted = noted
         self._key = key
         self._follows = follows
+        """Hash of the last durable frame. Only the committer's thread uses it."""
         self._durable = durable
         self._released = released
         self._failed = failed
         self._lock = threading.Lock()
+        """Guards changes of the fields below, except ``commit_ns``. Not held while the disk is
+        written or a callback runs."""
         self._work = threading.Condition(self._lock)
+        """The committer's thread waits here for units, chores, the end, or its next retry."""
         self._room = threading.Condition(self._lock)
+        """The core's thread waits here in ``put``, until a group is released or the end comes."""
         self._waiting: list[Unit] = []
+        """Units that no group has taken: not on the disk, and lost by a crash."""
         self._chores: deque[_Chore] = deque()
+        """Transactions that wait for the end of the current group. Each future resolves after its
+        own commit. Those left at the end never ran, and raise Stopping."""
         self._frames = 0
+        """Units that were put and not released: waiting, being written, or being published."""
         self._bytes = 0
+        """The bytes of these units."""
         self._is_hurrying = False
+        """Set by ``hurry``: a group that finds no room is retried once, and no chore is taken."""
         self._is_closing = False
+        """Set by ``close``: the thread ends once every unit is durable and published."""
         self._is_over = False
+        """Nothing is written any more: the thread has ended, or a step has failed (H-25)."""
         self.no_room: str | None = None
+        """Why the disk takes nothing at the moment: set by a failed commit, None again after the
+        same group is durable. Meanwhile ``put`` waits."""
         self.commit_ns = 0
+        """How long recent groups took to become durable; a moving average."""
         self._thread = threading.Thread(target=self._run, name="aos-commit", daemon=True)
 
     @property

@@ -1,0 +1,132 @@
+"""What to do after a refused apply: the blockers in groups, and the modes that would work now
+(spec/host.md, H-71a)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from aos.core.decide.answers import Blocker
+from aos.core.decide.quiescence import MISFIT, REMOVED, Change, blockers
+from aos.core.journal.inputs import MIGRATE, PIN, STRICT
+from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import ApplyMode
+from aos.host.apply.apply import left_by
+from aos.host.apply.migrator import dry_migration
+from aos.host.folder.reader import WorldReader, open_reader
+from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
+from aos.values.digests import Hash
+
+EXAMPLES: Final = 3
+"""Most instances that one group names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The blockers of one kind that one workflow has. ``detail`` is that of the first."""
+
+    workflow: str
+    kind: str
+    count: int
+    examples: tuple[CellId, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaysOut:
+    """What would work now instead of a refused apply. Nothing of it was done.
+
+    Attributes:
+        modes: The modes that the world would accept now, the least change for instances first.
+        leaves_cells: Whether these need the removal of workflows that have cells to be allowed.
+        in_place: The workflows that block a strict apply; it would work if the manifest declared
+            ``upgrade: "in_place"`` for them. Empty if it would not.
+        to_migrate: The workflows whose stored states do not fit, for which the manifest declares no
+            migration from the schema in force.
+    """
+
+    modes: tuple[ApplyMode, ...]
+    leaves_cells: bool
+    in_place: tuple[str, ...]
+    to_migrate: tuple[str, ...]
+
+
+def groups(found: Sequence[Blocker]) -> tuple[Group, ...]:
+    """Group blockers by workflow and kind, in the order of the first of each group."""
+    held: dict[tuple[str, str], list[Blocker]] = {}
+    for each in found:
+        held.setdefault((each.cell[0], each.kind), []).append(each)
+    return tuple(
+        Group(
+            workflow=workflow,
+            kind=kind,
+            count=len(these),
+            examples=tuple(dict.fromkeys(each.cell for each in these if each.cell[1]))[:EXAMPLES],
+            detail=these[0].detail,
+        )
+        for (workflow, kind), these in held.items()
+    )
+
+
+def ways_out(
+    path: Path, loaded: Loaded, found: Sequence[Blocker], *, mode: str, leave_cells: bool
+) -> WaysOut:
+    """Find out what would work instead of an apply in ``mode`` that ``found`` blocks.
+
+    Reads the durable world: needs neither the lock nor the process that runs the world. Runs the
+    migrations that the manifest declares, and discards the results.
+
+    Raises:
+        Damage: A stored state cannot be read.
+    """
+    with open_reader(path) as reader:
+        attempt = _Attempt(reader, loaded.effective, loaded.modules)
+        removes = any(each.kind == REMOVED for each in found)
+        leaves = left_by(reader.manifest, loaded.effective) if leave_cells or removes else ()
+        return WaysOut(
+            modes=tuple(
+                each
+                for each in (STRICT, MIGRATE, PIN)
+                if (each != mode or removes) and attempt.works(each, leaves)
+            ),
+            leaves_cells=bool(leaves),
+            in_place=attempt.in_place(found, leaves),
+            to_migrate=tuple(attempt.to_migrate(found)),
+        )
+
+
+@dataclass(slots=True)
+class _Attempt:
+    reader: WorldReader
+    new: Effective
+    modules: Mapping[Hash, bytes]
+
+    def works(self, mode: ApplyMode, leaves: tuple[str, ...]) -> bool:
+        change = self._change(self.new, mode, leaves)
+        if mode == MIGRATE and not any(map(change.migrates, self.new.workflows)):
+            return False
+        state, read = self.reader.state, self.reader.store.blob
+        if blockers(state, change, read):
+            return False
+        return mode != MIGRATE or not dry_migration(state, change, read, self.modules)
+
+    def in_place(self, found: Sequence[Blocker], leaves: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(sorted({each.cell[0] for each in found} & set(self.new.workflows)))
+        if not names or all(self.new.workflows[name].upgrade == "in_place" for name in names):
+            return ()
+        moved = {name: replace(self.new.workflows[name], upgrade="in_place") for name in names}
+        new = replace(self.new, workflows={**self.new.workflows, **moved})
+        change = self._change(new, STRICT, leaves)
+        return () if blockers(self.reader.state, change, self.reader.store.blob) else names
+
+    def to_migrate(self, found: Sequence[Blocker]) -> Iterator[str]:
+        change = self._change(self.new, MIGRATE, ())
+        for name in sorted({each.cell[0] for each in found if each.kind == MISFIT}):
+            if not change.migrates(name):
+                yield name
+
+    def _change(self, new: Effective, mode: ApplyMode, leaves: tuple[str, ...]) -> Change:
+        return Change(in_force=self.reader.manifest, effective=new, mode=mode, leaves=leaves)

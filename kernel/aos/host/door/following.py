@@ -1,0 +1,174 @@
+"""Tell followers how far the journal is durable (spec/host.md, H-53a).
+
+A follower is a connection on which, after the request ``follow``, only the world speaks. Each
+message has the durable head of that moment; a slow reader gets fewer messages, never old ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final
+
+from aos.host.door.protocol import error_fields, pack
+from aos.host.errors import Busy
+from aos.host.fields import field
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+
+if TYPE_CHECKING:  # a follower in another process needs no engine
+    from aos.host.world.engine import Engine
+
+FOLLOWERS_MAX: Final = 4
+"""They are never idle, so they never make room for another client."""
+
+FIGURES_S: Final = 0.25
+"""Least interval of the figures, in seconds: heads come more often."""
+
+BEAT_S: Final = 1.0
+"""Interval of messages while the head stays the same, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveFigures:
+    """A running world in numbers, as its followers get them.
+
+    The fields up to ``faults`` are those of ``Figures`` at the durable head. ``queued`` inputs of
+    ``queued_bytes`` bytes wait in the inbox, ``frames`` wait for the disk, recent commits took
+    ``commit_ns``. ``no_room`` is why nothing can be written at the moment, if so.
+    """
+
+    seq: int
+    clock_ns: int
+    cells: int
+    ready_cells: int
+    open_intents: int
+    events: int
+    receipts: int
+    steps: int
+    faults: int
+    queued: int
+    queued_bytes: int
+    frames: int
+    commit_ns: int
+    no_room: str | None
+
+    @classmethod
+    def of(cls, engine: Engine) -> LiveFigures:
+        """Return the figures of this moment."""
+        stats = engine.stats()
+        figures = stats.figures
+        return cls(
+            seq=figures.seq,
+            clock_ns=figures.clock_ns,
+            cells=figures.cells,
+            ready_cells=figures.ready_cells,
+            open_intents=figures.open_intents,
+            events=figures.events,
+            receipts=figures.receipts,
+            steps=figures.steps,
+            faults=figures.faults,
+            queued=stats.queued,
+            queued_bytes=stats.queued_bytes,
+            frames=stats.frames,
+            commit_ns=engine.commit_ns,
+            no_room=stats.no_room,
+        )
+
+    def to_message(self) -> dict[str | int, Value]:
+        """Encode them for a follower."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Any]) -> LiveFigures:
+        """Read a message of ``to_message``. Raises: BadUsage: It is not one."""
+        found = dict(message)
+        no_room = None if found.get("no_room") is None else field(found, "no_room", str)
+        numbers = {
+            each.name: field(found, each.name, int)
+            for each in fields(cls)
+            if each.name != "no_room"
+        }
+        return cls(no_room=no_room, **numbers)
+
+
+class Followers:
+    """The followers of one running world. Used from one event loop.
+
+    Without a follower, ``notify`` costs one comparison.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: Hash,
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+        beat_s: float = BEAT_S,
+    ) -> None:
+        self._engine = engine
+        self._world = world
+        self._clock_s = clock_s
+        self._beat_s = beat_s
+        self._news: set[asyncio.Event] = set()
+        self._is_stopping = False
+        self._is_over = False
+
+    def notify(self) -> None:
+        """The durable head may have moved."""
+        for each in self._news:
+            each.set()
+
+    def stopping(self) -> None:
+        """Tell followers that the process is about to end. Heads still follow."""
+        self._is_stopping = True
+        self.notify()
+
+    def end(self) -> None:
+        """End all streams, each after a last message with the head of this moment."""
+        self._is_stopping = self._is_over = True
+        self.notify()
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """The packed messages for one follower, until ``end``.
+
+        If there are too many followers, the only message is an error, ``busy``.
+        """
+        if len(self._news) >= FOLLOWERS_MAX:
+            text = f"{FOLLOWERS_MAX} clients follow this world (end one of them, and try again)"
+            yield pack(error_fields(Busy(text)))
+            return
+        news = asyncio.Event()
+        self._news.add(news)
+        try:
+            message: dict[str, Value] = {"world": self._world}
+            figures_s = -FIGURES_S
+            is_over = False
+            while not is_over:
+                news.clear()
+                is_over = self._is_over
+                message["head"] = self._engine.stats().figures.seq
+                now_s = self._clock_s()
+                has_figures = is_over or now_s - figures_s >= FIGURES_S
+                if has_figures:
+                    message["figures"] = LiveFigures.of(self._engine).to_message()
+                    figures_s = now_s
+                if self._is_stopping:
+                    message["stopping"] = True
+                yield pack(message)
+                message = {}
+                if not is_over:
+                    await _news_or(news, self._beat_s if has_figures else FIGURES_S)
+        finally:
+            self._news.discard(news)
+
+
+async def _news_or(news: asyncio.Event, seconds: float) -> None:
+    """Wait for news, for at most so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    except TimeoutError:
+        pass

@@ -1,0 +1,392 @@
+"""The async client of a running world's socket, for a process that serves many callers (H-53c).
+
+Calls of one turn of the event loop leave together, as one request; while all connections of their
+kind carry a request, further calls wait and are joined too. So many callers share a few commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from aos.core.decide.answers import Answer
+from aos.core.journal.inputs import (
+    LOST,
+    STRICT,
+    AttemptInput,
+    ControlInput,
+    EventInput,
+    ManifestInput,
+)
+from aos.core.journal.records import CellId
+from aos.errors import AosError, BadUsage, Unavailable
+from aos.host.door.following import LiveFigures
+from aos.host.door.line import Line
+from aos.host.door.protocol import (
+    MIB,
+    RETRY_ITEMS_MAX,
+    SEND_ITEMS_MAX,
+    SIGNED_FIELDS,
+    control_fields,
+    event_fields,
+    read_answer,
+)
+from aos.host.door.remote import APPLY_S, SNAPSHOT_S
+from aos.host.door.work_messages import (
+    WORK_ITEMS_MAX,
+    attempt_fields,
+    frame_fields,
+    outcome_fields,
+    read_told,
+)
+from aos.host.executors.task import Halted, Lost, Outcome, StreamFrame
+from aos.host.fields import Message
+from aos.host.fields import field as field_of
+from aos.host.folder.folder import WorldFolder
+from aos.values.cbor import Value
+from aos.values.digests import Hash
+
+if TYPE_CHECKING:  # it comes with the engine, which a client of a running world does not need
+    from aos.host.world.snapshots import MadeSnapshot
+
+SEND_LINES: Final = 4
+"""Connections for events. A request waits for its commit; others are decided meanwhile."""
+
+WORK_LINES: Final = 2
+"""Connections for each of outcomes, attempts and stream frames."""
+
+REQUEST_BYTES: Final = 4 * MIB
+"""A request with so many bytes takes no further call. One call may be larger."""
+
+RECONNECT_S: Final = 0.1
+"""Pause before a stream that broke off is made again, in seconds."""
+
+SILENCE_S: Final = 15.0
+"""Seconds without a message after which a stream is made again: the world sends one each second."""
+
+CLOSED: Final = "the connection to the world was closed"
+
+T = TypeVar("T")
+
+
+class Link:
+    """A connection of one event loop to the process that runs a world; made when it is needed.
+
+    Every method raises NotSent if no process runs the world (nothing was sent), Unavailable if the
+    connection broke before the answer (the request may have been taken), Busy if the world takes
+    nothing now, and otherwise the error that the world answered.
+    """
+
+    def __init__(self, folder: WorldFolder) -> None:
+        self._folder = folder
+        self._events: Joined[Answer] = Joined(
+            folder, "send", read_answer, items_max=SEND_ITEMS_MAX, lines=SEND_LINES
+        )
+        self._outcomes: Joined[Answer] = Joined(
+            folder, "settle", read_answer, items_max=WORK_ITEMS_MAX, lines=WORK_LINES
+        )
+        self._attempts: Joined[Answer] = Joined(
+            folder, "attempt", read_answer, items_max=WORK_ITEMS_MAX, lines=WORK_LINES
+        )
+        self._frames: Joined[Answer | Lost] = Joined(
+            folder, "tell", read_told, items_max=WORK_ITEMS_MAX, lines=WORK_LINES
+        )
+        self.is_following = False
+        """Whether ``follow`` has a connection now."""
+
+    async def send(self, events: Sequence[EventInput], manifest: Hash | None) -> list[Answer]:
+        """Send events that were encoded by the schemas of ``manifest``; return their answers once
+        all are durable or refused. At most 1,024.
+
+        Raises:
+            ManifestChanged: Another manifest is in force. Nothing was admitted.
+        """
+        size = sum(len(each.value) + len(each.schema) for each in events)
+        more: dict[str, Value] = {} if manifest is None else {"manifest": manifest}
+        return await self._events.ask([event_fields(each) for each in events], size, more)
+
+    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
+        """Settle intents. Outcomes without a signature are signed as ``node``."""
+        asked = (
+            self._outcomes.ask(
+                [outcome_fields(each)],
+                len(each.payload) + sum(map(len, each.blobs.values())),
+            )
+            for each in outcomes
+        )
+        return [answer for [answer] in await asyncio.gather(*asked)]
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer:
+        """Journal that an attempt begins. ``problem`` is why the one before it failed."""
+        return await self._attempt(AttemptInput(intent=intent, attempt=attempt, problem=problem))
+
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
+        """Journal that the only attempt ended in an unknown way; the core settles the intent."""
+        return await self._attempt(
+            AttemptInput(intent=intent, attempt=attempt, phase=LOST, problem=problem)
+        )
+
+    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+        """Journal that an intent does not run now, after ``attempt`` (K-99)."""
+        return await self._attempt(
+            AttemptInput(
+                intent=intent, attempt=attempt, phase=why.phase, problem=why.problem, code=why.code
+            )
+        )
+
+    async def _attempt(self, given: AttemptInput) -> Answer:
+        [answer] = await self._attempts.ask([attempt_fields(given)], len(given.problem or ""))
+        return answer
+
+    async def tell(self, frame: StreamFrame) -> Answer | Lost:
+        """Submit a stream frame; return how it was answered, or why it was dropped."""
+        size = len(frame.payload) + len(frame.blob or b"")
+        [told] = await self._frames.ask([frame_fields(frame)], size)
+        return told
+
+    async def control(self, given: ControlInput) -> Answer:
+        """Submit a signed command of an operator."""
+        answer = await self._ask({"op": "control", **control_fields(given)})
+        return read_answer(answer.get("answer"))
+
+    async def apply(self, given: ManifestInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit a signed manifest with its new modules. A dry run is the caller's."""
+        asked: dict[str, Value] = {
+            "document": given.document,
+            "principal": given.principal,
+            "serial": given.serial,
+            "signature": given.signature,
+            "mode": given.mode,
+            "leaves": list(given.leaves),
+        }
+        return await self._apply(asked, modules)
+
+    async def _apply(self, asked: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
+        with Line(self._folder) as line:
+            for wasm in modules.values():
+                await line.ask({"op": "module", "wasm": wasm})
+            answer = await line.ask({"op": "apply", **asked}, answer_s=APPLY_S)
+        return read_answer(answer.get("answer"))
+
+    async def operate(
+        self,
+        action: str,
+        *,
+        cell: CellId | None = None,
+        intent: Hash | None = None,
+        value: Hash | None = None,
+        status: str | None = None,
+        payload: bytes | None = None,
+        why: str | None = None,
+    ) -> Answer:
+        """Submit a command that the process signs with its operator's key (H-59f).
+
+        Raises:
+            BadUsage: The process has no such key.
+        """
+        given = ControlInput(
+            action=action, principal="", serial=0, signature=b"", cell=cell, intent=intent,
+            value=value, status=status, payload=payload, why=why,
+        )  # fmt: skip
+        answer = await self._ask({"op": "control", **_unsigned(control_fields(given))})
+        return read_answer(answer.get("answer"))
+
+    async def apply_here(
+        self,
+        document: bytes,
+        modules: Mapping[Hash, bytes],
+        *,
+        mode: str = STRICT,
+        leaves: Sequence[str] = (),
+    ) -> Answer:
+        """Submit a manifest that the process signs with its operator's key. Raises as
+        ``operate``."""
+        asked: dict[str, Value] = {"document": document, "mode": mode, "leaves": list(leaves)}
+        return await self._apply(asked, modules)
+
+    async def snapshot(self) -> MadeSnapshot:
+        """Make a snapshot of everything that is durable now."""
+        from aos.host.world.snapshots import MadeSnapshot  # noqa: PLC0415  # see above
+
+        return MadeSnapshot.from_message(await self._ask({"op": "snapshot"}, answer_s=SNAPSHOT_S))
+
+    async def status(self) -> Message:
+        """Return the figures of the world, as ``status`` on the socket answers them."""
+        return await self._ask({"op": "status"})
+
+    async def work(self) -> Message:
+        """Return the effects that the process runs, and its tasks, as ``work`` answers them."""
+        return await self._ask({"op": "work"})
+
+    async def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        """Run held and parked effects of the process again; return those that run (H-59e)."""
+        runs: list[Hash] = []
+        for at in range(0, len(intents), RETRY_ITEMS_MAX):
+            some: list[Value] = list(intents[at : at + RETRY_ITEMS_MAX])
+            answer = await self._ask({"op": "retry", "intents": some})
+            runs += field_of(answer, "runs", list)
+        return runs
+
+    async def _ask(self, fields: Mapping[str, Value], **more: Any) -> Message:
+        with Line(self._folder) as line:
+            return await line.ask(fields, **more)
+
+    async def follow(
+        self,
+        on_head: Callable[[int, LiveFigures], None],
+        on_stopping: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Call ``on_head`` whenever the durable head may have moved, until the caller cancels this.
+
+        While the process is away, a new connection is tried ten times a second. ``on_stopping`` is
+        called when the process announces that it ends; heads still follow.
+        """
+        while True:
+            try:
+                await self._follow(on_head, on_stopping)
+            except (Unavailable, BadUsage):
+                pass  # it went away, or is of another release and is being replaced
+            finally:
+                self.is_following = False
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _follow(
+        self, on_head: Callable[[int, LiveFigures], None], on_stopping: Callable[[], None]
+    ) -> None:
+        is_stopping = False
+        figures: LiveFigures | None = None
+        with Line(self._folder) as line:
+            async for message in line.messages({"op": "follow"}, silence_s=SILENCE_S):
+                if message.get("world", self._folder.world) != self._folder.world:
+                    raise Unavailable(f"{self._folder.socket}: it belongs to another world")
+                if "figures" in message or figures is None:
+                    figures = LiveFigures.from_message(field_of(message, "figures", dict))
+                self.is_following = True
+                on_head(field_of(message, "head", int), figures)
+                if message.get("stopping") is True and not is_stopping:
+                    is_stopping = True
+                    on_stopping()
+
+    async def close(self) -> None:
+        """Close all connections. Calls that wait for an answer raise Unavailable."""
+        for each in (self._events, self._outcomes, self._attempts, self._frames):
+            await each.close()
+
+
+def _unsigned(fields: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in fields.items() if name not in SIGNED_FIELDS}
+
+
+@dataclass(slots=True, eq=False)
+class _Call(Generic[T]):
+    """Items of one caller. ``more`` are fields of the request, equal for all calls in it."""
+
+    items: list[Value]
+    size: int
+    more: Mapping[str, Value]
+    done: asyncio.Future[list[T]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+def _fail(calls: Iterable[_Call[T]], problem: BaseException) -> None:
+    for call in calls:
+        if not call.done.done():
+            call.done.set_exception(problem)
+
+
+class Joined(Generic[T]):
+    """Joins calls of one operation into requests over a few connections.
+
+    A request has whole calls in the order in which they were made, up to ``items_max`` items. The
+    answer of the world has ``answers``, one for each item, which ``read`` decodes.
+    """
+
+    def __init__(
+        self,
+        folder: WorldFolder,
+        op: str,
+        read: Callable[[object], T],
+        *,
+        items_max: int,
+        lines: int,
+    ) -> None:
+        self._op = op
+        self._read = read
+        self._items_max = items_max
+        self._calls: deque[_Call[T]] = deque()
+        self._idle = [Line(folder) for _ in range(lines)]
+        self._requests: set[asyncio.Task[None]] = set()
+        self._is_planned = False
+
+    async def ask(
+        self, items: Sequence[Value], size: int, more: Mapping[str, Value] | None = None
+    ) -> list[T]:
+        """Return the answers to ``items``, which take about ``size`` bytes. Raises as ``Line``.
+
+        A caller that is canceled takes nothing back: its items may be on their way.
+        """
+        if not items:
+            return []
+        assert len(items) <= self._items_max, "more items than a request may have"
+        call = _Call[T](list(items), size, more or {})
+        self._calls.append(call)
+        if not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._flush)
+        return await call.done
+
+    def _flush(self) -> None:
+        self._is_planned = False
+        while self._calls and self._idle:
+            line, calls = self._idle.pop(), self._next()
+            task = asyncio.get_running_loop().create_task(self._request(line, calls))
+            self._requests.add(task)
+            task.add_done_callback(self._requests.discard)
+
+    def _next(self) -> list[_Call[T]]:
+        """Take the calls of the next request."""
+        calls = [self._calls.popleft()]
+        count, size = len(calls[0].items), calls[0].size
+        while self._calls:
+            call = self._calls[0]
+            count, size = count + len(call.items), size + call.size
+            if count > self._items_max or size > REQUEST_BYTES or call.more != calls[0].more:
+                break
+            calls.append(self._calls.popleft())
+        return calls
+
+    async def _request(self, line: Line, calls: Sequence[_Call[T]]) -> None:
+        items = [item for call in calls for item in call.items]
+        try:
+            answer = await line.ask({"op": self._op, "items": items, **calls[0].more})
+            answers = [self._read(each) for each in field_of(answer, "answers", list)]
+            if len(answers) != len(items):
+                raise BadUsage(f"answers: expected {len(items)}, found {len(answers)}")
+        except BaseException as problem:
+            is_told = isinstance(problem, AosError)
+            _fail(calls, problem if is_told else Unavailable(CLOSED))
+            if not is_told:
+                raise
+        else:
+            rest = iter(answers)
+            for call in calls:
+                found = [next(rest) for _ in call.items]
+                if not call.done.done():
+                    call.done.set_result(found)
+        finally:
+            self._idle.append(line)
+            self._flush()
+
+    async def close(self) -> None:
+        """Close the connections. Calls without an answer raise Unavailable."""
+        waiting, self._calls = self._calls, deque()
+        _fail(waiting, Unavailable(CLOSED))
+        for task in tuple(self._requests):
+            task.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
+        for line in self._idle:
+            line.close()

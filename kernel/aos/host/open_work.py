@@ -1,0 +1,71 @@
+"""The open effects of a running world, by effect: what a run waits for (spec/host.md, H-81a)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from aos.core.state.cell import OpenIntent
+from aos.manifest.builtins import TIMER
+from aos.values.digests import Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEffect:
+    """How many intents of one effect are open. ``oldest_ns`` is when the first of them was opened;
+    ``due_ns`` is the time of the next timer, for ``sys/timer.set@1``."""
+
+    effect: str
+    number: int
+    oldest_ns: int
+    due_ns: int | None
+
+
+class OpenEffects:
+    """The intents that are open at the durable head, in the order of opening."""
+
+    def __init__(self) -> None:
+        self._intents: dict[Hash, OpenIntent] = {}
+        self._by_effect: Counter[str] = Counter()
+
+    def __contains__(self, intent: Hash) -> bool:
+        return intent in self._intents
+
+    def __len__(self) -> int:
+        return len(self._intents)
+
+    def __iter__(self) -> Iterator[Hash]:
+        return iter(self._intents)
+
+    def add(self, opened: Iterable[OpenIntent]) -> None:
+        for each in opened:
+            if each.intent not in self._intents:
+                self._intents[each.intent] = each
+                self._by_effect[each.effect.name] += 1
+
+    def end(self, intents: Iterable[Hash]) -> None:
+        """Remove intents that are settled or abandoned; unknown ones are passed over."""
+        for intent in intents:
+            ended = self._intents.pop(intent, None)
+            if ended is not None:
+                self._by_effect[ended.effect.name] -= 1
+
+    def by_effect(self) -> Mapping[str, int]:
+        """Return how many intents of each effect are open."""
+        return dict(+self._by_effect)
+
+    def listed(self, *, next_timer_ns: int | None) -> tuple[OpenEffect, ...]:
+        """Return the open effects by name. Reads every open intent."""
+        oldest: dict[str, int] = {}
+        for each in self._intents.values():
+            oldest.setdefault(each.effect.name, each.opened_ns)
+        return tuple(
+            OpenEffect(
+                effect=name,
+                number=number,
+                oldest_ns=oldest[name],
+                due_ns=next_timer_ns if name == TIMER else None,
+            )
+            for name, number in sorted(self.by_effect().items())
+        )

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.manifests import Manifests
+from aos.audit.lens.words import key_text
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import (
     CellId,
@@ -35,20 +36,43 @@ from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.foreign import decode_foreign, from_foreign
 from aos.values.schema import Schema, untyped_to_json
+from aos.values.spelling import duration_text, time_text
+
+if TYPE_CHECKING:
+    from aos.audit.lens.flow_lens import FlowLens
 
 LISTED_BYTES: Final = 4096
 """The longest referenced value that a list shows, in bytes."""
 
 ALL_BYTES: Final = 64 * 1024 * 1024
 
+_A_TIME_NS: Final = 10**17
+"""From this number on, a number of nanoseconds is shown as a time; it is a day of 1973."""
+
 
 class Lens:
-    """Reads the values of one world. A referenced value longer than ``most`` bytes is not shown."""
+    """Reads the values of one world. A referenced value longer than ``most`` bytes is not shown.
 
-    def __init__(self, manifests: Manifests, read: BlobReader, *, most: int = LISTED_BYTES) -> None:
+    ``spelled`` shows values for people instead of programs (A-48).
+    """
+
+    def __init__(
+        self,
+        manifests: Manifests,
+        read: BlobReader,
+        *,
+        most: int = LISTED_BYTES,
+        spelled: bool = False,
+    ) -> None:
         self.manifests = manifests
         self._read = read
         self._most = most
+        self._spelled = spelled
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether values are shown for people."""
+        return self._spelled
 
     def event(self, schema: str, value: Slot, *, seq: int) -> object:
         """Return the value of a domain event of record ``seq``."""
@@ -74,20 +98,40 @@ class Lens:
         return self.state_of(step.cell[0], self.manifests.at(ran_under(step)), value)
 
     def state_of(self, workflow: str, manifest: Effective | None, value: Slot) -> object:
-        """Return a state, read with the workflow's schema in ``manifest``. An opaque state
-        (AG-10) is read as other CBOR libraries write it: by the schema if it fits, else as plain
-        CBOR."""
+        """Return a state, read with the workflow's schema in ``manifest``; that of a flow with its
+        operations as a tree (A-3a). An opaque state (AG-10) is read as other CBOR libraries write
+        it: by the schema if it fits, else as plain CBOR."""
         known = self._workflow(workflow, manifest)
+        if known is not None and known.is_flow:
+            return self._shown(value, partial(self._flow, manifest, known.state))
         if known is None or manifest is None or not known.has_opaque_state:
             return self.value(known.state if known else None, value)
         return self._shown(value, partial(shown_opaque, known.state, manifest.schemas))
+
+    def _flow(self, manifest: Effective | None, schema: Schema, data: bytes) -> object:
+        """Return the state of a flow (A-3a); one that is no ``aos/Flow@1`` as any other state."""
+        # Few states are those of flows, and a small command need not import what reads them.
+        from aos.flow.flow_state import FlowState  # noqa: PLC0415
+
+        try:
+            state = FlowState.read(schema.completed(data))
+        except ValueProblem:
+            return self.value(schema, data)
+        return self.flow_lens(manifest).document(state)
+
+    def flow_lens(self, manifest: Effective | None) -> FlowLens:
+        """Return a lens for flows by the schemas of ``manifest``."""
+        from aos.audit.lens.flow_lens import FlowLens  # noqa: PLC0415  # as above
+
+        return FlowLens(manifest, self.value)
 
     def annotations(self, step: Step, value: Slot) -> object:
         workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))
         return self.value(workflow.annotations if workflow else None, value)
 
     def key(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> object:
-        """Return a cell's key; null for an unkeyed workflow.
+        """Return a cell's key, as commands read it (never spelled for people); null for an unkeyed
+        workflow.
 
         The schema is taken from the manifest at ``seq``, or from the workflow's version ``hash``.
         """
@@ -99,12 +143,19 @@ class Lens:
         elif seq is not None:
             manifest = self.manifests.at(seq)
         workflow = self._workflow(cell[0], manifest)
-        return self.value(workflow.key if workflow else None, cell[1])
+        return shown(workflow.key if workflow else None, cell[1])
+
+    def key_text(self, cell: CellId, *, seq: int | None = None, hash: Hash | None = None) -> str:
+        """Return a cell's key as the text that ``--key-prefix`` compares."""
+        return key_text(self.key(cell, seq=seq, hash=hash))
 
     def value(self, schema: Schema | None, value: Slot, *, is_ingress: bool = False) -> object:
         """Return any value. ``is_ingress`` says that the value was stored as it was received, so
         it need not be in normal form."""
-        return self._shown(value, partial(shown, schema, is_ingress=is_ingress))
+        found = self._shown(
+            value, partial(shown, schema, is_ingress=is_ingress, spelled=self._spelled)
+        )
+        return _spelled_ns(found) if self._spelled else found
 
     def _shown(self, value: Slot, show: Callable[[bytes], object]) -> object:
         if isinstance(value, Ref) and value.size > self._most:
@@ -128,13 +179,32 @@ def ran_under(record: Step | Faulted) -> int:
     return record.seq if record.under is None else record.under + 1
 
 
-def shown(schema: Schema | None, data: bytes, *, is_ingress: bool = False) -> object:
+def _spelled_ns(value: object) -> object:
+    """Return JSON with the numbers of nanoseconds in it, which have names that end in ``_ns``, as
+    times and durations. No schema says which they are; the built-in effects have some."""
+    if isinstance(value, list):
+        return [_spelled_ns(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _ns_text(each) if type(each) is int and name.endswith("_ns") else _spelled_ns(each)
+        for name, each in value.items()
+    }
+
+
+def _ns_text(ns: int) -> str:
+    return time_text(ns) if ns >= _A_TIME_NS else duration_text(ns)
+
+
+def shown(
+    schema: Schema | None, data: bytes, *, is_ingress: bool = False, spelled: bool = False
+) -> object:
     """Return bytes as JSON: by the schema if they fit it, else as plain CBOR, else as raw bytes."""
     try:
         if schema is not None:
             if is_ingress:
                 data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
-            return schema.to_json(schema.from_record(data))
+            return schema.to_json(schema.from_record(schema.completed(data)), spelled=spelled)
         return untyped_to_json(decode_record(data))
     except ValueProblem:
         if schema is not None:

@@ -90,7 +90,7 @@ def find_workflow(state: State, word: str) -> str:
         BadUsage: No workflow matches, or several do.
     """
     names = workflow_names(state)
-    return _named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
+    return find_named("workflow", word, names, "this world has no manifest yet: aos apply PATH")
 
 
 def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
@@ -101,10 +101,16 @@ def find_effect(state: State, word: str, seen: Iterable[str]) -> str:
         BadUsage: No effect matches, or several do.
     """
     names = sorted({*(state.manifest.effects if state.manifest else ()), *seen})
-    return _named("effect", word, names, "the manifest in force has none")
+    return find_named("effect", word, names, "the manifest in force has none")
 
 
-def _named(what: str, word: str, names: Sequence[str], hint: str) -> str:
+def find_named(what: str, word: str, names: Sequence[str], hint: str) -> str:
+    """Find the only one of ``names`` that ``word`` spells; ``what`` it is, and the ``hint`` if
+    there are none, are for the message.
+
+    Raises:
+        BadUsage: None matches, or several do.
+    """
     for spell in _SPELLINGS:
         found = [name for name in names if word in spell(name)]
         if len(found) == 1:
@@ -119,7 +125,7 @@ def _named(what: str, word: str, names: Sequence[str], hint: str) -> str:
     raise BadUsage(
         sentence(
             f"no {what} is called {word!r}",
-            expected="one of " + _listed(names) if names else None,
+            expected="one of " + listed(names) if names else None,
             hint=None if names else hint,
         )
     )
@@ -144,6 +150,11 @@ def _loosely(name: str) -> set[str]:
 _SPELLINGS: Final = (_exact, _nearly, _loosely)
 
 
+def spells(word: str, name: str) -> bool:
+    """Return whether ``word`` is a name or one of its parts, as ``find_workflow`` takes them."""
+    return any(word in spell(name) for spell in _SPELLINGS)
+
+
 def find_cell(state: State, workflow: str, key: str | None) -> CellId:
     """Return a cell's identity, without checking that the cell exists.
 
@@ -157,7 +168,7 @@ def find_cell(state: State, workflow: str, key: str | None) -> CellId:
     if (known.key is None) != (key is None):
         raise BadUsage(
             sentence(
-                f"{name} is keyed, so that a key is needed"
+                f"{name} is keyed: expected the key of a cell after it"
                 if key is None
                 else f"{name} is not keyed: it has one cell, without a key",
                 found=None if key is None else repr(key),
@@ -251,12 +262,13 @@ def find_intent(state: State, journal: Journal, word: str) -> IntentTarget:
     raise BadUsage(
         sentence(
             f"{len(found)} intents begin with {digits}",
-            expected="one of " + _listed(hash_text(each.intent) for each in found),
+            expected="one of " + listed(hash_text(each.intent) for each in found),
         )
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Return the first few names, and how many more there are."""
     all_names = list(names)
     more = len(all_names) - _NAMES_SHOWN
     return ", ".join(all_names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -40,7 +40,13 @@ class Records:
                 return frame
         found = self._journal.frame_at(seq)
         if found is None:
-            raise BadUsage(sentence("there is no such record", where=f"record {seq}"))
+            raise BadUsage(
+                sentence(
+                    "there is no such record",
+                    where=f"record {seq}",
+                    hint="aos inspect world shows the last one",
+                )
+            )
         self._frames[found.header.first] = found
         if len(self._frames) > FRAMES_KEPT:
             self._frames.popitem(last=False)

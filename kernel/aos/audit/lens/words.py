@@ -7,6 +7,9 @@ import time
 from typing import Final
 
 SECOND: Final = 1_000_000_000
+FAR_NS: Final = 86_400 * SECOND
+"""A time that is at least this far away is named before the span until it, in nanoseconds."""
+
 _YEAR_10000: Final = 253_402_300_800 * SECOND
 _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
@@ -47,8 +50,18 @@ def short(value: object, most: int = 72) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def one_line(text: str) -> str:
+    """Return a text of several lines on one line."""
+    return " ".join(text.split())
+
+
 def compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def key_text(key: object) -> str:
+    """Return a cell's key as text: a text key itself, any other as JSON."""
+    return key if isinstance(key, str) else compact(key)
 
 
 def count(number: int, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Run a journal's steps on a candidate build, and list the steps that differ (A-80 to A-88).
+"""Run a journal's steps on a candidate, and list the steps that differ (A-80 to A-90).
 
 Rule 1: each recorded step of the candidate's workflows runs again, with the recorded state, event
 and context. A step that differs does not affect later steps: those use the recorded state too.
@@ -11,36 +11,37 @@ Fuel and memory are summed up and are never a difference.
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from aos.audit.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.against_report import CLASSES, AgainstReport, StepDifference
+from aos.audit.replay.candidate import (
+    Candidate,
+    CandidateBuilds,
+    Retried,
+    refuse_host_memory,
+)
+from aos.audit.replay.candidate_manifest import CandidateManifest
 from aos.audit.replay.difference import FieldDifference, differences
 from aos.audit.replay.misfits import unlike
-from aos.core.decide.step import decide_step
-from aos.core.journal.faults import FaultKind
 from aos.core.journal.frame import Frame, Tip, follow
-from aos.core.journal.ports import BlobReader, Call, Ran, Runner
+from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Faulted, Manifest, Record, Step
+from aos.core.journal.records import Faulted, Intent, Manifest, Record, Step
 from aos.core.state.cell import EventMail, Mail, ReceiptMail
 from aos.core.state.fold import fold
 from aos.core.state.state import State, empty
 from aos.core.state.version import manifest_under, runs_under
-from aos.errors import BadUsage, Damage, Erased, Unavailable, sentence
-from aos.manifest.effective import Effective, Workflow
-from aos.sandbox.inspect import ModuleRefused, check_module, survey
-from aos.values.digests import Hash, content_hash, hash_text
+from aos.errors import BadUsage, Damage, Erased, sentence
+from aos.manifest.effective import Effective
+from aos.sandbox.inspect import ModuleRefused, check_module
+from aos.values.digests import Hash, content_hash
 
 DIFFERENCES_KEPT: Final = 100
 """How many differing steps a report describes one by one; the others are only counted."""
-
-CLASSES: Final = ("state", "events", "effects", "status", "annotation", "fault")
-"""The parts of a step that may differ."""
 
 _CLASS_OF: Final = {
     "state": "state",
@@ -51,109 +52,9 @@ _CLASS_OF: Final = {
     "ann": "annotation",
     "fault": "fault",
     "kind": "fault",
+    "migration": "migration",
+    "misfit": "misfit",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepDifference:
-    """A step with another result in the candidate. ``on`` is the event schema that the step ran
-    on, or the effect whose receipt it ran on. ``classes`` is a selection of ``CLASSES``."""
-
-    seq: int
-    workflow: str
-    key: object
-    on: str
-    classes: tuple[str, ...]
-    differences: tuple[FieldDifference, ...]
-
-    def to_document(self) -> dict[str, object]:
-        return {
-            "record": self.seq,
-            "cell": {"workflow": self.workflow, "key": self.key},
-            "on": self.on,
-            "classes": list(self.classes),
-            "differences": [
-                {
-                    "field": each.field,
-                    "recorded": each.recorded,
-                    "candidate": each.recomputed,
-                    "places": [
-                        {
-                            "path": place.path,
-                            "recorded": place.recorded,
-                            "candidate": place.recomputed,
-                        }
-                        for place in each.places
-                    ],
-                }
-                for each in self.differences
-            ],
-        }
-
-
-@dataclass(slots=True, kw_only=True)
-class AgainstReport:
-    """The result of running the steps of the candidates' workflows.
-
-    Attributes:
-        candidates: Hash of each build, by the name of its module.
-        compared: Steps that ran again, including faults.
-        different: How many of them had another result; ``first`` lists the first of them.
-        by_class: Number of steps by the part that differs; one step may count several times.
-        schemas: Steps that say nothing about the candidate's decisions, by the recorded schema that
-            is another one in the candidate.
-        missing: Steps of a workflow whose entrypoint the candidate does not have, and the reason.
-        erased: Steps that could not run again, because a value that they need was erased.
-        environmental: Recorded faults of the machine, which are not compared.
-        migrations: Manifests that migrated states. Migrations are not run again.
-        fuel: Of all compared steps, as recorded and in the candidate.
-        seq: The last record.
-    """
-
-    candidates: Mapping[str, Hash]
-    compared: int = 0
-    different: int = 0
-    by_class: Counter[str] = field(default_factory=Counter)
-    by_workflow: Counter[str] = field(default_factory=Counter)
-    schemas: Counter[str] = field(default_factory=Counter)
-    first: list[StepDifference] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)
-    missing_steps: Counter[str] = field(default_factory=Counter)
-    erased: int = 0
-    environmental: int = 0
-    migrations: int = 0
-    fuel_recorded: int = 0
-    fuel_candidate: int = 0
-    seq: int = 0
-
-    @property
-    def is_same(self) -> bool:
-        return not self.different and not self.missing
-
-    def to_document(self) -> dict[str, object]:
-        """Return the document of spec/audit.md, A-87."""
-        return {
-            "same": self.is_same,
-            "candidates": {name: hash_text(each) for name, each in sorted(self.candidates.items())},
-            "compared": self.compared,
-            "different": self.different,
-            "by_class": {name: self.by_class[name] for name in CLASSES},
-            "by_workflow": dict(sorted(self.by_workflow.items())),
-            "schemas": dict(sorted(self.schemas.items())),
-            "missing": [
-                {"workflow": name, "steps": self.missing_steps[name], "problem": problem}
-                for name, problem in sorted(self.missing.items())
-            ],
-            "not_compared": {
-                "erased": self.erased,
-                "environmental": self.environmental,
-                "migrations": self.migrations,
-            },
-            "fuel": {"recorded": self.fuel_recorded, "candidate": self.fuel_candidate},
-            "seq": self.seq,
-            "differences": [each.to_document() for each in self.first],
-            "left_out": self.different - len(self.first),
-        }
 
 
 def check_candidates(given: Mapping[str, bytes]) -> None:
@@ -172,12 +73,13 @@ def against(
     frames: Iterable[Frame],
     read: BlobReader,
     runner: Runner,
-    candidates: Mapping[str, bytes],
+    candidates: Mapping[str, bytes] | Effective,
     *,
     start: State | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> AgainstReport:
-    """Run the recorded steps of ``candidates``, given by the names of their modules, once more.
+    """Run recorded steps once more on ``candidates``: builds by the names of their modules, or a
+    whole manifest, whose migrations then convert the recorded states (A-89).
 
     Args:
         frames: From the genesis, or with ``start`` from the record after it.
@@ -193,6 +95,7 @@ def against(
         again.frame(frame)
         if on_progress is not None:
             on_progress(frame.header.last)
+    again.finish()
     return again.report
 
 
@@ -234,36 +137,28 @@ def _loosely(name: str) -> set[str]:
     return {".".join(parts[:n]) for n in range(1, len(parts))}
 
 
-class _Candidate:
-    """The runner, with one module replaced by a candidate."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self.module: Hash | None = None
-
-    def run(self, call: Call) -> Ran:
-        assert self.module is not None
-        return self._runner.run(replace(call, module=self.module))
-
-
 class _Against:
     def __init__(
         self,
         read: BlobReader,
         runner: Runner,
-        candidates: Mapping[str, bytes],
+        candidates: Mapping[str, bytes] | Effective,
         start: State | None,
     ) -> None:
         self._read = read
-        self._candidates = candidates
-        self._hashes = {name: content_hash(wasm) for name, wasm in candidates.items()}
-        self._runner = _Candidate(runner)
-        self._entrypoints: dict[tuple[str, str], str | None] = {}
         self._manifests = Manifests()
         self._state = start
         if start is not None and start.manifest is not None:
             self._manifests.add(start.manifest_seq, start.manifest)
-        self.report = AgainstReport(candidates=self._hashes)
+        self._candidate: Candidate
+        if isinstance(candidates, Effective):
+            self._candidate = CandidateManifest(candidates, runner, read, self._manifests)
+            modules = {name: each.hash for name, each in candidates.modules.items()}
+            self.report = AgainstReport(candidates=modules, manifest=candidates.hash)
+        else:
+            self._candidate = CandidateBuilds(candidates, runner, read, self._manifests)
+            builds = {name: content_hash(wasm) for name, wasm in candidates.items()}
+            self.report = AgainstReport(candidates=builds)
 
     def frame(self, frame: Frame) -> None:
         if self._state is None:
@@ -279,6 +174,16 @@ class _Against:
         state.tip = tip
         self.report.seq = frame.header.last
 
+    def finish(self) -> None:
+        """Try the candidate on the flows that are in progress at the end (A-90)."""
+        if self._state is None:
+            return
+        report = self.report
+        report.flows = self._candidate.gate(self._state)
+        lens = Lens(self._manifests, self._read, most=ALL_BYTES)
+        seq = self._state.next_seq
+        report.keys = {each.cell: lens.key(each.cell, seq=seq) for each in report.flows.stopped}
+
     def _note(self, state: State, record: Record) -> None:
         if isinstance(record, Manifest):
             self._manifests.add(record.seq, state.effective)
@@ -289,69 +194,52 @@ class _Against:
             raise Damage(f"record {record.seq} runs a cell that was not to run: see aos verify")
         cell = state.cells[record.cell]
         workflow = manifest_under(state, runs_under(state, cell)).workflows[record.cell[0]]
-        hash = self._hashes.get(workflow.module.name)
-        if hash is None:
+        if not self._candidate.has(workflow):
             return
+        problem = self._candidate.problem(workflow)
         if isinstance(record, Faulted) and record.fault.environmental:
             self.report.environmental += 1
-        elif self._has_entrypoint(workflow):
-            self._runner.module = hash
-            self._compare(state, record, cell.mailbox[0], workflow)
+        elif problem is not None:
+            self.report.missing[workflow.name] = problem
+            self.report.missing_steps[workflow.name] += 1
+        else:
+            self._compare(state, record, cell.mailbox[0])
 
-    def _has_entrypoint(self, workflow: Workflow) -> bool:
-        module, report = workflow.module.name, self.report
-        key = module, workflow.entrypoint
-        if key not in self._entrypoints:
-            _, problems = survey(self._candidates[module], [workflow.entrypoint])
-            self._entrypoints[key] = "; ".join(problems) or None
-        problem = self._entrypoints[key]
-        if problem is not None:
-            report.missing[workflow.name] = problem
-            report.missing_steps[workflow.name] += 1
-        return problem is None
-
-    def _compare(
-        self, state: State, record: Step | Faulted, mail: Mail, workflow: Workflow
-    ) -> None:
+    def _compare(self, state: State, record: Step | Faulted, mail: Mail) -> None:
         report = self.report
         try:
-            decided = decide_step(state, self._runner, self._read)
+            retried = self._candidate.retry(state, record)
         except Erased:
             report.erased += 1
             return
-        made = decided.record
-        assert isinstance(made, Step | Faulted)
-        if isinstance(made, Faulted) and made.fault.kind is FaultKind.HOST_MEMORY:
-            raise Unavailable(
-                sentence(
-                    f"this machine could not run it: {made.fault.message}",
-                    where=f"record {record.seq}",
-                    hint="try where there is more room",
-                )
-            )
         report.compared += 1
         report.fuel_recorded += record.fuel
-        report.fuel_candidate += made.fuel
-        made = _comparable(made, record)
-        if made == record:
-            return
-        if isinstance(made, Faulted):
-            under = manifest_under(state, runs_under(state, state.cells[record.cell]))
-            name = unlike(made.fault, workflow, mail, under)
-            report.schemas.update(() if name is None else (name,))
+        report.migrated.update({record.cell[0]: retried.migrated} if retried.migrated else {})
+        lens = self._lens(retried)
+        found, schemas = retried.problems, retried.schemas
+        if retried.made is not None:
+            if isinstance(retried.made, Faulted):
+                refuse_host_memory(retried.made.fault, record)
+            report.fuel_candidate += retried.made.fuel
+            made = _comparable(retried.made, retried.expected)
+            if made != retried.expected:
+                found += differences(retried.expected, made, lens)
+                schemas += _unlike(made, mail, retried.manifest)
+        report.schemas.update(schemas)
+        if found:
+            self._differs(record, found, mail)
 
+    def _lens(self, retried: Retried) -> Lens:
         def read(hash: Hash, /) -> bytes:
-            found = decided.blobs.get(hash)
+            found = retried.blobs.get(hash)
             return self._read(hash) if found is None else found
 
-        lens = Lens(self._manifests, read, most=ALL_BYTES)
-        self._differs(record, differences(record, made, lens), lens, mail)
+        return Lens(retried.manifests, read, most=ALL_BYTES)
 
     def _differs(
         self,
         record: Step | Faulted,
         found: tuple[FieldDifference, ...],
-        lens: Lens,
         mail: Mail,
     ) -> None:
         report = self.report
@@ -360,16 +248,24 @@ class _Against:
         report.by_class.update(classes)
         report.by_workflow[record.cell[0]] += 1
         if len(report.first) < DIFFERENCES_KEPT:
+            recorded = Lens(self._manifests, self._read, most=ALL_BYTES)
             report.first.append(
                 StepDifference(
                     seq=record.seq,
                     workflow=record.cell[0],
-                    key=lens.key(record.cell, seq=ran_under(record)),
+                    key=recorded.key(record.cell, seq=ran_under(record)),
                     on=_on(mail),
                     classes=tuple(each for each in CLASSES if each in classes),
                     differences=found,
                 )
             )
+
+
+def _unlike(made: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str, ...]:
+    if isinstance(made, Step):
+        return ()
+    name = unlike(made.fault, manifest.workflows[made.cell[0]], mail, manifest)
+    return () if name is None else (name,)
 
 
 def _comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
@@ -379,9 +275,8 @@ def _comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
         return replace(made, fuel=record.fuel, pages=record.pages, output=output)
     if isinstance(record, Faulted):
         return made
-    # An intent's hash covers every part of it that is compared.
     intents = tuple(
-        dataclasses.replace(ours, intent=theirs.intent)
+        _comparable_intent(ours, theirs)
         for ours, theirs in zip(made.intents, record.intents, strict=False)
     )
     return replace(
@@ -391,6 +286,15 @@ def _comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
         output=record.output,
         fits=record.fits,
         intents=intents + made.intents[len(intents) :],
+    )
+
+
+def _comparable_intent(made: Intent, recorded: Intent) -> Intent:
+    # An intent's hash covers every part of it that is compared.
+    made = replace(made, intent=recorded.intent)
+    # The definition of an effect (its executor, its retries) is no decision of the workflow.
+    return (
+        replace(made, effect_hash=recorded.effect_hash) if made.effect == recorded.effect else made
     )
 
 

@@ -1,4 +1,4 @@
-"""Compare candidate builds with the journal of a store or a bundle (A-80)."""
+"""Compare candidates with the journal of a store or a bundle (A-80)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from aos.audit.lens.manifests import IS_MANIFEST
-from aos.audit.replay.against import (
-    AgainstReport,
-    against,
-    check_candidates,
-    module_names,
-    named_module,
-)
+from aos.audit.replay.against import against, check_candidates, module_names, named_module
+from aos.audit.replay.against_report import AgainstReport
 from aos.audit.verify.archives import beginning_of
 from aos.core.journal.frame import Frame
 from aos.core.journal.record_codec import from_bytes
@@ -20,6 +15,7 @@ from aos.core.journal.records import Manifest
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage
 from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
 from aos.sandbox.config import REPLAY_STACK_BYTES
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.stack import run_on_big_stack
@@ -34,22 +30,24 @@ Progress = Callable[[int, int], None]
 it raises ends the comparison, which raises the same exception."""
 
 
+Candidates = Mapping[str | None, bytes] | Loaded
+"""Builds by the names of their modules (None names the journal's only module), or a manifest with
+its modules, whose migrations then convert the recorded states."""
+
+
 class _Values(Protocol):
     def blob(self, hash: Hash, /) -> bytes: ...
 
 
 def against_store(
     store: Store,
-    candidates: Mapping[str | None, bytes],
+    candidates: Candidates,
     *,
     start: SnapshotRow | None = None,
     on_progress: Progress | None = None,
 ) -> AgainstReport:
     """Compare with all records up to the head, or with those after a snapshot. In a pruned journal,
     these are the records that were kept.
-
-    Args:
-        candidates: Builds by the names of their modules; None names the journal's only module.
 
     Raises:
         ModuleRefused: A candidate may not run.
@@ -78,7 +76,7 @@ def against_store(
 
 def against_bundle(
     bundle: Bundle,
-    candidates: Mapping[str | None, bytes],
+    candidates: Candidates,
     *,
     on_progress: Progress | None = None,
 ) -> AgainstReport:
@@ -100,7 +98,7 @@ def against_bundle(
 
 def _compared(
     values: _Values,
-    candidates: Mapping[str | None, bytes],
+    candidates: Candidates,
     *,
     manifests: Iterable[Effective],
     frames: Iterable[Frame],
@@ -108,9 +106,7 @@ def _compared(
     last: int,
     on_progress: Progress | None,
 ) -> AgainstReport:
-    named = _named(candidates, module_names(manifests))
-    check_candidates(named)
-    builds = {content_hash(wasm): wasm for wasm in named.values()}
+    given, builds = _given(candidates, manifests)
 
     def load(hash: Hash) -> bytes:
         found = builds.get(hash)
@@ -123,11 +119,22 @@ def _compared(
     def run() -> AgainstReport:
         sandbox = Sandbox(load, stack_bytes=REPLAY_STACK_BYTES)
         try:
-            return against(frames, values.blob, sandbox, named, start=start, on_progress=tell)
+            return against(frames, values.blob, sandbox, given, start=start, on_progress=tell)
         finally:
             sandbox.close()
 
     return run_on_big_stack(run)
+
+
+def _given(
+    candidates: Candidates, manifests: Iterable[Effective]
+) -> tuple[Mapping[str, bytes] | Effective, Mapping[Hash, bytes]]:
+    """The candidates as ``against`` takes them, and their modules by hash."""
+    if isinstance(candidates, Loaded):
+        return candidates.effective, candidates.modules
+    named = _named(candidates, module_names(manifests))
+    check_candidates(named)
+    return named, {content_hash(wasm): wasm for wasm in named.values()}
 
 
 def _named(candidates: Mapping[str | None, bytes], names: list[str]) -> dict[str, bytes]:

@@ -53,7 +53,8 @@ class _Look:
             problem = str(damage)
         self._verifier = Verifier(bundle.blob, begins=begins, snapshots=_snapshots(bundle))
         if problem is not None:
-            self._verifier.add(FindingKind.BUNDLE_DAMAGED, f"what its frames follow: {problem}")
+            message = f"the world that its frames continue cannot be read: {problem}"
+            self._verifier.add(FindingKind.BUNDLE_DAMAGED, message)
 
     def report(self, on_progress: Callable[[int], None] | None) -> VerifyReport:
         verifier = self._verifier

@@ -50,15 +50,30 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 submission_id=recorded.submission_id,
             )
         case Receipt():
-            return _receipt(recorded, read)
+            return ReceiptInput.of(
+                recorded,
+                payload=slot_bytes(recorded.payload, read),
+                executor=recorded.executor,
+                key_id=recorded.key_id,
+                signature=recorded.signature,
+                batch=recorded.batch,
+            )
         case Stream():
-            return _stream(recorded, read)
+            return StreamInput.of(
+                recorded,
+                payload=slot_bytes(recorded.payload, read),
+                payload_ref=recorded.payload_ref,
+                executor=recorded.executor,
+                key_id=recorded.key_id,
+                signature=recorded.signature,
+            )
         case Attempt():
             return AttemptInput(
                 intent=recorded.intent,
                 attempt=recorded.attempt,
                 phase=recorded.phase,
                 problem=recorded.problem,
+                code=recorded.code,
             )
         case Snapshot():
             return SnapshotInput(
@@ -76,6 +91,9 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 cell=recorded.cell,
                 intent=recorded.intent,
                 value=recorded.value,
+                status=recorded.status,
+                payload=None if recorded.payload is None else slot_bytes(recorded.payload, read),
+                why=recorded.why,
             )
         case Manifest():
             return ManifestInput(
@@ -89,35 +107,3 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
             )
         case Start():
             return StartInput(host=recorded.host)
-
-
-def _receipt(recorded: Receipt, read: BlobReader) -> ReceiptInput:
-    return ReceiptInput(
-        intent=recorded.intent,
-        effect=recorded.effect,
-        attempt=recorded.attempt,
-        status=recorded.status,
-        payload=slot_bytes(recorded.payload, read),
-        started_ns=recorded.started_ns,
-        finished_ns=recorded.finished_ns,
-        executor=recorded.executor,
-        key_id=recorded.key_id,
-        signature=recorded.signature,
-        cost_cents=recorded.cost_cents,
-        batch=recorded.batch,
-    )
-
-
-def _stream(recorded: Stream, read: BlobReader) -> StreamInput:
-    return StreamInput(
-        intent=recorded.intent,
-        effect=recorded.effect,
-        attempt=recorded.attempt,
-        frame_seq=recorded.frame_seq,
-        frame_kind=recorded.frame_kind,
-        payload=slot_bytes(recorded.payload, read),
-        executor=recorded.executor,
-        key_id=recorded.key_id,
-        signature=recorded.signature,
-        payload_ref=recorded.payload_ref,
-    )

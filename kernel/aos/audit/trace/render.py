@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aos.audit.lens.words import short, span_text, time_text
@@ -11,15 +12,29 @@ from aos.audit.views.record_view import control_text, name_cell
 
 _RECEIPTS: Final = ("receipt", "kernel_receipt")
 _STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control")
-_BAD: Final = ("failed", "error", "timeout", "overloaded", "faulted", "lost")
+_VALUED: Final = ("event", "emitted", "intent", "stream")
+_HALTED: Final = ("held", "parked")
+_BAD: Final = ("failed", "error", "timeout", "overloaded", "no_instance", "faulted", "lost")
+
+INDENT: Final = 4
+"""Columns that a terminal's tree takes for each level."""
+
+VALUE_MIN: Final = 24
+"""A value is not cut below so many characters: the line is folded instead."""
+
+HTTP_MIN: Final = 480
+"""The same for an HTTP request or response: enough for its URL and a JSON body of usual size."""
+
+VALUE_MAX: Final = 1 << 24
+"""More characters than any value has that a trace shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
     """One line, and the lines under it.
 
-    ``kind`` is the node's, or ``case``, ``reason``, ``left_out``; ``is_bad`` marks a line about
-    something that failed or is stuck.
+    ``kind`` is the node's, or ``log``, ``case``, ``reason``, ``left_out``; ``is_bad`` marks a line
+    about something that failed or is stuck.
     """
 
     kind: str
@@ -29,9 +44,14 @@ class Branch:
     children: tuple[Branch, ...] = ()
 
 
-def lines(trace: Trace) -> tuple[Branch, ...]:
-    """Return the roots of a trace, then its cases. A receipt is on the line of its intent."""
-    found = [_tree(root) for root in trace.roots]
+def lines(trace: Trace, *, width: int | None = None) -> tuple[Branch, ...]:
+    """Return the roots of a trace, then its cases. A receipt is on the line of its intent.
+
+    With a ``width``, values are cut so that a line fits into so many columns if it can; without,
+    nothing is cut.
+    """
+    notes = attempt_notes(trace.roots)
+    found = [_tree(root, width, notes) for root in trace.roots]
     if trace.earlier:
         found.insert(0, Branch(kind="left_out", text="… earlier ones are left out"))
     return (*found, *(_case(each) for each in trace.cases))
@@ -52,26 +72,52 @@ def plain(branches: tuple[Branch, ...]) -> list[str]:
     return found
 
 
-def _tree(root: Node) -> Branch:
-    """Return a node and its children as lines. No recursion: a trace may be deeper than Python's
-    stack."""
-    order = [root]
+def attempt_notes(roots: tuple[Node, ...]) -> dict[int, str | None]:
+    """Return what to note on each attempt that begins, by the ``id`` of its node. The record of an
+    attempt says why the one before it failed. That is shown once: at the record that held or parked
+    the failed attempt, or else here, with the number of that attempt."""
+    order = list(roots)
     for node in order:
         order.extend(node.children)
+    notes: dict[int, str | None] = {}
+    halted: dict[str | None, object] = {}
+    for node in sorted((each for each in order if each.kind == "attempt"), key=lambda it: it.seq):
+        value = node.value
+        assert isinstance(value, dict)
+        if node.status in _HALTED:
+            halted[node.intent] = value["problem"]
+        elif node.status == "begun" and value["problem"] is not None:
+            is_known = halted.get(node.intent) == value["problem"]
+            why = f"attempt {value['attempt'] - 1} failed: {value['problem']}"
+            notes[id(node)] = None if is_known else why
+    return notes
+
+
+def _tree(root: Node, width: int | None, notes: Mapping[int, str | None]) -> Branch:
+    """Return a node and its children as lines. No recursion: a trace may be deeper than Python's
+    stack."""
+    order = [(root, 0)]
+    for node, depth in order:
+        # The children of a receipt are those of its intent.
+        order.extend((child, depth + (child is not _receipt_of(node))) for child in node.children)
     made: dict[int, Branch] = {}
-    for node in reversed(order):
+    for node, depth in reversed(order):
         receipt = _receipt_of(node)
         shown = [child for child in node.children if child is not receipt]
         if receipt is not None:
             shown += receipt.children
-        children = tuple(made[id(child)] for child in shown)
+        children = (
+            *(Branch(kind="log", text=f"log: {line}") for line in node.logs),
+            *(made[id(child)] for child in shown),
+        )
         left_out = node.left_out + (receipt.left_out if receipt else 0)
         if left_out:
             text = f"… {left_out} more not shown"
             children = (*children, Branch(kind="left_out", text=text))
+        noted = replace(node, note=notes[id(node)]) if id(node) in notes else node
         made[id(node)] = Branch(
             kind=node.kind,
-            text=_text(node, receipt),
+            text=_text(noted, receipt, None if width is None else width - INDENT * depth),
             is_target=node.is_target or (receipt is not None and receipt.is_target),
             is_bad=node.status in _BAD,
             children=children,
@@ -86,21 +132,36 @@ def _receipt_of(node: Node) -> Node | None:
     return next((child for child in node.children if child.kind in _RECEIPTS), None)
 
 
-def _text(node: Node, receipt: Node | None) -> str:
-    parts = [_what(node)]
+def _text(node: Node, receipt: Node | None, width: int | None) -> str:
+    """Return the line of a node. If it is wider than ``width``, its values are cut evenly."""
+    values = [each.value for each in (node, receipt) if each is not None and _has_value(each)]
+    if width is None:
+        return _line(node, receipt, VALUE_MAX)
+    room = width - len(_line(node, receipt, 0))
+    least = VALUE_MIN if node.text is None else HTTP_MIN
+    return _line(node, receipt, max(room // max(len(values), 1) - 1, least))
+
+
+def _has_value(node: Node) -> bool:
+    return node.kind in (*_VALUED, *_RECEIPTS) and node.value is not None
+
+
+def _line(node: Node, receipt: Node | None, most: int) -> str:
+    """Return the line of a node, with at most ``most`` characters of each value; none for 0."""
+    parts = [_what(node, most)]
     if node.kind == "intent":
-        parts += _settlement(node, receipt)
+        parts += _settlement(node, receipt, most)
     elif node.kind in _STAMPED and node.at_ns is not None:
         parts.append(time_text(node.at_ns))
-    if node.note is not None:
+    if node.note is not None and not node.logs:
         parts.append(node.note)
     if node.status == "unrouted":
         parts.append("no subscription takes it")
     return " · ".join(parts)
 
 
-def _what(node: Node) -> str:
-    value = "" if node.value is None else f" {short(node.value)}"
+def _what(node: Node, most: int) -> str:
+    value = f" {_value(node, most)}" if node.value is not None and most else ""
     match node.kind:
         case "event":
             return f"event {node.seq}: {node.subject}{value}"
@@ -113,11 +174,11 @@ def _what(node: Node) -> str:
             assert node.cell is not None
             return f"fault {node.seq}: {name_cell(*node.cell)} failed"
         case "intent":
-            return f"asks {node.subject}{value}"
+            return f"asks {node.subject}{_at(node)}{value}"
         case "receipt":
             return f"receipt {node.seq}: {node.subject} {node.status}{value}"
         case "kernel_receipt":
-            return f"the core's receipt {node.seq}: {node.subject} {node.status}{value}"
+            return f"the kernel's receipt {node.seq}: {node.subject} {node.status}{value}"
         case "stream":
             return f"frame {node.seq}: {node.subject}{value}"
         case "attempt":
@@ -130,16 +191,31 @@ def _what(node: Node) -> str:
             return f"{node.kind} {node.seq}"
 
 
-def _settlement(node: Node, receipt: Node | None) -> list[str]:
+def _value(node: Node, most: int) -> str:
+    return short(node.value if node.text is None else node.text, most)
+
+
+def _at(node: Node) -> str:
+    """Return the operation of a flow that asks: `` at PATH``, with the attempt if it is not the
+    first, and the role of a timer."""
+    if node.flow is None:
+        return ""
+    attempt, role = node.flow["attempt"], node.flow["role"]
+    more = [f"attempt {attempt}"] if attempt > 1 else []
+    more += [role] if role else []
+    return f" at {node.flow['path']}" + (f" ({', '.join(more)})" if more else "")
+
+
+def _settlement(node: Node, receipt: Node | None, most: int) -> list[str]:
     parts = [f"{(node.intent or '')[:15]}…"]
     text = node.status
     if node.took_ns is not None:
         text += f" after {span_text(node.took_ns)}"
     if receipt is not None:
-        whose = "the core's receipt" if receipt.kind == "kernel_receipt" else "receipt"
+        whose = "the kernel's receipt" if receipt.kind == "kernel_receipt" else "receipt"
         text += f" ({whose} {receipt.seq}: {receipt.status}{_unless(receipt.note, node.status)})"
-        if receipt.value is not None:
-            parts.append(f"{text} {short(receipt.value)}")
+        if receipt.value is not None and most:
+            parts.append(f"{text} {_value(receipt, most)}")
             return parts
     return [*parts, text]
 
@@ -155,7 +231,7 @@ def _unless(note: str | None, said: str) -> str:
 def _case(case: Case) -> Branch:
     return Branch(
         kind="case",
-        text=f"{name_cell(case.workflow, case.key)} is {case.status}",
+        text=f"{name_cell(case.workflow, case.key)} is {'idle' if case.is_idle else case.status}",
         is_bad=any(each.is_stuck for each in case.reasons),
         children=tuple(
             Branch(

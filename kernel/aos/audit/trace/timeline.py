@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from aos.audit.lens.scan import records_naming
-from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes, frozen
-from aos.audit.trace.trace_tree import Node
+from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes
 from aos.audit.views.record_view import name_cell
 from aos.audit.views.view import View
 from aos.core.journal.records import (
@@ -41,11 +40,25 @@ class _Input:
         return self.record.seq, self.index
 
 
-def timeline(
-    view: View, nodes: Nodes, cell: CellId, *, inputs_max: int
-) -> tuple[str, tuple[Node, ...], int]:
-    """Return the cell's name, its latest inputs in order, each with the steps that it caused,
-    and the number of earlier inputs that are left out."""
+@dataclass(slots=True)
+class Timeline:
+    """What one cell received and did.
+
+    ``roots`` are its latest inputs in order, each with the steps that it caused; ``earlier`` counts
+    the inputs before these. ``emitted`` are the nodes of the events that it emitted to other cells,
+    each with its entry and these cells. ``ended`` is the step that deleted the cell, if no later
+    record reached it.
+    """
+
+    name: str
+    roots: list[Draft]
+    earlier: int
+    emitted: list[tuple[EntryId, tuple[CellId, ...], Draft]]
+    ended: Draft | None
+
+
+def timeline(view: View, nodes: Nodes, cell: CellId, *, inputs_max: int) -> Timeline:
+    """Read the timeline of a cell from the journal."""
     return _Timeline(view, nodes, cell).read(inputs_max)
 
 
@@ -56,8 +69,10 @@ class _Timeline:
         self._cell = cell
         self._last = view.state.next_seq - 1
         self._open: dict[Hash, Draft] = {}
+        self._emitted: list[tuple[EntryId, tuple[CellId, ...], Draft]] = []
+        self._ended: Draft | None = None
 
-    def read(self, inputs_max: int) -> tuple[str, tuple[Node, ...], int]:
+    def read(self, inputs_max: int) -> Timeline:
         inputs: deque[_Input] = deque(maxlen=inputs_max)
         waiting: dict[EntryId, _Input] = {}
         count = 0
@@ -77,7 +92,7 @@ class _Timeline:
         for intent, draft in self._open.items():
             self._nodes.unsettled(draft, intent)
         name = name_cell(self._cell[0], self._nodes.key(self._cell, self._last + 1))
-        return name, tuple(frozen(root) for root in roots), count - len(inputs)
+        return Timeline(name, roots, count - len(inputs), self._emitted, self._ended)
 
     def _input(self, given: _Input) -> Draft:
         record = given.record
@@ -95,22 +110,26 @@ class _Timeline:
         for run in given.runs:
             self._run(run, draft)
         if not given.runs and _is_delivered(given, self._cell):
-            self._nodes.waits(draft, self._cell)
+            self._nodes.waits(draft, self._cell, given.entry)
         return draft
 
     def _run(self, record: Step | Faulted, parent: Draft) -> None:
         """Add a step with its intents and events, but not their consequences in other cells."""
         draft = self._nodes.record(record, parent)
+        self._ended = draft if isinstance(record, Step) and record.state is None else None
         if isinstance(record, Step):
             for index, event in enumerate(record.events):
-                self._nodes.emitted(draft, event, record.seq, index)
+                emitted = self._nodes.emitted(draft, event, record.seq, index)
+                others = tuple(each for each in event.to if each != self._cell)
+                if others:
+                    self._emitted.append(((record.seq, index), others, emitted))
             for index, intent in enumerate(record.intents):
                 self._open[intent.intent] = self._nodes.intent(draft, record, index)
 
 
 def _reaching(record: Record, cell: CellId) -> Iterator[int]:
-    """Yield the indexes under which ``record`` came in for ``cell``, or was refused by its full
-    mailbox."""
+    """Yield the indexes under which ``record`` came in for ``cell``, or did not reach it: its
+    mailbox was full, or it did not exist."""
     match record:
         case Event() if cell in record.to or cell in record.overloaded:
             yield 0
@@ -118,7 +137,7 @@ def _reaching(record: Record, cell: CellId) -> Iterator[int]:
             yield 0
         case Step():
             for index, event in enumerate(record.events):
-                if cell in event.to or cell in event.overloaded:
+                if cell in (*event.to, *event.overloaded, *event.unknown):
                     yield index
         case _:
             pass

@@ -21,6 +21,7 @@ from aos.audit.trace.timeline import timeline
 from aos.audit.trace.trace_nodes import DELIVERED, Draft, Nodes, frozen
 from aos.audit.trace.trace_tree import Node, Trace
 from aos.audit.views.view import View
+from aos.core.journal.inputs import END, REMOVE
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import (
     Attempt,
@@ -52,8 +53,15 @@ FRAMES_MAX: Final = 20
 """How many stream frames of one intent a trace shows, counted from the first."""
 
 
-def trace(view: View, words: Sequence[str], *, nodes_max: int = NODES_MAX) -> Trace:
-    """Trace ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``.
+def trace(
+    view: View,
+    words: Sequence[str],
+    *,
+    nodes_max: int = NODES_MAX,
+    follow_events: bool = False,
+) -> Trace:
+    """Trace ``SEQ``, ``INTENT`` or ``WORKFLOW [KEY]``. With ``follow_events`` a cell's trace also
+    shows what its events caused in other cells (A-45a); a trace of a record always does.
 
     Raises:
         BadUsage: The words name nothing in this world.
@@ -61,18 +69,28 @@ def trace(view: View, words: Sequence[str], *, nodes_max: int = NODES_MAX) -> Tr
     """
     target = find_target(view.state, view.journal, words)
     nodes = Nodes(view, nodes_max)
-    always: tuple[CellId, ...] = ()
     match target:
         case CellTarget(cell):
-            always = (cell,)
-            name, roots, earlier = timeline(view, nodes, cell, inputs_max=INPUTS_MAX)
+            return _of_cell(view, nodes, cell, follow_events=follow_events)
         case IntentTarget(intent, seq, index):
             name = f"intent {hash_text(intent)}"
             roots, earlier = _Tree(view, nodes).of_record(seq, index)
         case RecordTarget(seq):
             name = f"record {seq}"
             roots, earlier = _Tree(view, nodes).of_record(seq, None)
-    return Trace(target=name, roots=roots, earlier=earlier, cases=nodes.cases(always=always))
+    return Trace(target=name, roots=roots, earlier=earlier, cases=nodes.cases())
+
+
+def _of_cell(view: View, nodes: Nodes, cell: CellId, *, follow_events: bool) -> Trace:
+    found = timeline(view, nodes, cell, inputs_max=INPUTS_MAX)
+    if follow_events:
+        _Tree(view, nodes, shown=cell).follow(found.emitted)
+    return Trace(
+        target=found.name,
+        roots=tuple(map(frozen, found.roots)),
+        earlier=found.earlier,
+        cases=nodes.cases(always=(cell,), ended=found.ended),
+    )
 
 
 class _Tree:
@@ -80,10 +98,12 @@ class _Tree:
 
     ``_waiting`` maps each entry that some cell has still to take to the node that its step will be
     a child of. ``_failed`` holds the entries that a fault took and a retry or skip followed.
-    ``_open`` maps each intent without a receipt yet to its node.
+    ``_open`` maps each intent without a receipt yet to its node. The steps of the cell ``shown``
+    are left out: they are in the trace already.
     """
 
-    def __init__(self, view: View, nodes: Nodes) -> None:
+    def __init__(self, view: View, nodes: Nodes, *, shown: CellId | None = None) -> None:
+        self._shown = shown
         self._view = view
         self._nodes = nodes
         self._last = view.state.next_seq - 1
@@ -134,7 +154,8 @@ class _Tree:
             row = self._view.journal.intent(record.intent)
             if row is None:
                 raise Damage(
-                    f"record {record.seq} is about an intent that has no row: see aos verify"
+                    f"record {record.seq} is about an intent that has no row (aos rebuild makes it "
+                    "again)"
                 )
             return row.opened_seq
         return None
@@ -170,7 +191,7 @@ class _Tree:
                 self._wait((record.seq, 0), (record.cell,), draft)
             case Stream():
                 self._wait((record.seq, 0), (record.cell,), draft)
-            case Control(cell=tuple(cell)) if draft.node.is_target:
+            case Control(cell=tuple(cell)) if draft.node.is_target and not _is_end(record):
                 self._goes_on(draft, record, cell)
             case Control(intent=bytes(intent)) if draft.node.is_target:
                 self._open[Hash(intent)] = draft
@@ -206,9 +227,18 @@ class _Tree:
                 if record.root == fork.seq:
                     self._open[record.intent] = draft
 
+    def follow(self, emitted: Sequence[tuple[EntryId, tuple[CellId, ...], Draft]]) -> None:
+        """Add the consequences of events that were emitted, each to the node of its event."""
+        for entry, to, draft in emitted:
+            self._wait(entry, to, draft)
+        if emitted:
+            self._grow(emitted[0][0][0] + 1)
+            self._say_what_waits()
+
     def _wait(self, entry: EntryId, to: Sequence[CellId], draft: Draft) -> None:
-        if to:
-            self._waiting[entry] = dict.fromkeys(to, draft)
+        others = [cell for cell in to if cell != self._shown]
+        if others:
+            self._waiting[entry] = dict.fromkeys(others, draft)
 
     def _grow(self, first: int) -> None:
         """Read the journal until no further consequence can follow."""
@@ -272,6 +302,11 @@ class _Tree:
         for entry, cells in self._waiting.items():
             for id, draft in cells.items():
                 if (entry, id) not in self._failed:
-                    self._nodes.waits(draft, id)
+                    self._nodes.waits(draft, id, entry)
         for intent, draft in self._open.items():
             self._nodes.unsettled(draft, intent)
+
+
+def _is_end(command: Control) -> bool:
+    """Whether no step follows from the command, because it ended its instance."""
+    return command.action in (END, REMOVE)

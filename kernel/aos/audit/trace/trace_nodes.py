@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
-from aos.audit.lens.words import short
+from aos.audit.lens.endings import ending, ending_text
+from aos.audit.lens.words import compact, time_text
+from aos.audit.trace.http_text import http_text
 from aos.audit.trace.trace_tree import Case, Node
+from aos.audit.views.cell_view import declared_by
 from aos.audit.views.diagnosis import diagnose
-from aos.audit.views.record_view import document, fault_document, name_cell
+from aos.audit.views.reason import Reason
+from aos.audit.views.record_view import document, fault_document, issuer_document, name_cell
 from aos.audit.views.view import View
-from aos.core.journal.inputs import LOST
+from aos.core.journal.inputs import LOST, SETTLE
 from aos.core.journal.records import (
     Attempt,
     CellId,
     Control,
     Emitted,
+    EntryId,
     Event,
     Faulted,
     Fork,
@@ -25,17 +30,22 @@ from aos.core.journal.records import (
     Step,
     Stream,
 )
-from aos.errors import Pruned
-from aos.manifest.builtins import KERNEL_EFFECTS
-from aos.values.digests import Hash, hash_text
+from aos.errors import Damage, Pruned
+from aos.manifest.builtins import HTTP, KERNEL_EFFECTS
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
 
 CASES_MAX: Final = 20
 """How many unfinished cells a trace describes."""
 
+SIZES_MAX: Final = 20
+"""How many HTTP bodies a trace reads to show their sizes."""
+
 DELIVERED: Final = ("delivered", "rejected")
 """The outcomes of a receipt after which its cell is called."""
 
-NOBODY_WAITS: Final = "nobody waits for it any more: its cell failed or was deleted"
+_NO_CELL: Final = "no cell waits for it any more"
+NO_CELL_WAITS: Final = f"{_NO_CELL}: its cell failed, was deleted or was ended"
 
 Settling: TypeAlias = Receipt | KernelReceipt
 
@@ -57,6 +67,7 @@ class Nodes:
     def __init__(self, view: View, nodes_max: int) -> None:
         self._view = view
         self._left = nodes_max
+        self._sizes_left = SIZES_MAX
         self._cells: dict[CellId, object] = {}
 
     def has_room(self, draft: Draft) -> bool:
@@ -92,15 +103,17 @@ class Nodes:
                     "subject": record.schema,
                     "status": _delivery(record),
                     "value": lens.event(record.schema, record.value, seq=seq),
-                    "note": self._overloaded(record, seq),
+                    "note": self._undelivered(record, seq),
                 }
             case Step():
                 state = record.state
+                note, logs = self._annotation(record)
                 return {
                     "cell": self.seen(record.cell, seq),
                     "status": record.status if state is not None else "deleted",
                     "value": None if state is None else lens.state(record, state),
-                    "note": self._annotation(record),
+                    "note": note,
+                    "logs": logs,
                 }
             case Faulted():
                 return {
@@ -126,7 +139,9 @@ class Nodes:
                     "status": record.phase,
                     "value": document(record, lens),
                     "intent": hash_text(record.intent),
-                    "note": record.problem,
+                    "note": record.problem
+                    if record.code is None
+                    else f"{record.code}: {record.problem or 'no reason given'}",
                 }
             case Control():
                 cell = record.cell
@@ -141,11 +156,13 @@ class Nodes:
                 return {"status": "recorded", "value": document(record, lens)}
 
     def _receipt_fields(self, record: Settling) -> dict[str, Any]:
+        value = self._view.lens.payload(record)
         found: dict[str, Any] = {
             "cell": self.seen(record.cell, record.seq),
             "subject": record.effect,
             "status": record.outcome,
-            "value": self._view.lens.payload(record),
+            "value": value,
+            "text": self._text(record.effect, value),
             "intent": hash_text(record.intent),
         }
         if isinstance(record, Receipt):
@@ -164,7 +181,8 @@ class Nodes:
         except Pruned:
             return f"because of record {record.root}, which was pruned"
         if isinstance(root, Control):
-            return f"by {root.principal} (record {root.seq})"
+            settled = "settled " if root.action == SETTLE else ""
+            return f"{settled}by {root.principal} (record {root.seq})"
         if isinstance(root, Attempt) and root.phase == LOST:
             return f"its only run was lost (record {root.seq})"
         if isinstance(root, Fork) and record.effect not in KERNEL_EFFECTS:
@@ -180,13 +198,14 @@ class Nodes:
             status=_delivery(event),
             at_ns=parent.node.at_ns if parent else None,
             value=self._view.lens.event(event.schema, event.value, seq=seq),
-            note=self._overloaded(event, seq),
+            note=self._undelivered(event, seq),
         )
         return self._hang(node, parent)
 
     def intent(self, parent: Draft, record: Step, index: int) -> Draft:
         intent = record.intents[index]
         row = self._view.state.intents.get(intent.intent)
+        value = self._view.lens.params(intent.effect, intent.params, seq=record.seq)
         node = Node(
             kind="intent",
             seq=record.seq,
@@ -195,10 +214,28 @@ class Nodes:
             subject=intent.effect,
             status="open",
             at_ns=row.opened_ns if row else parent.node.at_ns,
-            value=self._view.lens.params(intent.effect, intent.params, seq=record.seq),
+            value=value,
+            text=self._text(intent.effect, value),
             intent=hash_text(intent.intent),
+            flow=issuer_document(intent.issuer_ref),
         )
         return self._hang(node, parent)
+
+    def _text(self, effect: str, value: object) -> str | None:
+        """Return params or a payload for people, if the effect has a form of its own (A-48a)."""
+        if effect != HTTP or not self._view.lens.is_spelled:
+            return None
+        return http_text(value, self._size_of)
+
+    def _size_of(self, ref: str) -> int | None:
+        """Return the size of a blob; None if it cannot be read, or after ``SIZES_MAX`` blobs."""
+        if self._sizes_left == 0:
+            return None
+        self._sizes_left -= 1
+        try:
+            return len(self._view.journal.blob(parse_hash(ref)))
+        except (Damage, ValueProblem):
+            return None
 
     def _hang(self, node: Node, parent: Draft | None) -> Draft:
         draft = Draft(node)
@@ -215,13 +252,24 @@ class Nodes:
             return
         opened_ns, at_ns = draft.node.at_ns, self._at_ns(receipt, None)
         took = None if opened_ns is None or at_ns is None else max(0, at_ns - opened_ns)
-        note = NOBODY_WAITS if receipt.outcome == "abandoned" else None
+        note = NO_CELL_WAITS if receipt.outcome == "abandoned" else None
         draft.set(status=receipt.status, took_ns=took, note=note)
 
     def unsettled(self, draft: Draft, intent: Hash) -> None:
         """Mark an intent without a receipt as abandoned if no cell waits for it any more."""
-        if draft.node.kind == "intent" and intent not in self._view.state.intents:
-            draft.set(status="abandoned", note=NOBODY_WAITS)
+        if draft.node.kind != "intent" or intent in self._view.state.intents:
+            return
+        opened = self._view.state.abandoned.get(intent)
+        note = NO_CELL_WAITS
+        if opened is not None:
+            command = self._ending(opened.cell, after=opened.seq)
+            if command is not None and intent in command.abandoned:
+                note = f"{_NO_CELL}: {ending_text(command)}"
+        draft.set(status="abandoned", note=note)
+
+    def _ending(self, id: CellId, *, after: int) -> Control | None:
+        last = self._view.state.next_seq - 1
+        return ending(self._view.journal, id, first=after + 1, last=last)
 
     def fate(self, draft: Draft, intent: Hash) -> None:
         """Set the current status of an intent, even if its receipt is not in this trace."""
@@ -233,27 +281,43 @@ class Nodes:
         assert isinstance(receipt, Receipt | KernelReceipt), "a row names what settled it"
         self.settled(draft, receipt)
 
-    def waits(self, draft: Draft, id: CellId) -> None:
-        """Note why a cell has not taken its mail yet."""
+    def waits(self, draft: Draft, id: CellId, entry: EntryId) -> None:
+        """Note why a cell has not taken an entry of its mail yet, or that the entry was dropped."""
         cell = self._view.state.cells.get(id)
         name = name_cell(id[0], self.key(id, draft.node.seq))
+        if cell is None or all(mail.entry != entry for mail in cell.mailbox):
+            command = self._ending(id, after=entry[0])
+            if command is not None:
+                note = f"{name} did not run it: {ending_text(command)}"
+                draft.set(status="dropped", note=note)
+                return
         if cell is not None and cell.fault is not None:
             note = f"{name} does not run it: it failed at record {cell.fault_seq}"
         else:
             note = f"waits in the mailbox of {name}"
         draft.set(status="waiting", note=note)
 
-    def _annotation(self, record: Step) -> str | None:
-        """Return the module's annotation on the step."""
+    def _annotation(self, record: Step) -> tuple[str | None, tuple[str, ...]]:
+        """Return the module's annotation on the step as JSON, and the lines that the step logged
+        (SD-30), which are an annotation, too."""
         if record.ann is None:
-            return None
-        return short(self._view.lens.annotations(record, record.ann))
+            return None, ()
+        found = self._view.lens.annotations(record, record.ann)
+        lines = found.get("lines") if isinstance(found, dict) and len(found) == 1 else None
+        if isinstance(lines, list) and all(isinstance(each, str) for each in lines):
+            return compact(found), tuple(lines)
+        return found if isinstance(found, str) else compact(found), ()
 
-    def _overloaded(self, event: Event | Emitted, seq: int) -> str | None:
-        if not event.overloaded:
-            return None
-        names = [name_cell(*self.seen(id, seq)) for id in event.overloaded]
-        return f"overloaded: {', '.join(names)}"
+    def _undelivered(self, event: Event | Emitted, seq: int) -> str | None:
+        """Name the cells that an event did not reach, and why."""
+        parts = []
+        if event.overloaded:
+            names = [name_cell(*self.seen(id, seq)) for id in event.overloaded]
+            parts.append(f"overloaded: {', '.join(names)}")
+        if isinstance(event, Emitted) and event.unknown:
+            names = [name_cell(id[0], self.key(id, seq)) for id in event.unknown]
+            parts.append(f"no such instance: {', '.join(names)}")
+        return " · ".join(parts) or None
 
     # Cells.
 
@@ -266,9 +330,11 @@ class Nodes:
     def key(self, id: CellId, seq: int) -> object:
         return self._view.lens.key(id, seq=seq)
 
-    def cases(self, *, always: tuple[CellId, ...] = ()) -> tuple[Case, ...]:
+    def cases(
+        self, *, always: tuple[CellId, ...] = (), ended: Draft | None = None
+    ) -> tuple[Case, ...]:
         """Return the unfinished cells of this trace; the cells in ``always`` are included in any
-        case."""
+        case. ``ended`` is the step that deleted one of these, if it is gone."""
         view = self._view
         found: list[Case] = []
         for id in [*always, *(id for id in self._cells if id not in always)]:
@@ -281,12 +347,33 @@ class Nodes:
                     workflow=id[0],
                     key=key,
                     status=cell.status if cell else "absent",
-                    reasons=diagnose(view.state, id, key, view.journal.blob, now_ns=view.now_ns),
+                    is_idle=cell is not None and cell.is_idle,
+                    reasons=self._deleted(id, ended)
+                    if cell is None and ended is not None
+                    else diagnose(
+                        view.state,
+                        id,
+                        key,
+                        view.journal.blob,
+                        now_ns=view.now_ns,
+                        records=view.records,
+                        running=view.running,
+                        ended_by=None if cell is None else declared_by(view, cell),
+                    ),
                 )
             )
             if len(found) == CASES_MAX:
                 break
         return tuple(found)
+
+    def _deleted(self, id: CellId, ended: Draft) -> tuple[Reason, ...]:
+        at_ns = ended.node.at_ns
+        when = "" if at_ns is None else f" at {time_text(at_ns)}"
+        absent, *_ = diagnose(
+            self._view.state, id, None, self._view.journal.blob, now_ns=self._view.now_ns
+        )
+        text = f"its module deleted it in step {ended.node.seq}{when}: nothing of it is left"
+        return (replace(absent, text=text),)
 
 
 def _is_unfinished(status: str, is_ready: bool) -> bool:
@@ -296,7 +383,9 @@ def _is_unfinished(status: str, is_ready: bool) -> bool:
 def _delivery(event: Event | Emitted) -> str:
     if event.to:
         return "delivered"
-    return "overloaded" if event.overloaded else "unrouted"
+    if event.overloaded:
+        return "overloaded"
+    return "no_instance" if isinstance(event, Emitted) and event.unknown else "unrouted"
 
 
 def frozen(root: Draft) -> Node:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from aos.audit.views.diagnosis import Reason
+from aos.audit.views.reason import Reason
 from aos.audit.views.record_view import Document
 
 
@@ -27,8 +27,11 @@ class Node:
         took_ns: Of an intent: from opening to receipt. Of a receipt: as the executor reports. In
             ns.
         value: Event value, params, payload, state or fault, as JSON.
+        text: The value for people, if it is not shown to them as JSON. Not part of the document.
         intent: Hash of an intent, or of the one that a record is about.
+        flow: The operation of a flow that requested the effect: ``{path, attempt, role}``.
         note: Further information, as text.
+        logs: The lines that the step logged (SD-30).
         is_target: Whether the caller asked for this node.
         left_out: How many more children there are than those listed.
     """
@@ -42,8 +45,11 @@ class Node:
     at_ns: int | None = None
     took_ns: int | None = None
     value: object = None
+    text: str | None = None
     intent: str | None = None
+    flow: Document | None = None
     note: str | None = None
+    logs: tuple[str, ...] = ()
     is_target: bool = False
     left_out: int = 0
     children: tuple[Node, ...] = ()
@@ -60,6 +66,7 @@ class Case:
     workflow: str
     key: object
     status: str
+    is_idle: bool
     reasons: tuple[Reason, ...]
 
     def to_document(self) -> Document:
@@ -67,6 +74,7 @@ class Case:
             "workflow": self.workflow,
             "key": self.key,
             "status": self.status,
+            "is_idle": self.is_idle,
             "reasons": [each.to_document() for each in self.reasons],
         }
 
@@ -105,9 +113,9 @@ def _documents(roots: Sequence[Node]) -> list[Document]:
         fields: Mapping[str, object] = {
             "kind": node.kind, "seq": node.seq, "index": node.index, "cell": cell,
             "subject": node.subject, "status": node.status, "at_ns": node.at_ns,
-            "took_ns": node.took_ns, "value": node.value, "intent": node.intent,
-            "note": node.note, "is_target": node.is_target, "left_out": node.left_out,
-            "children": children,
+            "took_ns": node.took_ns, "value": node.value, "intent": node.intent, "flow": node.flow,
+            "note": node.note, "logs": list(node.logs), "is_target": node.is_target,
+            "left_out": node.left_out, "children": children,
         }  # fmt: skip
         into.append(dict(fields))
         todo.extend((child, children) for child in reversed(node.children))

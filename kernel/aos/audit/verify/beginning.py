@@ -56,8 +56,8 @@ class Beginning:
         if odd:
             raise Damage(
                 sentence(
-                    f"the snapshot {hash_text(self.document)} is not what the journal goes on "
-                    f"from: {', '.join(odd)}",
+                    f"the snapshot {hash_text(self.document)} is not the one that the journal "
+                    f"continues from: {', '.join(odd)}",
                     expected=f"the world after record {self.tip.seq}",
                     found=f"one after record {state.tip.seq}",
                 )
@@ -91,7 +91,7 @@ def as_genesis(data: bytes) -> Genesis | Fork:
         return record
     raise Damage(
         sentence(
-            "what the journal goes on from does not say whose it is",
+            "the record that the journal begins with does not name a world",
             expected=f"{Genesis.KIND} or {Fork.KIND}",
             found=record.KIND,
         )

@@ -123,7 +123,7 @@ def _missing(expected: int, found: int) -> str:
 def _altered(header: Header, expected: Header) -> str:
     stored, right = header.value(), expected.value()
     odd = [str(name) for name in stored if stored[name] != right[name]]
-    return f"its header was altered: {', '.join(odd)}: what follows it was made over another"
+    return f"its header was altered: {', '.join(odd)} (the chain continues from another header)"
 
 
 def _breaks(header: Header, expected: Header) -> Iterator[Problem]:

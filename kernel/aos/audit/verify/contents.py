@@ -21,15 +21,16 @@ from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import (
     CANCEL,
     CANCEL_OPEN,
+    COMMAND_FIELDS,
+    END,
     ERASE,
-    RETRY,
     SEMANTICS,
-    SKIP,
+    SETTLE,
     STRICT,
-    UNPIN,
     GenesisInput,
     ManifestInput,
     control_message,
+    has_fields_of,
 )
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import (
@@ -50,8 +51,10 @@ from aos.core.journal.records import (
     Start,
     Step,
     Stream,
+    slot_hash,
 )
 from aos.core.journal.signing import back_from_revocation, is_misnamed, revoked_by
+from aos.core.journal.vocabulary import SETTLED_STATUSES, TERMINAL
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
 from aos.errors import Damage, sentence
@@ -288,20 +291,27 @@ class Contents:
             cell=record.cell,
             intent=record.intent,
             value=record.value,
+            status=record.status,
+            payload=None if record.payload is None else slot_hash(record.payload),
+            why=record.why,
         )
         self._operator(record, message)
-        named = [name for name in ("cell", "intent", "value") if getattr(record, name) is not None]
-        if named != [_ABOUT.get(record.action)]:
+        named = [name for name in _COMMANDED if getattr(record, name) is not None]
+        statuses = _STATUSES.get(record.action, (None,))
+        if not has_fields_of(record.action, named) or record.status not in statuses:
+            fields = COMMAND_FIELDS.get(record.action, ())
             self._add(
                 FindingKind.VALUE_INVALID,
                 sentence(
                     f"a command {record.action!r:.40} of an operator",
-                    expected=" or ".join(f"{act} of a {what}" for act, what in _ABOUT.items()),
-                    found=f"one about {' and '.join(named) or 'nothing'}",
+                    expected=f"one with {' and '.join(fields)}",
+                    found=f"one with {' and '.join(named) or 'nothing'}",
                 ),
             )
         if record.action == CANCEL and record.intent is not None:
             self._work.cancel(record.intent, record.seq)
+        if record.action == SETTLE and record.intent is not None:
+            self._work.settle(record.intent, record)
         if record.action == ERASE and record.value is not None:
             self._values.erase(record.value)
 
@@ -357,7 +367,8 @@ class Contents:
         return workflow
 
 
-_ABOUT: Final[Mapping[str, str]] = {
-    RETRY: "cell", SKIP: "cell", CANCEL: "intent", ERASE: "value", UNPIN: "cell",
-}  # fmt: skip
-"""The one field that each command of an operator must have."""
+_COMMANDED: Final = ("cell", "intent", "value", "status", "payload", "why")
+"""The fields of a command that its operator chose."""
+
+_STATUSES: Final[Mapping[str, tuple[str, ...]]] = {SETTLE: SETTLED_STATUSES, END: TERMINAL}
+"""The statuses that a command may name; other commands name none."""

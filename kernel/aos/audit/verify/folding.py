@@ -70,7 +70,7 @@ class Folding:
         except Damage as problem:
             self._findings.add(
                 FindingKind.SNAPSHOT_WRONG,
-                f"what the journal goes on from cannot be read: {problem}",
+                f"the snapshot that the journal continues from cannot be read: {problem}",
             )
             self.stop()
         return state
@@ -114,7 +114,7 @@ class Folding:
         if (chain.prev, chain.log) != (cut.frame, cut.log):
             self._findings.add(
                 FindingKind.CHAIN_BROKEN,
-                f"the world says that it goes on behind another record {cut.seq} than the archive "
+                f"the world continues after another record {cut.seq} than the one that the archive "
                 "ends with",
             )
         if self._state is not None and self._rows is not None:
@@ -125,8 +125,8 @@ class Folding:
         if self._awaited is not None and self._rows is not None:
             self._findings.add(
                 FindingKind.SNAPSHOT_WRONG,
-                f"the world goes on from a snapshot after record {self._awaited}, and no record "
-                "says of one",
+                f"the world continues from a snapshot after record {self._awaited}, but no record "
+                "names that snapshot",
             )
 
     def compare_rows(self, store: Store) -> None:

@@ -8,25 +8,17 @@ a signature, and which attempt may begin. The fold checks whether an intent is o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 from aos.audit.verify.checking import Checking
 from aos.audit.verify.findings import FindingKind
 from aos.audit.verify.recorded_values import RecordedValues
 from aos.core.journal.identity import intent_hash
-from aos.core.journal.inputs import (
-    BATCH_MAX,
-    BEGUN,
-    LOST,
-    batch_message,
-    receipt_leaf,
-    receipt_message,
-    stream_message,
-)
-from aos.core.journal.merkle import root_from
+from aos.core.journal.inputs import CODE_BYTES_MAX, HELD, LOST
 from aos.core.journal.records import (
     Attempt,
     CellId,
+    Control,
     Intent,
     KernelReceipt,
     Receipt,
@@ -36,10 +28,13 @@ from aos.core.journal.records import (
     slot_hash,
 )
 from aos.core.journal.signing import Executors, may_sign
-from aos.core.state.state import Debt, State
+from aos.core.journal.statements import signed_receipt_message, stream_message
+from aos.core.journal.vocabulary import HALTS, AttemptPhase
+from aos.core.state.continuation import payload_schemas
+from aos.core.state.state import Debt, Owed, State
 from aos.errors import sentence
 from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
-from aos.manifest.effective import Workflow
+from aos.manifest.effective import Effect, Workflow
 from aos.manifest.keys import key_text
 from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
@@ -51,19 +46,35 @@ BY_LOSS: Final = "error"
 lost."""
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The status of the receipt that ends an intent and, if an operator settled it, the content
+    hash of the payload."""
+
+    status: str
+    payload: Hash | None = None
+
+
 @dataclass(slots=True)
 class _Opened:
     """The facts that later records about an intent are checked against. ``attempt`` is the
-    current one, 0 if the first must still be journaled. ``ends`` maps each record that allows
-    the core to settle the intent to the status that the receipt must have."""
+    current one, 0 if the first must still be journaled; ``halt`` is the phase in which it does not
+    run, None if it may run. ``definition`` and ``executors`` are those of the manifest in force
+    when the intent was opened; ``definition`` is None if it did not have the effect. ``ends`` maps
+    each record that allows the kernel to settle the intent to the receipt that it must make."""
 
     cell: CellId
     effect: str
+    definition: Effect | None
     params: Slot
     executors: Executors
-    is_once: bool
     attempt: int
-    ends: dict[int, str] = field(default_factory=dict)
+    halt: AttemptPhase | None = None
+    ends: dict[int, _End] = field(default_factory=dict)
+
+    @property
+    def is_once(self) -> bool:
+        return self.definition is not None and self.definition.delivery == "at_most_once"
 
 
 @dataclass(slots=True)
@@ -77,32 +88,35 @@ class OpenWork:
     def go_on(self, state: State) -> None:
         """Copy the open intents of ``state``, which is at the end of a frame."""
         for intent in (*state.intents.values(), *state.abandoned.values()):
+            halt = state.halt(intent)
             self._opened[intent.intent] = _Opened(
                 cell=intent.cell,
                 effect=intent.effect.name,
+                definition=intent.effect,
                 params=intent.params,
                 executors=intent.executors,
-                is_once=intent.effect.delivery == "at_most_once",
                 attempt=state.attempt(intent),
+                halt=None if halt is None else halt.phase,
             )
         for owed in state.owed:
             opened = self._opened.get(owed.intent)
             if opened is not None and owed.why is not Debt.ANSWER:
-                opened.ends[owed.root.seq] = BY_LOSS if owed.why is Debt.LOSS else BY_CANCEL
+                opened.ends[owed.root.seq] = _end_of(owed)
 
     def open(self, record: Step, index: int, intent: Intent, workflow: Workflow | None) -> None:
         checking, where = self.checking, f"intents[{index}]"
         effective = checking.effective
         effect = effective.effects.get(intent.effect) if effective else None
-        is_once = effect is not None and effect.delivery == "at_most_once"
-        self._opened[intent.intent] = _Opened(
+        opened = self._opened[intent.intent] = _Opened(
             cell=record.cell,
             effect=intent.effect,
+            definition=effect,
             params=intent.params,
             executors=checking.executors,
-            is_once=is_once,
-            attempt=0 if is_once else 1,
+            attempt=1,
         )
+        if opened.is_once:
+            opened.attempt = 0
         self.values.normal(effect.params if effect else None, intent.params, f"{where}.params")
         if workflow is None:
             return
@@ -140,7 +154,14 @@ class OpenWork:
         self._about(record, opened)
         self._signer(record, opened)
         self._attempt_counts(record, opened)
-        message = self._signed_receipt(record)
+        message = signed_receipt_message(
+            self.checking.world,
+            record,
+            payload=slot_hash(record.payload),
+            executor=record.executor,
+            key_id=record.key_id,
+            batch=record.batch,
+        )
         if message is None:
             self.checking.counts.signatures += 1
             self.checking.add(
@@ -150,7 +171,7 @@ class OpenWork:
         else:
             whose = f"{record.executor}'s"
             self.checking.signature(message, record.signature, record.key_id, whose)
-        self._payload(record)
+        self._payload(record, opened)
         if opened is not None and record.effect == TIMER and record.status == "ok":
             self._due(opened)
 
@@ -160,51 +181,15 @@ class OpenWork:
         self._signer(record, opened)
         self._attempt_counts(record, opened)
         message = stream_message(
-            world=self.checking.world,
-            intent=record.intent,
-            effect=record.effect,
-            executor=record.executor,
-            key_id=record.key_id,
-            attempt=record.attempt,
-            frame_seq=record.frame_seq,
-            frame_kind=record.frame_kind,
+            self.checking.world,
+            record,
             payload=slot_hash(record.payload),
             payload_ref=record.payload_ref,
+            executor=record.executor,
+            key_id=record.key_id,
         )
         self.checking.signature(message, record.signature, record.key_id, f"{record.executor}'s")
         self.values.bytes_of(record.payload)
-
-    def _signed_receipt(self, record: Receipt) -> bytes | None:
-        """Return the message that the receipt's signature is over, with the hash of its payload;
-        None if the path of a batch gives no root."""
-        message = receipt_message(
-            world=self.checking.world,
-            intent=record.intent,
-            effect=record.effect,
-            executor=record.executor,
-            key_id=record.key_id,
-            attempt=record.attempt,
-            status=record.status,
-            payload=slot_hash(record.payload),
-            started_ns=record.started_ns,
-            finished_ns=record.finished_ns,
-            cost_cents=record.cost_cents,
-        )
-        if record.batch is None:
-            return message
-        index, size, path = record.batch.index, record.batch.size, record.batch.path
-        if size > BATCH_MAX or len(path) > BATCH_MAX.bit_length():
-            return None
-        root = root_from(receipt_leaf(message), index, size, path)
-        if root is None:
-            return None
-        return batch_message(
-            world=self.checking.world,
-            executor=record.executor,
-            key_id=record.key_id,
-            root=root,
-            size=size,
-        )
 
     def _about(self, record: Receipt | KernelReceipt | Stream, opened: _Opened | None) -> None:
         """Check that a receipt or frame names the intent's own cell and effect."""
@@ -228,8 +213,8 @@ class OpenWork:
         if record.effect in KERNEL_EFFECTS:
             checking.add(
                 FindingKind.AUTHORITY_MISSING,
-                f"{record.effect} is answered by the core itself: nobody signs for it, found "
-                f"{record.executor}",
+                f"{record.effect} is answered by the core itself: expected no signature, "
+                f"found one of {record.executor}",
             )
         elif not may_sign(
             opened.executors,
@@ -257,20 +242,26 @@ class OpenWork:
                 ),
             )
 
-    def _payload(self, record: Receipt | KernelReceipt) -> None:
-        effective, schema = self.checking.effective, None
-        if record.outcome == "delivered" and effective is not None:
-            schema = effective.schemas.get(record.payload_schema or "")
+    def _payload(self, record: Receipt | KernelReceipt, opened: _Opened | None) -> None:
+        """Check the payload by the schema that the record names: the effect's receipt schema, as
+        it was when the effect was requested, or the one of errors (K-54)."""
+        effect, schema = None if opened is None else opened.definition, None
+        if record.outcome == "delivered" and effect is not None:
+            schemas = payload_schemas(effect, record.status)
+            schema = next((each for each in schemas if each.name == record.payload_schema), None)
             if schema is None:
                 self.checking.add(
                     FindingKind.VALUE_INVALID,
-                    f"payload: delivered by schema {record.payload_schema}, which is not in force",
+                    sentence(
+                        "payload: delivered by another schema than its effect has",
+                        expected=" or ".join(each.name for each in schemas),
+                        found=f"{record.payload_schema}",
+                    ),
                 )
         self.values.as_it_came(schema, record.payload, "payload")
 
     def _due(self, opened: _Opened) -> None:
-        effective = self.checking.effective
-        effect = effective.effects.get(opened.effect) if effective else None
+        effect = opened.definition
         data = None if effect is None else self.values.held(opened.params)
         if effect is None or data is None:
             return
@@ -298,9 +289,9 @@ class OpenWork:
         if problem is not None:
             self.checking.add(
                 FindingKind.AUTHORITY_MISSING,
-                f"nobody signed it, and the core may not make it: {problem}",
+                f"no executor signed it, and the core may not make it: {problem}",
             )
-        self._payload(record)
+        self._payload(record, opened)
 
     def _unfounded(self, record: KernelReceipt, opened: _Opened) -> str | None:
         """Return why no earlier record allows the core to settle this intent so; None if one
@@ -313,28 +304,40 @@ class OpenWork:
             return None if not is_own and record.status == BY_CANCEL else _wrong_status(record)
         if is_own:
             return None if record.status in ("ok", "error") else _wrong_status(record)
-        status = opened.ends.get(record.root)
-        if status is None:
-            return f"record {record.root} neither canceled nor lost {opened.effect}"
-        return None if record.status == status else _wrong_status(record)
+        end = opened.ends.get(record.root)
+        if end is None:
+            return f"record {record.root} neither canceled, settled nor lost {opened.effect}"
+        if end.payload is not None and slot_hash(record.payload) != end.payload:
+            return f"its payload is not the one of record {record.root}"
+        return None if record.status == end.status else _wrong_status(record)
 
     def cancel(self, intent: Hash, seq: int) -> None:
         """Note that record ``seq`` is an operator's command to end an intent."""
+        self._ends(intent, seq, _End(BY_CANCEL), "canceled")
+
+    def settle(self, intent: Hash, record: Control) -> None:
+        """Note that ``record`` is an operator's command to settle an intent."""
+        if record.status is None or record.payload is None:
+            return  # reported as a command of another shape
+        self._ends(intent, record.seq, _End(record.status, slot_hash(record.payload)), "settled")
+        self.values.bytes_of(record.payload)
+
+    def _ends(self, intent: Hash, seq: int, end: _End, how: str) -> None:
         opened = self._opened.get(intent)
         if opened is None:
             return
         if opened.effect in KERNEL_EFFECTS:
             self.checking.add(
                 FindingKind.AUTHORITY_MISSING,
-                f"{opened.effect} is answered by the core itself: it cannot be canceled",
+                f"{opened.effect} is answered by the core itself: it cannot be {how}",
             )
-        opened.ends[seq] = BY_CANCEL
+        opened.ends[seq] = end
 
     def cancel_all(self, seq: int) -> None:
         """Note that record ``seq`` ends every intent that executors run."""
         for opened in self._opened.values():
             if opened.effect not in KERNEL_EFFECTS:
-                opened.ends[seq] = BY_CANCEL
+                opened.ends[seq] = _End(BY_CANCEL)
 
     # Attempts.
 
@@ -354,10 +357,23 @@ class OpenWork:
         problem = _attempt_problem(record, opened)
         if problem is not None:
             self.checking.add(FindingKind.ATTEMPT_WRONG, problem)
-        if record.phase == BEGUN:
-            opened.attempt = max(opened.attempt, record.attempt)
-        else:
-            opened.ends[record.seq] = BY_LOSS
+        match record.phase:
+            case "begun":
+                opened.attempt = max(opened.attempt, record.attempt)
+                opened.halt = None
+            case "lost":
+                opened.ends[record.seq] = _End(BY_LOSS)
+            case "held" | "parked":
+                opened.halt = record.phase
+            case _:
+                assert_never(record.phase)
+
+
+def _end_of(owed: Owed) -> _End:
+    settled = owed.settlement
+    if settled is not None:
+        return _End(settled.status, slot_hash(settled.payload))
+    return _End(BY_LOSS if owed.why is Debt.LOSS else BY_CANCEL)
 
 
 def _wrong_status(record: KernelReceipt) -> str:
@@ -367,12 +383,20 @@ def _wrong_status(record: KernelReceipt) -> str:
 def _attempt_problem(record: Attempt, opened: _Opened) -> str | None:
     last = opened.attempt
     if opened.effect in KERNEL_EFFECTS:
-        return f"{opened.effect} is answered by the core itself: nobody runs it"
+        return f"{opened.effect} is answered by the core itself: no executor runs it"
+    if record.phase in HALTS:
+        return _halt_problem(record, last)
+    if record.code is not None:
+        return "it has a code, and is neither held nor parked"
     if record.phase == LOST:
-        if opened.is_once and last and record.attempt == last:
+        if opened.is_once and last and record.attempt == last and opened.halt is None:
             return None
-        return f"attempt {record.attempt} of {opened.effect} cannot be lost: the last was {last}"
-    if opened.is_once and (last or record.attempt != 1):
+        how = "" if opened.halt is None else f", and is {opened.halt}"
+        return (
+            f"attempt {record.attempt} of {opened.effect} cannot be lost: the last was {last}{how}"
+        )
+    may_repeat = opened.halt == HELD and record.attempt == last + 1
+    if opened.is_once and not may_repeat and (last or record.attempt != 1):
         expected = f"none after attempt {last}" if last else "attempt 1"
         return (
             f"{opened.effect} may run only once: expected {expected}, found attempt "
@@ -381,3 +405,11 @@ def _attempt_problem(record: Attempt, opened: _Opened) -> str | None:
     if record.attempt > last:
         return None
     return f"expected an attempt after {last}, found {record.attempt}"
+
+
+def _halt_problem(record: Attempt, last: int) -> str | None:
+    if not last or record.attempt != last:
+        return f"attempt {record.attempt} cannot be {record.phase}: the last was {last}"
+    if not 0 < len((record.code or "").encode()) <= CODE_BYTES_MAX:
+        return f"a {record.phase} attempt has a code of 1 to {CODE_BYTES_MAX} bytes"
+    return None

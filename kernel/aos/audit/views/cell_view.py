@@ -2,53 +2,89 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from aos.audit.lens.endings import ending
+from aos.audit.lens.lens import Lens
 from aos.audit.lens.lookup import find_cell, find_workflow
-from aos.audit.lens.words import compact
-from aos.audit.views.diagnosis import ADVICE, command_words, diagnose, retry_words
+from aos.audit.views.cell_selection import (
+    BY_KEY,
+    ORDERS,
+    CellSelection,
+    place,
+    waits_for,
+    why,
+)
+from aos.audit.views.diagnosis import ADVICE, advice_on, diagnose, is_flow, retry_words
 from aos.audit.views.intent_view import open_row
-from aos.audit.views.record_view import Document, fault_document
+from aos.audit.views.reason import command_words
+from aos.audit.views.record_view import Document, document, fault_document
 from aos.audit.views.version_view import version
-from aos.audit.views.view import LIMIT, View, check_word, page
+from aos.audit.views.view import LIMIT, View, check_word, page, page_end, paged
+from aos.core.decide.left_behind import next_under
 from aos.core.journal.faults import Fault
-from aos.core.journal.records import CellId
+from aos.core.journal.records import CellId, Control
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
-from aos.core.state.version import manifest_under, runs_under, workflow_of
+from aos.core.state.version import manifest_under, workflow_of
 from aos.errors import BadUsage, sentence
-from aos.values.digests import Hash, hash_text
+from aos.values.digests import hash_text
 
-CELL_STATUSES: Final = ("running", "waiting", "completed", "failed")
 MAIL_SHOWN: Final = 20
+
+
+class NoSuchCell(BadUsage):
+    """The words name a workflow and a key that fits it, but there is no cell with this key."""
 
 
 def cells(
     view: View,
+    selection: CellSelection | None = None,
     *,
-    workflow: str | None = None,
-    status: str | None = None,
-    key_prefix: str | None = None,
+    order: str = BY_KEY,
+    with_state: bool = False,
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """List cells by workflow, then key (A-63)."""
-    check_word("cell status", status, CELL_STATUSES)
-    listed = view.state.cells
-    every = listed.values() if workflow is None else listed.of(find_workflow(view.state, workflow))
-    # Keep only the identities of the cells: there may be a million cells.
-    found = sorted(
-        cell.id
-        for cell in every
-        if (status is None or cell.status == status)
-        and (key_prefix is None or _key_begins(view, cell.id, cell.workflow_hash, key_prefix))
-    )
-    return page("cells", found, limit, offset, lambda each: _cell_row(view, listed[each]))
+    """List cells by workflow, then key, or in another of ``ORDERS`` (A-63).
 
+    Every cell that a filter could select is read, one after the other. The identities of those up
+    to the end of the page are kept, and only the rows of the page are made, with their states if
+    ``with_state`` is true.
 
-def _key_begins(view: View, id: CellId, workflow_hash: Hash, prefix: str) -> bool:
-    key = view.lens.key(id, hash=workflow_hash)
-    return (key if isinstance(key, str) else compact(key)).startswith(prefix)
+    Raises:
+        BadUsage: A filter or the order names nothing that is known.
+    """
+    check_word("order of cells", order, ORDERS)
+    selected = (selection or CellSelection()).resolved(view.state)
+    end = page_end(limit, offset)
+    reasons: Counter[str] = Counter()
+    looked_at = total = 0
+
+    def found() -> Iterator[tuple[int, CellId]]:
+        nonlocal looked_at, total
+        for cell in selected.candidates(view.state):
+            looked_at += 1
+            if selected.has(view, cell):
+                total += 1
+                reasons.update(why(view.state, cell))
+                yield place(cell, order), cell.id
+
+    shown = heapq.nsmallest(end, found())[offset:]
+
+    def row(each: tuple[int, CellId]) -> Document:
+        cell = view.state.cells[each[1]]
+        made = _cell_row(view, cell)
+        return {**made, "state": _state(view, view.lens, cell)} if with_state else made
+
+    return {
+        **paged("cells", shown, total, offset, row),
+        "by_reason": dict(sorted(reasons.items())),
+        "looked_at": looked_at,
+    }
 
 
 def _cell_row(view: View, cell: Cell) -> Document:
@@ -62,6 +98,7 @@ def _cell_row(view: View, cell: Cell) -> Document:
         "key": view.lens.key(cell.id, hash=cell.workflow_hash),
         "key_cbor": cell.id[1].hex(),
         "status": cell.status,
+        "is_idle": cell.is_idle,
         "declared": cell.declared,
         "fault": fault,
         "in_flight": len(cell.inflight),
@@ -70,49 +107,79 @@ def _cell_row(view: View, cell: Cell) -> Document:
         "last_record": cell.last_seq,
         "last_active_ns": cell.last_active_ns,
         "state_size": size,
-        "version": version(view.state, cell),
+        "version": version(view.state, cell, view.journal.blob),
+        "waits_for": waits_for(view.state, cell),
     }
 
 
 def cell(view: View, workflow: str, key: str | None = None) -> Document:
-    """Return one cell with everything that is known about it (A-64)."""
+    """Return one cell with everything that is known about it (A-64).
+
+    Raises:
+        NoSuchCell: There is none with this key.
+        BadUsage: There is no such workflow, or the key does not fit it.
+    """
     id = find_cell(view.state, workflow, key)
     cell = view.state.cells.get(id)
     if cell is None:
-        raise BadUsage(
+        raise NoSuchCell(
             sentence(
                 "there is no such cell",
                 where=" ".join(each for each in (id[0], key) if each),
-                hint="nothing has reached it, or its module deleted it; `aos trace` has its past",
+                hint="nothing has reached it, or it was deleted; `aos trace` has its past",
             )
         )
     shown_key = view.lens.key(id, hash=cell.workflow_hash)
     mailbox = list(cell.mailbox)[:MAIL_SHOWN]
+    ended_by = declared_by(view, cell)
     return {
         **_cell_row(view, cell),
         "workflow_hash": hash_text(cell.workflow_hash),
         "module_hash": hash_text(cell.module_hash),
-        "state": _state(view, cell),
+        "state": _state(view, view.whole, cell),
         "intents": [open_row(view, view.state.intents[each], "open") for each in cell.inflight],
-        "mail": [_mail(view, mail) for mail in mailbox],
+        "mail": [mail_document(view, mail) for mail in mailbox],
         "reasons": [
             each.to_document()
-            for each in diagnose(view.state, id, shown_key, view.journal.blob, now_ns=view.now_ns)
+            for each in diagnose(
+                view.state,
+                id,
+                shown_key,
+                view.journal.blob,
+                now_ns=view.now_ns,
+                records=view.records,
+                running=view.running,
+                ended_by=ended_by,
+            )
         ],
+        "ended_by": None if ended_by is None else document(ended_by, view.lens),
     }
 
 
-def _state(view: View, cell: Cell) -> object:
+def declared_by(view: View, cell: Cell) -> Control | None:
+    """Return the operator's command that gave the cell its status; None if its module did, or if
+    the command was pruned."""
+    if cell.declared is None:
+        return None
+    last = view.state.next_seq - 1
+    found, first = None, cell.last_seq + 1
+    while command := ending(view.journal, cell.id, first=first, last=last):
+        found, first = command, command.seq + 1
+    return found
+
+
+def _state(view: View, lens: Lens, cell: Cell) -> object:
     if cell.state is None:
         return None
     if workflow_of(view.state, cell) is None:
         manifest = view.manifests.with_workflow(cell.id[0], cell.workflow_hash)
     else:
-        manifest = manifest_under(view.state, runs_under(view.state, cell))
-    return view.whole.state_of(cell.id[0], manifest, cell.state)
+        manifest = manifest_under(view.state, next_under(view.state, cell, view.journal.blob))
+    return lens.state_of(cell.id[0], manifest, cell.state)
 
 
-def _mail(view: View, mail: Mail) -> Document:
+def mail_document(view: View, mail: Mail) -> Document:
+    """Return an entry of a mailbox (A-64)."""
     seq, index = mail.entry
     found: Document = {
         "record": seq,
@@ -173,6 +240,8 @@ def _fault_row(view: View, cell: Cell) -> Document:
         **_fault(view, cell, cell.fault),
         "mailbox": len(cell.mailbox),
         "mail_uncounted": cell.mail_uncounted,
-        "advice": ADVICE[cell.fault.kind],
-        "retry": retry_words(cell.fault, command_words(cell.id[0], key)),
+        "advice": advice_on(cell.fault),
+        "retry": retry_words(
+            cell.fault, command_words(cell.id[0], key), is_flow=is_flow(view.state, cell)
+        ),
     }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from aos.audit.lens.words import compact, count, short, span_text, time_text
+from aos.audit.lens.endings import ending_text
+from aos.audit.lens.records_at import Records
+from aos.audit.lens.words import FAR_NS, count, short, span_text, time_text
+from aos.audit.views.reason import Reason, at_path, command_words
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader
-from aos.core.journal.records import CellId, slot_bytes
+from aos.core.journal.records import CellId, Control, KernelReceipt, Step, slot_bytes
 from aos.core.state.cell import Cell, OpenIntent
-from aos.core.state.state import Debt, Owed, State
-from aos.errors import Damage
-from aos.manifest.builtins import TIMER
+from aos.core.state.state import Debt, Halt, Owed, State
+from aos.core.state.version import workflow_of
+from aos.errors import BadUsage, Damage, Pruned
+from aos.manifest.builtins import TIMER, TIMER_CANCEL
 from aos.manifest.names import NODE
 from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
@@ -56,54 +59,119 @@ INTENT_DIGITS: Final = 12
 """How many hex digits of an intent's hash a suggested command contains."""
 
 _DEBTS: Final[Mapping[Debt, str]] = {
-    Debt.ANSWER: "the core itself answers it",
+    Debt.ANSWER: "the kernel itself answers it",
     Debt.CANCEL: "an operator canceled it",
     Debt.LOSS: "its only run was lost, and it may not run again",
+    Debt.SETTLE: "an operator settled it",
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
-    """One fact about a cell: what it waits for, or why it ended.
+_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
-    ``kind`` is one of ``absent``, ``fault``, ``declared``, ``ready``, ``timer``, ``effect``,
-    ``core``, ``idle``; ``is_stuck`` says that the cell does not continue without help; ``next`` is
-    what to do.
-    """
 
-    kind: str
-    text: str
-    is_stuck: bool
-    next: str | None = None
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
+    in ``backoff`` until then."""
 
-    def to_document(self) -> dict[str, object]:
-        return asdict(self)
+    phase: str
+    attempt: int
+    since_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The process that runs the world: the effects that its executors run, and the tasks that are
+    running or in backoff there. Of a task that is not listed, only the journal is known."""
+
+    effects: frozenset[str]
+    tasks: Mapping[bytes, RunningTask]
 
 
 def diagnose(
-    state: State, id: CellId, key: object, read: BlobReader, *, now_ns: int
+    state: State,
+    id: CellId,
+    key: object,
+    read: BlobReader,
+    *,
+    now_ns: int,
+    running: Running | None = None,
+    ended_by: Control | None = None,
+    records: Records | None = None,
 ) -> tuple[Reason, ...]:
     """Return every reason why a cell does not advance, or why it ended; at least one.
 
     Args:
         key: The cell's key as JSON, for the suggested commands.
         now_ns: The time that waiting is measured against, in ns.
+        ended_by: The command that gave the cell its status; None if its module did.
+        running: The process that runs the world, if there is one: no advice is to start it.
+        records: The journal, in which the last input of an idle cell is looked up.
     """
     cell = state.cells.get(id)
     if cell is None:
         return (_absent(state, id),)
-    found = list(_reasons(state, cell, command_words(id[0], key), read, now_ns))
-    return tuple(found) or (
-        Reason(
-            kind="idle", text="idle: nothing is owed to it, it waits for an event", is_stuck=False
-        ),
+    words = command_words(id[0], key)
+
+    def why_open(intent: OpenIntent) -> Reason:
+        return open_intent(state, intent, read, now_ns=now_ns, running=running)
+
+    declared, waits = _flow_reasons(state, cell, words, read, now_ns)
+    if ended_by is not None:
+        declared = None
+    found = [
+        *_reasons(state, cell, words, running, why_open, ended_by=ended_by, declared=declared),
+        *waits,
+    ]
+    return tuple(found) or (_idle(cell, words, records),)
+
+
+def _flow_reasons(
+    state: State, cell: Cell, words: str, read: BlobReader, now_ns: int
+) -> tuple[Reason | None, tuple[Reason, ...]]:
+    """Return why a flow has its declared status, and what it waits for (A-51b); nothing for
+    another workflow."""
+    if cell.fault is not None or not is_flow(state, cell):
+        return None, ()
+    # Few cells are flows, and a small command need not import what reads them.
+    from aos.audit.views.flow_reading import read_flow  # noqa: PLC0415
+    from aos.audit.views.flow_reasons import declared_reason, flow_reasons  # noqa: PLC0415
+
+    flow = read_flow(state, cell, read)
+    if flow is None:
+        return None, ()
+    return declared_reason(flow, words), tuple(flow_reasons(flow, words, now_ns=now_ns))
+
+
+def _idle(cell: Cell, words: str, records: Records | None) -> Reason:
+    """An idle cell waits for an event. If its last input is the cancellation of a timer, it may
+    have waited for that timer alone."""
+    canceled = None if records is None else _canceled_timer(cell, records)
+    if canceled is None:
+        text = "idle: nothing is owed to it, it waits for an event"
+        return Reason(kind="idle", text=text, is_stuck=False)
+    return Reason(
+        kind="idle",
+        text=f"idle: its only timer was canceled (record {canceled}), so it continues only if an "
+        "event reaches it",
+        is_stuck=True,
+        next=f"send it an event; its state: aos inspect cell {words}",
     )
 
 
-def command_words(workflow: str, key: object) -> str:
-    """Return ``WORKFLOW KEY`` as a user types it."""
-    words = [workflow] if key is None else [workflow, key if isinstance(key, str) else compact(key)]
-    return shlex.join(words)
+def _canceled_timer(cell: Cell, records: Records) -> int | None:
+    """The record that canceled a timer and that the cell's last step handled: the timer's receipt,
+    or the receipt of the module's own ``sys/timer.cancel@1``. None if there is none, or if these
+    records were pruned."""
+    try:
+        step = records.at(cell.last_seq)
+        found = records.at(step.entry[0]) if isinstance(step, Step) else None
+    except (BadUsage, Damage, Pruned):
+        return None
+    if not isinstance(found, KernelReceipt):
+        return None
+    is_canceled = (found.effect, found.status) in {(TIMER, "canceled"), (TIMER_CANCEL, "ok")}
+    return found.seq if is_canceled else None
 
 
 def _absent(state: State, id: CellId) -> Reason:
@@ -111,29 +179,36 @@ def _absent(state: State, id: CellId) -> Reason:
     events = sorted({route.event for route in routes if route.workflow == id[0]})
     return Reason(
         kind="absent",
-        text="there is no such cell: nothing has reached it, or its module deleted it",
+        text="there is no such cell: nothing has reached it, or it was deleted",
         is_stuck=False,
         next=f"an event reaches it by aos send {' or '.join(events)}" if events else None,
     )
 
 
 def _reasons(
-    state: State, cell: Cell, words: str, read: BlobReader, now_ns: int
+    state: State,
+    cell: Cell,
+    words: str,
+    running: Running | None,
+    why_open: Callable[[OpenIntent], Reason],
+    *,
+    ended_by: Control | None,
+    declared: Reason | None,
 ) -> Iterator[Reason]:
     if cell.fault is not None:
-        yield _fault(cell, words)
+        yield _fault(state, cell, words)
     elif cell.declared is not None:
-        yield _declared(cell, words)
+        yield declared or _declared(cell, words, ended_by)
     if cell.fault is None and cell.mailbox:
         yield Reason(
             kind="ready",
             text=f"mail waits to be run: {count(len(cell.mailbox), 'event')}",
-            is_stuck=True,
-            next="drive the world: aos run",
+            is_stuck=running is None,
+            next="drive the world: aos run" if running is None else None,
         )
     open_ones = [state.intents[intent] for intent in cell.inflight]
     for intent in open_ones[:INTENTS_SAID]:
-        yield open_intent(state, intent, read, now_ns=now_ns)
+        yield why_open(intent)
     if len(open_ones) > INTENTS_SAID:
         more = len(open_ones) - INTENTS_SAID
         yield Reason(
@@ -144,7 +219,7 @@ def _reasons(
         )
 
 
-def _fault(cell: Cell, words: str) -> Reason:
+def _fault(state: State, cell: Cell, words: str) -> Reason:
     fault = cell.fault
     assert fault is not None
     text = f"failed: fault {fault.kind.value} at record {cell.fault_seq}: {fault.message}"
@@ -160,18 +235,34 @@ def _fault(cell: Cell, words: str) -> Reason:
         kind="fault",
         text=text,
         is_stuck=True,
-        next=f"{ADVICE[fault.kind]}; look at aos trace {cell.fault_seq}; then "
-        + retry_words(fault, words),
+        next=f"{advice_on(fault)}; look at aos trace {cell.fault_seq}; then "
+        + retry_words(fault, words, is_flow=is_flow(state, cell)),
     )
 
 
-def retry_words(fault: Fault, words: str) -> str:
+def advice_on(fault: Fault) -> str:
+    """Return what to do about a fault before the failed cell is resumed."""
+    if fault.detail is None:
+        return ADVICE[fault.kind]
+    from aos.audit.views.flow_reasons import diverged_advice  # noqa: PLC0415  # as above
+
+    return diverged_advice(fault) or ADVICE[fault.kind]
+
+
+def is_flow(state: State, cell: Cell) -> bool:
+    workflow = workflow_of(state, cell)
+    return workflow is not None and workflow.is_flow
+
+
+def retry_words(fault: Fault, words: str, *, is_flow: bool) -> str:
     """Return the command that resumes a failed instance; ``words`` name its cell."""
-    retry = f"aos cells retry {words}"
+    retry = f"aos flow resume {words}" if is_flow else f"aos cells retry {words}"
     return f"{retry} (or, to drop what it failed on: {retry} --skip)" if fault.by_entry else retry
 
 
-def _declared(cell: Cell, words: str) -> Reason:
+def _declared(cell: Cell, words: str, ended_by: Control | None) -> Reason:
+    if ended_by is not None:
+        return Reason(kind="declared", text=ending_text(ended_by), is_stuck=False)
     if cell.declared == "completed":
         return Reason(kind="declared", text="its module declared it completed", is_stuck=False)
     return Reason(
@@ -182,44 +273,112 @@ def _declared(cell: Cell, words: str) -> Reason:
     )
 
 
-def open_intent(state: State, intent: OpenIntent, read: BlobReader, *, now_ns: int) -> Reason:
+def open_intent(
+    state: State,
+    intent: OpenIntent,
+    read: BlobReader,
+    *,
+    now_ns: int,
+    running: Running | None = None,
+) -> Reason:
     """Return why an open intent is not settled yet."""
     owed = next((each for each in state.owed if each.intent == intent.intent), None)
     if owed is not None:
-        return _owed(intent, owed)
+        return _owed(intent, owed, running)
     if state.is_inherited(intent):
         return _inherited(intent)
+    halt = state.halt(intent)
+    if halt is not None:
+        return _halted(intent, halt, now_ns, running)
     if intent.effect.name == TIMER:
-        return _timer(intent, read, now_ns)
+        return _timer(intent, read, now_ns, running)
     name, since = intent.effect.name, span_text(max(0, now_ns - intent.opened_ns))
+    at = at_path(intent.issuer_ref)
     run, may_repeat = _attempts(state, intent)
     digits = intent.intent.hex()[:INTENT_DIGITS]
+    advice = _executor_words(intent, may_repeat)
+    if running is not None and (may_repeat or intent.intent in running.tasks):
+        more, advice = _at_work(intent, running, now_ns)
+        run = more or run
+    give_up = f"give it up: aos effects cancel {digits}"
     return Reason(
         kind="effect",
-        text=f"waits for {name} ({short(hash_text(intent.intent), 18)}): nobody has answered "
-        f"for {since}{run}",
+        text=f"waits{at} for {name} ({short(hash_text(intent.intent), 18)}): no answer for "
+        f"{since}{run}",
         is_stuck=False,
-        next=f"{_executor_words(intent, may_repeat)}; or give it up: aos effects cancel {digits}",
+        next=f"{advice}; or {give_up}" if advice else f"to {give_up}",
+    )
+
+
+def _at_work(intent: OpenIntent, running: Running, now_ns: int) -> tuple[str, str]:
+    """Return what the process that runs the world does with an intent, and what to do."""
+    effect = intent.effect
+    if effect.name not in running.effects:
+        return "; the process that runs the world has no function for it", (
+            f"restart that process with one: aos run --executors MODULE:ATTRIBUTE (executor "
+            f"{effect.executor})"
+        )
+    task = running.tasks.get(intent.intent)
+    if task is None:
+        return "; the process that runs the world has it queued", ""
+    name = _ordinal(task.attempt)
+    if task.phase == "backoff" and task.since_ns > now_ns:
+        return f"; its {name} attempt begins in {span_text(task.since_ns - now_ns)}", ""
+    since = span_text(max(0, now_ns - task.since_ns))
+    limit = span_text(effect.timeout_ms * 1_000_000)
+    return f"; in its {name} attempt, since {since}, limit {limit}", ""
+
+
+def _ordinal(number: int) -> str:
+    return _ORDINALS[number - 1] if 1 <= number <= len(_ORDINALS) else f"{number}th"
+
+
+def _halted(intent: OpenIntent, halt: Halt, now_ns: int, running: Running | None) -> Reason:
+    """Return why an open intent is held or parked, and the remedy (K-99)."""
+    digits = intent.intent.hex()[:INTENT_DIGITS]
+    retry, cancel = f"aos effects retry {digits}", f"give it up: aos effects cancel {digits}"
+    start = "run the world" if running is None else "restart the process that runs the world"
+    if halt.phase == "held":
+        then = f"{start} with what it lacks; if it has that by now: {retry}; or {cancel}"
+    elif intent.effect.delivery == "at_most_once":
+        then = (
+            "it has run and may run only once: find out what it did, then report that: "
+            f"aos effects settle {digits} --ok JSON | --error CODE MESSAGE; or {cancel}"
+        )
+    else:
+        then = f"correct its executor, then {start}, or {retry}; or {cancel}"
+    since = span_text(max(0, now_ns - halt.since_ns))
+    why = halt.code if halt.problem is None else f"{halt.code}: {halt.problem}"
+    return Reason(
+        kind=halt.phase,
+        text=f"waits{at_path(intent.issuer_ref)} for {intent.effect.name} "
+        f"({short(hash_text(intent.intent), 18)}), which is "
+        f"{halt.phase} since {since} after attempt {halt.attempt}: {why}",
+        is_stuck=True,
+        next=then,
     )
 
 
 def _inherited(intent: OpenIntent) -> Reason:
     return Reason(
         kind="effect",
-        text=f"waits for {intent.effect.name} ({short(hash_text(intent.intent), 18)}), which the "
-        "world asked for that this one was forked of: nobody carries it out here",
+        text=f"waits{at_path(intent.issuer_ref)} for {intent.effect.name} "
+        f"({short(hash_text(intent.intent), 18)}), which was "
+        "requested before this world was forked: no executor carries it out here",
         is_stuck=True,
         next=f"give it up: aos effects cancel {intent.intent.hex()[:INTENT_DIGITS]}",
     )
 
 
-def _owed(intent: OpenIntent, owed: Owed) -> Reason:
+def _owed(intent: OpenIntent, owed: Owed, running: Running | None) -> Reason:
     return Reason(
         kind="core",
-        text=f"waits for the core, which owes it a receipt for {intent.effect.name}: "
+        text=f"waits for the kernel, which owes it a receipt for {intent.effect.name}: "
         f"{_DEBTS[owed.why]}",
         is_stuck=False,
-        next="it is made as soon as anybody drives or writes the world: aos run",
+        next=None
+        if running
+        else "it is made as soon as anybody drives or writes the world: aos run",
     )
 
 
@@ -229,7 +388,7 @@ def _attempts(state: State, intent: OpenIntent) -> tuple[str, bool]:
     if intent.effect.delivery == "at_most_once":
         if not last:
             return "; it may run only once, and has not begun", True
-        return "; it may run only once, and has begun: whether it goes on is not known", False
+        return "; it may run only once, and has begun: it is unknown whether it still runs", False
     most = intent.effect.attempts
     if most > 1 or last > 1:
         return f"; attempt {last} of {max(most, last)}", True
@@ -251,7 +410,7 @@ def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
     return f"{by} --allow-http HOST" if intent.effect.name.startswith("sys/http.") else by
 
 
-def _timer(intent: OpenIntent, read: BlobReader, now_ns: int) -> Reason:
+def _timer(intent: OpenIntent, read: BlobReader, now_ns: int, running: Running | None) -> Reason:
     try:
         params = intent.effect.params.from_record(slot_bytes(intent.params, read))
     except (ValueProblem, Damage) as problem:
@@ -263,12 +422,17 @@ def _timer(intent: OpenIntent, read: BlobReader, now_ns: int) -> Reason:
         )
     due = params.get("deliver_at_ns") if isinstance(params, dict) else None
     assert isinstance(due, int)
+    at = at_path(intent.issuer_ref)
     if due > now_ns:
-        text = f"timer due at {time_text(due)}, in {span_text(due - now_ns)}"
+        in_ = span_text(due - now_ns)
+        if due - now_ns >= FAR_NS:
+            text = f"waits until {time_text(due)} for a timer{at}, in {in_}"
+        else:
+            text = f"timer{at} due at {time_text(due)}, in {in_}"
         return Reason(kind="timer", text=text, is_stuck=False, next=None)
     return Reason(
         kind="timer",
-        text=f"timer was due at {time_text(due)}, {span_text(now_ns - due)} ago",
+        text=f"timer{at} was due at {time_text(due)}, {span_text(now_ns - due)} ago",
         is_stuck=False,
-        next="it fires while the world runs: aos run",
+        next=None if running else "it fires while the world runs: aos run",
     )

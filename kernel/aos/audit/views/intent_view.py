@@ -5,25 +5,31 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from aos.audit.lens.endings import ending
 from aos.audit.lens.lookup import find_effect, find_intent, find_workflow
 from aos.audit.lens.ports import first_kept
 from aos.audit.lens.scan import records_after
 from aos.audit.lens.words import compact
 from aos.audit.views.diagnosis import open_intent
-from aos.audit.views.record_view import Document, document
+from aos.audit.views.record_view import Document, document, issuer_document
+from aos.audit.views.settled_intents import ReceiptSelection, code_of
 from aos.audit.views.view import LIMIT, View, check_word, page
 from aos.core.journal.identity import idempotency_key
+from aos.core.journal.inputs import CANCEL
 from aos.core.journal.records import (
     Attempt,
+    CellId,
     Control,
     KernelReceipt,
     Receipt,
+    Record,
     Step,
     Stream,
     slot_hash,
 )
+from aos.core.journal.vocabulary import STATUSES
 from aos.core.state.cell import OpenIntent
-from aos.errors import Pruned
+from aos.errors import BadUsage, Damage, Pruned, sentence
 from aos.store.rows import IntentRow
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
@@ -38,19 +44,63 @@ def intents(
     view: View,
     *,
     status: str | None = "open",
+    code: str | None = None,
     workflow: str | None = None,
     effect: str | None = None,
     key_prefix: str | None = None,
+    halted: bool = False,
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """List intents in the order of their opening; ``status`` None lists all of them (A-66).
+    """List intents in the order of their opening; ``status`` None lists all of them (A-66). With
+    the status of a receipt, or a code, list the intents that it settled, the latest first (A-66a).
+    With ``halted``, list the open ones that are held or parked; with ``code``, those of them with
+    this code.
 
     Open and abandoned intents are in the state. Settled ones are read from the journal; with a
     filter, every one of them is read.
+
+    Raises:
+        BadUsage: A filter names nothing that is known, or a code is given for intents that have
+            none, or held and parked intents are wanted with a status other than open.
     """
-    check_word("intent status", status, INTENT_STATUSES)
+    check_word("intent status", status, (*INTENT_STATUSES, *STATUSES))
     name = None if workflow is None else find_workflow(view.state, workflow)
+    if halted and status != "open":
+        raise BadUsage(
+            sentence(
+                "held and parked intents are open",
+                expected="status open",
+                found=f"status {status or 'all'}",
+            )
+        )
+    if not halted and (code is not None or status in STATUSES):
+        if status in INTENT_STATUSES:
+            raise BadUsage(
+                sentence(
+                    "a code selects intents by their receipts",
+                    expected="one of " + ", ".join(STATUSES) + ", or all",
+                    found=f"status {status}",
+                    hint="for open ones, select those that are held or parked: --parked",
+                )
+            )
+        selection = ReceiptSelection(
+            status=status,
+            code=code,
+            workflow=name,
+            effect=None if effect is None else find_effect(view.state, effect, ()),
+            key_prefix=key_prefix,
+        )
+        return _settled(view, selection, limit, offset)
+    found = _intents_with(view, status)
+    if halted:
+        found = [each for each in found if _is_halted(view, each[0], code)]
+    if (name, effect, key_prefix) == (None, None, None):
+        return page("intents", found, limit, offset, partial(_intent_row, view))
+    rows = [_intent_row(view, each) for each in found]
+    if effect is not None:
+        called = find_effect(view.state, effect, {row["effect"] for row in rows})
+        rows = [row for row in rows if row["effect"] == called]
 
     def is_asked(row: Document) -> bool:
         key = row["key"] if isinstance(row["key"], str) else compact(row["key"])
@@ -58,15 +108,44 @@ def intents(
             key_prefix is None or key.startswith(key_prefix)
         )
 
-    found = _intents_with(view, status)
-    if (name, effect, key_prefix) == (None, None, None):
-        return page("intents", found, limit, offset, partial(_intent_row, view))
-    rows = [_intent_row(view, each) for each in found]
-    if effect is not None:
-        called = find_effect(view.state, effect, {row["effect"] for row in rows})
-        rows = [row for row in rows if row["effect"] == called]
     rows = [row for row in rows if is_asked(row)]
     return page("intents", rows, limit, offset, lambda row: row)
+
+
+def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -> Document:
+    found = selection.find(view.journal, view.whole, last=view.state.next_seq - 1)
+
+    def row(seq: int) -> Document:
+        receipt = view.records.at(seq)
+        assert isinstance(receipt, Receipt | KernelReceipt), "found as one"
+        known = view.journal.intent(receipt.intent)
+        if known is None:
+            raise Damage(
+                f"record {seq} settles an intent that has no row (aos rebuild makes it again)"
+            )
+        return _settled_row(view, receipt.intent, known)
+
+    return page("intents", found.seqs, limit, offset, row) | {"looked_at": found.looked_at}
+
+
+def _is_halted(view: View, intent: Hash, code: str | None) -> bool:
+    opened = view.state.intents.get(intent)
+    halt = None if opened is None else view.state.halt(opened)
+    return halt is not None and code in (None, halt.code)
+
+
+def _halt_document(view: View, intent: OpenIntent) -> Document | None:
+    halt = view.state.halt(intent)
+    if halt is None:
+        return None
+    return {
+        "phase": halt.phase,
+        "code": halt.code,
+        "problem": halt.problem,
+        "attempt": halt.attempt,
+        "record": halt.seq,
+        "since_ns": halt.since_ns,
+    }
 
 
 def _intents_with(view: View, status: str | None) -> list[tuple[Hash, IntentRow]]:
@@ -123,8 +202,11 @@ def open_row(view: View, intent: OpenIntent, status: str) -> Document:
         "idempotency_key": intent.idempotency_key,
         "requested_key": untyped_to_json(intent.key),
         "issuer_ref": intent.issuer_ref,
+        "flow": issuer_document(intent.issuer_ref),
         "settled_record": None,
         "receipt_status": None,
+        "code": None,
+        "halt": _halt_document(view, intent),
     }
 
 
@@ -158,9 +240,17 @@ def _settled_row(view: View, intent: Hash, row: IntentRow) -> Document:
         "idempotency_key": key,
         "requested_key": untyped_to_json(asked.key),
         "issuer_ref": asked.issuer_ref,
+        "flow": issuer_document(asked.issuer_ref),
         "settled_record": row.settled_seq,
-        "receipt_status": receipt.status if isinstance(receipt, Receipt | KernelReceipt) else None,
+        **_ending(view, receipt),
+        "halt": None,
     }
+
+
+def _ending(view: View, receipt: Record | None) -> Document:
+    if not isinstance(receipt, Receipt | KernelReceipt):
+        return {"receipt_status": None, "code": None}
+    return {"receipt_status": receipt.status, "code": code_of(receipt, view.whole)}
 
 
 def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
@@ -182,8 +272,10 @@ def _row_of_pruned(view: View, intent: Hash, row: IntentRow) -> Document:
         "idempotency_key": None,
         "requested_key": None,
         "issuer_ref": None,
+        "flow": None,
         "settled_record": row.settled_seq,
-        "receipt_status": receipt.status,
+        **_ending(view, receipt),
+        "halt": None,
     }
 
 
@@ -209,7 +301,7 @@ def intent(view: View, word: str) -> Document:
     reason = None
     if opened is not None:
         reason = open_intent(
-            view.state, opened, view.journal.blob, now_ns=view.now_ns
+            view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
         ).to_document()
     return {
         **found,
@@ -220,6 +312,7 @@ def intent(view: View, word: str) -> Document:
         "attempt": None if opened is None else view.state.attempt(opened),
         "attempts_max": effect.attempts if effect else None,
         **_history(view, target.intent, after=step.seq, settled=row.settled_seq),
+        "abandoned_by": _abandoned_by(view, target.intent, row, step.cell),
         "receipt": receipt,
         "reason": reason,
     }
@@ -248,30 +341,44 @@ def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) ->
         }
         if intent in view.state.intents:
             reason = open_intent(
-                view.state, opened, view.journal.blob, now_ns=view.now_ns
+                view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
             ).to_document()
+    cell = None if opened is None else opened.cell
     return {
         **found,
         **asked,
         **_history(view, intent, after=row.opened_seq, settled=row.settled_seq),
+        "abandoned_by": None if cell is None else _abandoned_by(view, intent, row, cell),
         "receipt": receipt,
         "reason": reason,
     }
 
 
+def _abandoned_by(view: View, intent: Hash, row: IntentRow, cell: CellId) -> Document | None:
+    """Return the command with which an operator ended the instance that waited for the intent;
+    None if no command did, or if it was pruned."""
+    if not row.abandoned:
+        return None
+    first, last = row.opened_seq + 1, view.state.next_seq - 1
+    command = ending(view.journal, cell, first=first, last=last)
+    if command is None or intent not in command.abandoned:
+        return None
+    return document(command, view.lens)
+
+
 def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Document:
-    """Return the attempts, cancel commands and stream frames between an intent's opening and its
-    end."""
+    """Return the attempts, commands and stream frames between an intent's opening and its end."""
     last = min(settled or view.state.next_seq, view.state.next_seq - 1)
     attempts: list[Document] = []
     cancels: list[Document] = []
+    settlements: list[Document] = []
     frames: list[Stream] = []
     for record in records_after(view.journal, after + 1, last, (), {intent}):
         match record:
             case Attempt(intent=of) if of == intent:
                 attempts.append(document(record, view.lens))
-            case Control(intent=of) if of == intent:
-                cancels.append(document(record, view.lens))
+            case Control(action=action, intent=of) if of == intent:
+                (cancels if action == CANCEL else settlements).append(document(record, view.lens))
             case Stream(intent=of) if of == intent:
                 frames.append(record)
             case _:
@@ -279,6 +386,7 @@ def _history(view: View, intent: Hash, *, after: int, settled: int | None) -> Do
     return {
         "attempts": attempts,
         "cancels": cancels,
+        "settlements": settlements,
         "frames": len(frames),
         "last_frames": [document(each, view.lens) for each in frames[-FRAMES_SHOWN:]],
     }

@@ -60,7 +60,7 @@ class Selection:
 
 
 def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
-    """Yield every cell that a record names: the one it is about, and those that it reached."""
+    """Yield every cell that a record names: the one it is about, and those that its events name."""
     cell = getattr(record, "cell", None)
     if cell is not None:
         yield cell
@@ -68,6 +68,8 @@ def cells_of(record: Record) -> Iterator[tuple[str, bytes]]:
     for event in (record,) if isinstance(record, Event) else events:
         yield from event.to
         yield from event.overloaded
+    for emitted in events:
+        yield from emitted.unknown
 
 
 class RecordReader:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.audit.lens.lens import Lens, ran_under, shown
-from aos.audit.lens.words import compact, count, short
+from aos.audit.lens.words import compact, count, one_line, short
 from aos.core.journal.faults import Fault
 from aos.core.journal.fork import forked_world_id
 from aos.core.journal.identity import world_id
@@ -104,6 +104,11 @@ def _targets(event: Event | Emitted, lens: Lens, seq: int) -> Document:
     return {
         "to": [cell_document(cell, lens, seq=seq) for cell in event.to],
         "overloaded": [cell_document(cell, lens, seq=seq) for cell in event.overloaded],
+        **(
+            {"kept": [cell_document(cell, lens, seq=seq) for cell in event.kept]}
+            if event.kept
+            else {}
+        ),
     }
 
 
@@ -134,7 +139,12 @@ def _step(record: Step, lens: Lens) -> Document:
 
 def _emitted(event: Emitted, lens: Lens, seq: int) -> Document:
     value = lens.event(event.schema, event.value, seq=seq)
-    return {"schema": event.schema, "value": value, **_targets(event, lens, seq)}
+    return {
+        "schema": event.schema,
+        "value": value,
+        **_targets(event, lens, seq),
+        "unknown": [cell_document(cell, lens, seq=seq) for cell in event.unknown],
+    }
 
 
 def _intent(intent: Intent, lens: Lens, seq: int) -> Document:
@@ -144,7 +154,20 @@ def _intent(intent: Intent, lens: Lens, seq: int) -> Document:
         "params": lens.params(intent.effect, intent.params, seq=seq),
         "requested_key": untyped_to_json(intent.key),
         "issuer_ref": intent.issuer_ref,
+        "flow": issuer_document(intent.issuer_ref),
     }
+
+
+def issuer_document(issuer_ref: str | None) -> Document | None:
+    """Return the operation of a flow that requested an effect: ``{path, attempt, role}``; None for
+    an effect that no flow requested."""
+    if issuer_ref is None:
+        return None
+    # A small command need not import this.
+    from aos.flow.paths import IssuerRef  # noqa: PLC0415
+
+    found = IssuerRef.read(issuer_ref)
+    return None if found is None else found.to_document()
 
 
 def _faulted(record: Faulted, lens: Lens) -> Document:
@@ -220,6 +243,7 @@ def _attempt(record: Attempt, lens: Lens) -> Document:
         "attempt": record.attempt,
         "phase": record.phase,
         "problem": record.problem,
+        "code": record.code,
     }
 
 
@@ -258,6 +282,11 @@ def _control(record: Control, lens: Lens) -> Document:
         "cell": None if cell is None else cell_document(cell, lens, seq=record.seq),
         "intent": _optional_hash(record.intent),
         "value": _optional_hash(record.value),
+        "status": record.status,
+        "payload": None if record.payload is None else lens.value(None, record.payload),
+        "why": record.why,
+        "dropped": record.dropped or 0,
+        "abandoned": [hash_text(each) for each in record.abandoned],
         "principal": record.principal,
         "serial": record.serial,
     }
@@ -306,7 +335,7 @@ def _event_text(found: Document) -> str:
 def _reached(event: Document) -> str:
     reached = [cell_text(cell) for cell in event["to"]]
     reached += [f"{cell_text(cell)} (overloaded)" for cell in event["overloaded"]]
-    return _some(reached) or "nobody (no subscription takes it)"
+    return _some(reached) or "no cell (no subscription takes it)"
 
 
 def _some(names: Iterable[str], most: int = 3) -> str:
@@ -321,6 +350,9 @@ def _step_text(found: Document) -> str:
         parts.append(f"under the manifest of {found['under']}")
     if found["events"]:
         parts.append("emits " + _some(each["schema"] for each in found["events"]))
+    unknown = [cell_text(cell) for event in found["events"] for cell in event["unknown"]]
+    if unknown:
+        parts.append(f"no such instance: {_some(unknown)}")
     if found["intents"]:
         parts.append("asks " + _some(each["effect"] for each in found["intents"]))
     if found["state"] is None:
@@ -370,7 +402,8 @@ def _stream_text(found: Document) -> str:
 def _attempt_text(found: Document) -> str:
     text = f"attempt {found['attempt']} {found['phase']} for {cell_text(found['cell'])}"
     text += f" · {_intent_text(found['intent'])}"
-    return text + (f" · {found['problem']}" if found["problem"] else "")
+    why = [each for each in (found["code"], found["problem"]) if each]
+    return " · ".join([text, ": ".join(why)]) if why else text
 
 
 def control_text(found: Document) -> str:
@@ -378,7 +411,18 @@ def control_text(found: Document) -> str:
     about = cell_text(found["cell"]) if found["cell"] else found["intent"] or found["value"]
     if found["cell"] is None:
         about = _intent_text(about)
-    return f"{found['action']} {about} by {found['principal']}"
+    if found["status"] is not None:
+        about += f" as {found['status']}"
+    parts = [f"{found['action']} {about} by {found['principal']}"]
+    if found["payload"] is not None:
+        parts.append(short(found["payload"]))
+    if found["dropped"]:
+        parts.append(f"{count(found['dropped'], 'event')} dropped")
+    if found["abandoned"]:
+        parts.append(f"{count(len(found['abandoned']), 'intent')} abandoned")
+    if found["why"] is not None:
+        parts.append(short(one_line(found["why"])))
+    return " · ".join(parts)
 
 
 def _fork_text(found: Document) -> str:

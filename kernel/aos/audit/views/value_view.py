@@ -39,6 +39,20 @@ def read_value_hash(word: str) -> Hash:
     return Hash(bytes.fromhex(match[1]))
 
 
+def value_bytes(view: View, word: str) -> bytes:
+    """Return the bytes of a value that is stored outside its records, or that another value names.
+
+    Raises:
+        BadUsage: The word is not a content hash, or this world has no such value.
+        Erased: The value was erased.
+        Damage: The bytes cannot be read, or do not have this hash.
+    """
+    named = read_value_hash(word)
+    if not view.journal.has_blob(named) and view.journal.erased(named) is None:
+        raise _unknown(named)
+    return view.journal.blob(named)
+
+
 def value(view: View, word: str) -> Document:
     """Return where a value is stored, its size, and the record that erased it (A-68).
 
@@ -50,13 +64,7 @@ def value(view: View, word: str) -> Document:
     row = view.journal.erased(named)
     is_there = view.journal.has_blob(named)
     if not held and not erased_by and not is_there:
-        raise BadUsage(
-            sentence(
-                "the world holds no such value",
-                where=hash_text(named),
-                hint="only values of more than 1,024 bytes lie outside their records",
-            )
-        )
+        raise _unknown(named)
     return {
         "value": hash_text(named),
         "size": size if size is not None else row.size if row else None,
@@ -65,6 +73,16 @@ def value(view: View, word: str) -> Document:
         "records": held[:RECORDS_SHOWN],
         "total": len(held),
     }
+
+
+def _unknown(named: Hash) -> BadUsage:
+    return BadUsage(
+        sentence(
+            "the world holds no such value",
+            where=hash_text(named),
+            hint="only values of more than 1,024 bytes lie outside their records",
+        )
+    )
 
 
 def _records_with(view: View, named: Hash) -> tuple[list[Document], list[int], int | None]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
-from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
 from aos.audit.lens.ports import Journal
 from aos.audit.lens.records_at import Records
+from aos.audit.views.diagnosis import Running
 from aos.audit.views.record_view import Document
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
@@ -43,6 +44,14 @@ class View:
         self.lens = Lens(self.manifests, journal.blob)
         self.whole = Lens(self.manifests, journal.blob, most=ALL_BYTES)
         self.records = Records(journal)
+        self.running: Running | None = None
+        """The process that runs the world, if it was asked."""
+
+    def spell(self, *, most: int = LISTED_BYTES) -> None:
+        """Show values for people instead of programs from now on (A-48), in lists up to ``most``
+        bytes of each."""
+        self.lens = Lens(self.manifests, self.journal.blob, most=most, spelled=True)
+        self.whole = Lens(self.manifests, self.journal.blob, most=ALL_BYTES, spelled=True)
 
 
 def page(
@@ -54,15 +63,32 @@ def page(
     Raises:
         BadUsage: ``limit`` or ``offset`` is out of range.
     """
+    end = page_end(limit, offset)
+    return paged(name, found[offset:end], len(found), offset, row)
+
+
+def page_end(limit: int, offset: int) -> int:
+    """Return the number of rows up to the end of a page.
+
+    Raises:
+        BadUsage: ``limit`` or ``offset`` is out of range.
+    """
     check_limit(limit)
     if offset < 0:
         raise BadUsage(sentence("offset", expected="0 or more", found=str(offset)))
-    end = offset + limit
+    return offset + limit
+
+
+def paged(
+    name: str, rows: Sequence[T], total: int, offset: int, row: Callable[[T], Document]
+) -> Document:
+    """Return the document of ``page`` for the ``rows`` of one page out of ``total``."""
+    end = offset + len(rows)
     return {
-        name: [row(each) for each in found[offset:end]],
-        "total": len(found),
+        name: [row(each) for each in rows],
+        "total": total,
         "offset": offset,
-        "next_offset": end if end < len(found) else None,
+        "next_offset": end if end < total and rows else None,
     }
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from aos.audit.views.cell_view import CELL_STATUSES
 from aos.audit.views.record_view import Document
 from aos.audit.views.version_view import versions
 from aos.audit.views.view import View
 from aos.core.journal.records import Genesis
+from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
 from aos.manifest.effective import Effect, Effective, Workflow
@@ -39,7 +39,7 @@ def world(view: View) -> Document:
             "clock_ns": state.clock_ns,
         },
         "manifest": _manifest_in_force(view),
-        "versions": versions(view.state),
+        "versions": versions(view.state, view.journal.blob),
         "cells": _cell_counts(view),
         "intents": _intent_counts(view),
         "mail": _mail_counts(view),
@@ -74,13 +74,18 @@ def _cell_counts(view: View) -> Document:
     by_workflow = {
         name: cells.statuses(name) for name, shelf in cells.shelves.items() if shelf.count
     }
+    for counts in by_workflow.values():
+        counts["idle"] = counts["running"]
+    for cell in cells.active.values():
+        if cell.status == "running" and not cell.is_idle:
+            by_workflow[cell.id[0]]["idle"] -= 1
     total = sum(by_workflow.values(), Counter[str]())
     return {
         "total": len(cells),
-        **{status: total[status] for status in CELL_STATUSES},
+        **{status: total[status] for status in (*CELL_STATUSES, "idle")},
         "ready": len(view.state.ring),
         "by_workflow": {
-            name: {status: counts[status] for status in CELL_STATUSES}
+            name: {status: counts[status] for status in (*CELL_STATUSES, "idle")}
             for name, counts in sorted(by_workflow.items())
         },
     }
@@ -93,8 +98,48 @@ def _intent_counts(view: View) -> Document:
         "open": len(open_ones),
         "abandoned": len(view.state.abandoned),
         "by_effect": dict(sorted(by_effect.items())),
+        "by_executor": _by_executor(view.state),
         "oldest_open_ns": next((each.opened_ns for each in open_ones), None),
+        "halted": _halted(view.state),
     }
+
+
+def _by_executor(state: State) -> Document:
+    """Count the open intents of each executor, and those whose attempt is not their first."""
+    found: dict[str, Document] = {}
+    for each in state.intents.values():
+        counts = found.setdefault(
+            each.effect.executor,
+            {"open": 0, "retried": 0, "oldest_open_ns": each.opened_ns, "oldest_retried_ns": None},
+        )
+        counts["open"] += 1
+        if state.attempt(each) > 1:
+            counts["retried"] += 1
+            if counts["oldest_retried_ns"] is None:
+                counts["oldest_retried_ns"] = each.opened_ns
+    return dict(sorted(found.items()))
+
+
+def _halted(state: State) -> list[Document]:
+    """The held and parked effects, counted by effect, phase and code; the oldest of each."""
+    found: dict[tuple[str, str, str, str], list[int]] = {}
+    for intent in state.halts:
+        opened = state.intents[intent]
+        halt = state.halt(opened)
+        if halt is not None:
+            key = (opened.effect.name, opened.effect.executor, halt.phase, halt.code)
+            found.setdefault(key, []).append(halt.since_ns)
+    return [
+        {
+            "effect": effect,
+            "executor": executor,
+            "phase": phase,
+            "code": code,
+            "count": len(since),
+            "oldest_ns": min(since),
+        }
+        for (effect, executor, phase, code), since in sorted(found.items())
+    ]
 
 
 def _mail_counts(view: View) -> Document:
@@ -119,7 +164,7 @@ def manifest(view: View, name: str | None = None) -> Document:
     assert in_force is not None
     return {
         **in_force,
-        "versions": versions(view.state),
+        "versions": versions(view.state, view.journal.blob),
         "workflows": [_workflow(manifest.workflows[name]) for name in sorted(manifest.workflows)],
         "effects": [_effect(manifest.effects[name]) for name in sorted(manifest.effects)],
         "modules": [
@@ -128,7 +173,12 @@ def manifest(view: View, name: str | None = None) -> Document:
         ],
         "schemas": sorted(manifest.schemas),
         "routes": [
-            {"event": each.event, "workflow": each.workflow, "key_field": each.key_field}
+            {
+                "event": each.event,
+                "workflow": each.workflow,
+                "key_field": each.key_field,
+                "creates": each.creates,
+            }
             for each in manifest.subscriptions
         ],
         "executors": _executors(manifest),

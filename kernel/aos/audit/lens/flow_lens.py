@@ -1,0 +1,148 @@
+"""Show the state of a flow: its operations as a tree instead of ``ops``, and its values by their
+own schemas (spec/audit.md, A-3a)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.flow.details import Details
+from aos.flow.flow_state import FlowState, Message
+from aos.flow.operation import Compensation, OperationKind
+from aos.flow.tree import OperationNode, tree, walk
+from aos.flow.waits import Wait, waits
+from aos.manifest.effective import Effective
+from aos.values.cbor import decode_record, encode
+from aos.values.schema import Schema
+
+Document: TypeAlias = dict[str, Any]
+Show: TypeAlias = Callable[[Schema | None, bytes], object]
+
+_NULL: Final = b"\xf6"
+
+
+class FlowLens:
+    """Shows flows by the schemas of one manifest; ``show`` turns bytes into JSON by a schema."""
+
+    def __init__(self, manifest: Effective | None, show: Show) -> None:
+        self._manifest = manifest
+        self._show = show
+        self._schemas: Mapping[str, Schema] = {} if manifest is None else manifest.schemas
+
+    def document(self, state: FlowState) -> Document:
+        """Return the whole state as JSON. Without a readable history, ``operations``,
+        ``compensations`` and ``waits`` are null and ``history_problem`` says why."""
+        history = state.history
+        return {
+            "status": state.status,
+            "started_ns": state.started_ns,
+            "input": self._by_name(state.input_schema, state.input),
+            "output": self._by_name(state.output_schema, state.output),
+            "error": None if state.failure is None else state.failure.to_document(),
+            "view": self._by_name(state.view_schema, state.view),
+            "operations": None if history is None else self.operations(tree(history)),
+            "waits": None if history is None else [self.wait(each) for each in waits(history)],
+            "compensations": None
+            if history is None
+            else [self.compensation(each) for each in history.compensations],
+            "inbox": [self._message(each) for each in state.inbox],
+            "parent": None
+            if state.parent is None
+            else {
+                "schema": state.parent.schema,
+                "key": self._show(None, state.parent.key),
+                "path": state.parent.path,
+                "attempt": state.parent.attempt,
+            },
+            "history_problem": state.history_problem,
+        }
+
+    def operations(self, roots: list[OperationNode]) -> list[Document]:
+        """Return a tree of operations as JSON, each with its ``children``."""
+        made: dict[int, Document] = {}
+        for node in walk(roots):
+            made[id(node)] = self._operation(node)
+        for node in walk(roots):
+            made[id(node)]["children"] = [made[id(child)] for child in node.children]
+        return [made[id(node)] for node in roots]
+
+    def _operation(self, node: OperationNode) -> Document:
+        operation, details = node.operation, node.operation.details
+        return {
+            "path": node.path,
+            "kind": operation.kind.word,
+            "state": operation.state.word,
+            "attempts": operation.attempts,
+            "created_ns": operation.created_ns,
+            "last_ns": operation.last_ns,
+            "done_ns": operation.done_ns,
+            "effect": details.effect,
+            "schemas": list(details.schemas),
+            "child": self._child(details.workflow, details.key),
+            "retry_ns": details.retry_ns,
+            "until_ns": details.until_ns,
+            "value": self._value(operation.kind, details),
+            "error": None if details.failure is None else details.failure.to_document(),
+        }
+
+    def _value(self, kind: OperationKind, details: Details) -> object:
+        data = details.value
+        if data is None:
+            return None
+        if kind is OperationKind.STEP and details.effect is not None:
+            return self.receipt(details.effect, data)
+        if kind is not OperationKind.LISTEN or len(details.schemas) != 1 or details.is_wrapped:
+            return self._show(None, data)
+        schema = self._schemas.get(details.schemas[0])
+        if not details.is_many:
+            # A listen with a deadline that has passed has null for its message.
+            return None if data == _NULL else self._show(schema, data)
+        messages = decode_record(data)
+        assert isinstance(messages, list)
+        return [self._show(schema, encode(each)) for each in messages]
+
+    def receipt(self, effect: str, data: bytes) -> object:
+        """Return the result of an effect as JSON."""
+        known = None if self._manifest is None else self._manifest.effects.get(effect)
+        return self._show(None if known is None else known.receipt, data)
+
+    def compensation(self, each: Compensation) -> Document:
+        known = None if self._manifest is None else self._manifest.effects.get(each.effect)
+        return {
+            "path": each.path,
+            "effect": each.effect,
+            "params": self._show(None if known is None else known.params, each.params),
+            "state": each.state.word,
+            "attempts": each.attempts,
+            "created_ns": each.created_ns,
+            "last_ns": each.last_ns,
+            "done_ns": each.done_ns,
+            "error": None if each.failure is None else each.failure.to_document(),
+        }
+
+    def wait(self, each: Wait) -> Document:
+        return {
+            "path": each.path,
+            "kind": each.kind,
+            "since_ns": each.since_ns,
+            "until_ns": each.until_ns,
+            "attempt": each.attempt,
+            "effect": each.effect,
+            "schemas": list(each.schemas),
+            "child": self._child(each.workflow, each.key),
+        }
+
+    def _child(self, workflow: str | None, key: bytes | None) -> Document | None:
+        if workflow is None:
+            return None
+        known = None if self._manifest is None else self._manifest.workflows.get(workflow)
+        schema = None if known is None else known.key
+        return {"workflow": workflow, "key": None if key is None else self._show(schema, key)}
+
+    def _by_name(self, schema: str | None, data: bytes | None) -> object:
+        if data is None:
+            return None
+        return self._show(None if schema is None else self._schemas.get(schema), data)
+
+    def _message(self, each: Message) -> Document:
+        return {"schema": each.schema, "value": self._by_name(each.schema, each.value)}

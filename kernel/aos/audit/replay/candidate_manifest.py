@@ -1,0 +1,227 @@
+"""Decide recorded steps under a candidate manifest (spec/audit.md, A-89 to A-89c).
+
+Each step runs as if the candidate had been applied with the mode ``migrate`` directly before it:
+
+    recorded state before  --migrate-->  state before  --step-->  candidate's outcome
+                                                                          compared with
+    recorded state after   --migrate----------------------------> expected outcome
+
+So a difference is one of the decision. The recorded state of every step is converted on its own: a
+step whose result differs, or whose migration fails, does not affect later steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.candidate import Retried, refuse_host_memory
+from aos.audit.replay.difference import FieldDifference, difference
+from aos.core.decide.fits import as_received, completed, key_problem, mail_problem, state_problem
+from aos.core.decide.flow_gate import FlowGate, flow_gate
+from aos.core.decide.migration import StateConversion
+from aos.core.decide.quiescence import takes_over
+from aos.core.decide.step import decide_step
+from aos.core.journal.faults import Fault
+from aos.core.journal.ports import BlobReader, Runner
+from aos.core.journal.records import Emitted, Faulted, Intent, Slot, Step, slot, slot_bytes
+from aos.core.state.cell import Cell, EventMail
+from aos.core.state.eras import Eras, era_of
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under, runs_under
+from aos.flow.declaration import declared_flows
+from aos.manifest.effective import Effective, Workflow
+from aos.values.digests import Hash
+from aos.values.schema import Schema
+
+
+class CandidateManifest:
+    """A whole manifest, with its modules, definitions, routes and migrations."""
+
+    def __init__(
+        self, effective: Effective, runner: Runner, read: BlobReader, recorded: Manifests
+    ) -> None:
+        self.effective = effective
+        self.runner = runner
+        self.read = read
+        self.recorded = recorded
+        self.own = Manifests()
+        self.own.add(0, effective)
+        self._conversions: dict[str, StateConversion] = {}
+
+    def has(self, _workflow: Workflow, /) -> bool:
+        return True
+
+    def problem(self, workflow: Workflow) -> str | None:
+        known = workflow.name in self.effective.workflows
+        return None if known else "the manifest does not have this workflow"
+
+    def retry(self, state: State, record: Step | Faulted) -> Retried:
+        cell = state.cells[record.cell]
+        return _Retry(self, state, record, cell, runs_under(state, cell)).run()
+
+    def gate(self, state: State) -> FlowGate:
+        names = declared_flows(self.effective)
+        return flow_gate(state, self.effective, names, runner=self.runner, read=self.read)
+
+    def conversion(self, workflow: Workflow) -> StateConversion:
+        if workflow.name not in self._conversions:
+            made = StateConversion(self.effective, workflow, self.runner)
+            self._conversions[workflow.name] = made
+        return self._conversions[workflow.name]
+
+
+@dataclass(slots=True)
+class _Retry:
+    """One step. ``under`` is the record of the manifest that it ran under."""
+
+    candidate: CandidateManifest
+    state: State
+    record: Step | Faulted
+    cell: Cell
+    under: int
+    problems: list[FieldDifference] = field(default_factory=list)
+    schemas: list[str] = field(default_factory=list)
+    blobs: dict[Hash, bytes] = field(default_factory=dict)
+    migrated: int = 0
+
+    @property
+    def old(self) -> Workflow:
+        return manifest_under(self.state, self.under).workflows[self.cell.id[0]]
+
+    @property
+    def new(self) -> Workflow:
+        return self.candidate.effective.workflows[self.cell.id[0]]
+
+    def run(self) -> Retried:
+        before = self._taken(self.cell.state, "before")
+        self._check_input()
+        made: Step | Faulted | None = None
+        if not self.problems:
+            made = self._made(before)
+        return Retried(
+            made=made,
+            expected=self._expected(made),
+            manifest=self.candidate.effective,
+            manifests=self.candidate.own,
+            problems=tuple(self.problems),
+            schemas=tuple(dict.fromkeys(self.schemas)),
+            blobs=self.blobs,
+            migrated=self.migrated,
+        )
+
+    def _taken(self, held: Slot | None, when: str) -> Slot | None:
+        """A recorded state, as the candidate's module is given it: converted by its migration, or
+        completed (K-71d). A state that it cannot take is one of ``problems``, and stays as it is.
+        """
+        if held is None:
+            return None
+        if takes_over(self.old, self.new):
+            return self._converted(held, when)
+        problem = state_problem(self.new, held, self.candidate.read)
+        if problem is not None:
+            self._misfit(f"state.{when}", self._shown(held), problem, self.old.state.name)
+            return held
+        if self.new.has_opaque_state:
+            return held
+        return self._completed(self.new.state, held)
+
+    def _converted(self, held: Slot, when: str) -> Slot:
+        data = slot_bytes(held, self.candidate.read)
+        if not self.old.has_opaque_state:
+            data = completed(self.old.state, data)
+        source = manifest_under(self.state, self.under)
+        after = self.candidate.conversion(self.new).converted(source, self.cell.id, data)
+        if isinstance(after, Fault):
+            refuse_host_memory(after, self.record)
+            said = f"{after.kind.value}: {after.message}"
+            self.problems.append(difference(f"migration.{when}", self._shown(held), said))
+            return held
+        self.migrated += 1
+        return slot(after, self.blobs)
+
+    def _check_input(self) -> None:
+        """Find a key or mail that the candidate cannot take (K-75)."""
+        effective, read, mail = self.candidate.effective, self.candidate.read, self.cell.mailbox[0]
+        problem = key_problem(self.new, self.cell.id[1])
+        if problem is not None:
+            key = Lens(self.candidate.recorded, read).key(self.cell.id, seq=self.under + 1)
+            old_key = self.old.key
+            self._misfit("key", key, problem, None if old_key is None else old_key.name)
+        problem = mail_problem(effective, self.new, mail, read)
+        if problem is not None:
+            name = mail.schema if isinstance(mail, EventMail) else self.old.event.name
+            self._misfit("event", None, problem, name)
+
+    def _misfit(self, what: str, recorded: object, problem: str, schema: str | None) -> None:
+        self.problems.append(difference(f"misfit.{what}", recorded, problem))
+        self.schemas += [] if schema is None else [schema]
+
+    def _shown(self, held: Slot) -> object:
+        lens = Lens(self.candidate.recorded, self.candidate.read, most=ALL_BYTES)
+        return lens.state_of(self.cell.id[0], manifest_under(self.state, self.under), held)
+
+    def _made(self, before: Slot | None) -> Step | Faulted:
+        with self._in_force(before) as state:
+            decided = decide_step(state, self.candidate.runner, self._read)
+        self.blobs |= decided.blobs
+        assert isinstance(decided.record, Step | Faulted)
+        return decided.record
+
+    @contextmanager
+    def _in_force(self, before: Slot | None) -> Iterator[State]:
+        """The state as it would be had the candidate been applied directly before the step. The
+        journal's own state is as before at the end."""
+        effective, seq = self.candidate.effective, self.state.next_seq
+        active, id = self.state.cells.active, self.cell.id
+        active[id] = replace(self.cell, state=before)
+        try:
+            yield replace(
+                self.state,
+                manifest=effective,
+                manifest_seq=seq,
+                serial=self.state.serial + 1,
+                eras=Eras((era_of(seq, effective),)),
+            )
+        finally:
+            active[id] = self.cell
+
+    def _read(self, hash: Hash, /) -> bytes:
+        found = self.blobs.get(hash)
+        return self.candidate.read(hash) if found is None else found
+
+    def _expected(self, made: Step | Faulted | None) -> Step | Faulted:
+        """The recorded step in the form of the candidate's schemas. A state that cannot be brought
+        into that form is a problem, and not compared."""
+        record = replace(self.record, under=None)
+        if isinstance(record, Faulted) or made is None:
+            return record
+        found = len(self.problems)
+        state = self._taken(record.state, "after")
+        if len(self.problems) > found and isinstance(made, Step):
+            state = made.state
+        return replace(
+            record,
+            state=state,
+            events=tuple(map(self._event, record.events)),
+            intents=tuple(map(self._intent, record.intents)),
+        )
+
+    def _event(self, emitted: Emitted) -> Emitted:
+        schema = self.candidate.effective.schemas.get(emitted.schema)
+        if schema is None:
+            return replace(emitted, kept=())
+        data = as_received(schema, slot_bytes(emitted.value, self._read))
+        return replace(emitted, value=slot(data, self.blobs), kept=())
+
+    def _intent(self, intent: Intent) -> Intent:
+        effect = self.candidate.effective.effects.get(intent.effect)
+        if effect is None:
+            return intent
+        return replace(intent, params=self._completed(effect.params, intent.params))
+
+    def _completed(self, schema: Schema, held: Slot) -> Slot:
+        return slot(completed(schema, slot_bytes(held, self._read)), self.blobs)

@@ -1,0 +1,150 @@
+"""Which cells a list has, what each of them waits for, and their order (spec/audit.md, A-63)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from aos.audit.lens.lookup import find_effect, find_workflow
+from aos.audit.views.diagnosis import ADVICE
+from aos.audit.views.view import View, check_word
+from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import is_pinned
+from aos.errors import BadUsage, sentence
+from aos.manifest.builtins import TIMER
+
+TIMER_WORD: Final = "timer"
+EVENT: Final = "event"
+MAIL: Final = "mail"
+WAITS: Final = (TIMER_WORD, EVENT, MAIL)
+"""The words for what a cell waits for, other than the names of effects: a timer, an event from
+outside, or a process that runs its mail."""
+
+BY_KEY: Final = "key"
+BY_AGE: Final = "age"
+BY_MAIL: Final = "mail"
+ORDERS: Final = (BY_KEY, BY_AGE, BY_MAIL)
+
+
+def waits_for(state: State, cell: Cell) -> list[str]:
+    """Return what a cell waits for: names of effects, ``timer``, ``mail``, ``event``. A cell that
+    failed by a fault, or that is done, waits for no event."""
+    found = {state.intents[each].effect.name for each in cell.inflight}
+    if TIMER in found:
+        found = {*found - {TIMER}, TIMER_WORD}
+    if cell.mailbox and cell.fault is None:
+        found.add(MAIL)
+    if not found and cell.fault is None and cell.declared is None:
+        found.add(EVENT)
+    return sorted(found)
+
+
+def why(state: State, cell: Cell) -> Iterator[str]:
+    """Yield the reasons that ``by_reason`` counts a cell under: how it ended, and what it waits
+    for."""
+    if cell.fault is not None:
+        yield f"fault {cell.fault.kind.value}"
+    elif cell.declared is not None:
+        yield cell.declared
+    yield from waits_for(state, cell)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSelection:
+    """The filters of a list of cells; a filter that is None or False selects all.
+
+    ``waits_for`` is the name of an effect, or one of ``WAITS``; ``older_than_ns`` is the time since
+    the last step of the cell, in ns; ``fault`` the kind of its fault.
+    """
+
+    workflow: str | None = None
+    status: str | None = None
+    key_prefix: str | None = None
+    waits_for: str | None = None
+    older_than_ns: int | None = None
+    pinned: bool = False
+    fault: str | None = None
+
+    def resolved(self, state: State) -> CellSelection:
+        """Return the same selection with the full names of its workflow and effect.
+
+        Raises:
+            BadUsage: A filter names nothing that is known.
+        """
+        check_word("cell status", self.status, CELL_STATUSES)
+        check_word("fault kind", self.fault, [each.value for each in ADVICE])
+        if self.older_than_ns is not None and self.older_than_ns < 0:
+            raise BadUsage(
+                sentence("older than", expected="0 or more", found=f"{self.older_than_ns} ns")
+            )
+        return CellSelection(
+            workflow=None if self.workflow is None else find_workflow(state, self.workflow),
+            status=self.status,
+            key_prefix=self.key_prefix,
+            waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
+            older_than_ns=self.older_than_ns,
+            pinned=self.pinned,
+            fault=self.fault,
+        )
+
+    def candidates(self, state: State) -> Iterator[Cell]:
+        """Yield the cells that must be looked at. A cell at rest has no mail, fault or open effect,
+        so a filter for one of these needs only the cells in memory."""
+        if self._is_of_active():
+            for cell in state.cells.active.values():
+                if self.workflow in (None, cell.id[0]):
+                    yield cell
+        elif self.workflow is not None:
+            yield from state.cells.of(self.workflow)
+        else:
+            yield from state.cells.values()
+
+    def _is_of_active(self) -> bool:
+        return (
+            self.status == "waiting"
+            or self.fault is not None
+            or self.waits_for not in (None, EVENT)
+        )
+
+    def has(self, view: View, cell: Cell) -> bool:
+        """Return whether a cell passes every filter but ``workflow``; the cheap ones come first."""
+        return (
+            self.status in (None, cell.status)
+            and (
+                self.fault is None
+                or (cell.fault is not None and cell.fault.kind.value == self.fault)
+            )
+            and (self.waits_for is None or self.waits_for in waits_for(view.state, cell))
+            and (
+                self.older_than_ns is None
+                or view.now_ns - cell.last_active_ns >= self.older_than_ns
+            )
+            and (not self.pinned or is_pinned(view.state, cell))
+            and (
+                self.key_prefix is None
+                or view.lens.key_text(cell.id, hash=cell.workflow_hash).startswith(self.key_prefix)
+            )
+        )
+
+
+def _waited_for(state: State, word: str) -> str:
+    if word in WAITS:
+        return word
+    names = {each.effect.name for each in state.intents.values()}
+    try:
+        name = find_effect(state, word, names)
+    except BadUsage as problem:
+        raise BadUsage(f"{problem}; or one of {', '.join(WAITS)}") from None
+    return TIMER_WORD if name == TIMER else name
+
+
+def place(cell: Cell, order: str) -> int:
+    """Return the place of a cell in a list, before its workflow and key: the least comes first.
+    ``age`` begins with the cell that did nothing for the longest time, ``mail`` with the fullest
+    mailbox."""
+    if order == BY_AGE:
+        return cell.last_active_ns
+    return -len(cell.mailbox) if order == BY_MAIL else 0

@@ -1,0 +1,198 @@
+"""Read the operations that a flow's state no longer has from the journal (spec/audit.md, A-69b).
+
+A scope that is over collapses into its result, and a loop trims its iterations; the states that
+steps recorded before still have their operations. The result of a step's last attempt, after the
+last state that had it, is in its receipt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from aos.audit.lens.flow_lens import FlowLens
+from aos.audit.lens.scan import records_naming
+from aos.audit.views.flow_reading import SeenFlow
+from aos.audit.views.record_view import Document
+from aos.audit.views.settled_intents import code_of
+from aos.audit.views.view import View
+from aos.core.journal.records import (
+    Control,
+    Faulted,
+    KernelReceipt,
+    Receipt,
+    Step,
+    slot_bytes,
+)
+from aos.errors import Damage
+from aos.flow.failure import Failure
+from aos.flow.flow_state import FlowState
+from aos.flow.history import History
+from aos.flow.operation import Operation, OperationKind, OperationState
+from aos.flow.paths import IssuerRef
+from aos.flow.tree import OperationNode, tree, walk
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An operation in the last state that had it, which record ``seq`` left."""
+
+    node: OperationNode
+    parent: _Place | None
+    seq: int
+
+
+_Place = tuple[str, int]
+"""The path of an operation and the time of its creation: a loop that unwinds makes a path again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Past:
+    """The operations of a flow, also those that its state no longer has. ``unreadable`` counts the
+    recorded states that were pruned, erased or damaged."""
+
+    roots: list[OperationNode] = field(default_factory=list)
+    seqs: dict[int, int] = field(default_factory=dict)
+    """``id`` of a node -> the last record whose state had it."""
+    kept: set[int] = field(default_factory=set)
+    """``id`` of each node that the state still has."""
+    skipped: set[int] = field(default_factory=set)
+    """``id`` of each node whose receipt an operator skipped: the flow never got its result."""
+    unreadable: int = 0
+
+    def document(self, lens: FlowLens) -> list[Document]:
+        """Return the tree as JSON; each operation also has ``record``, ``is_kept`` and
+        ``is_skipped``."""
+        found = lens.operations(self.roots)
+        todo = list(zip(self.roots, found, strict=True))
+        while todo:
+            node, shown = todo.pop()
+            shown["record"] = self.seqs[id(node)]
+            shown["is_kept"] = id(node) in self.kept
+            shown["is_skipped"] = id(node) in self.skipped
+            if not shown["is_kept"] and not node.operation.state.is_over:
+                shown["state"] = None  # its scope ended, and how it ended itself was not stored
+            todo.extend(zip(node.children, shown["children"], strict=True))
+        return found
+
+
+def past_operations(view: View, flow: SeenFlow) -> Past:
+    """Read every recorded state of an instance since it came into being."""
+    seen: dict[_Place, _Seen] = {}
+    refs: dict[Hash, IssuerRef] = {}
+    receipts: dict[str, Receipt | KernelReceipt] = {}
+    failed_on: int | None = None
+    skipped: set[int] = set()
+    unreadable = 0
+    for record in records_naming(view.journal, flow.id, last=view.state.next_seq - 1):
+        match record:
+            case Step(cell=flow.id, state=None) | Control(action="remove", cell=flow.id):
+                seen.clear()
+            case Step(cell=flow.id):
+                for asked in record.intents:
+                    ref = IssuerRef.read(asked.issuer_ref)
+                    if ref is not None and ref.role is None:
+                        refs[asked.intent] = ref
+                history = _history(view, record)
+                if history is None:
+                    unreadable += 1
+                else:
+                    _take(seen, history, record.seq)
+            case Faulted(cell=flow.id):
+                failed_on = record.entry[0]
+            case Control(action="skip", cell=flow.id) if failed_on is not None:
+                skipped.add(failed_on)
+            case Receipt(cell=flow.id) | KernelReceipt(cell=flow.id) if record.intent in refs:
+                receipts[refs[record.intent].path] = record
+            case _:
+                pass
+    past = _joined(view, flow, seen, receipts)
+    past.unreadable = unreadable
+    past.skipped = {
+        id(each.node)
+        for each in seen.values()
+        if each.node.path in receipts and receipts[each.node.path].seq in skipped
+    }
+    return past
+
+
+def _history(view: View, step: Step) -> History | None:
+    assert step.state is not None
+    try:
+        return FlowState.read(slot_bytes(step.state, view.journal.blob)).history
+    except (Damage, ValueProblem):
+        return None
+
+
+def _take(seen: dict[_Place, _Seen], history: History, seq: int) -> None:
+    parents: dict[int, _Place] = {}
+    for node in walk(tree(history)):
+        place = (node.path, node.operation.created_ns)
+        parents.update((id(child), place) for child in node.children)
+        seen[place] = _Seen(
+            OperationNode(path=node.path, operation=node.operation), parents.get(id(node)), seq
+        )
+
+
+def _joined(
+    view: View,
+    flow: SeenFlow,
+    seen: dict[_Place, _Seen],
+    receipts: dict[str, Receipt | KernelReceipt],
+) -> Past:
+    history = None if flow.state is None else flow.state.history
+    now = set()
+    if history is not None:
+        now = {(node.path, node.operation.created_ns) for node in walk(tree(history))}
+    past = Past()
+    for place, each in sorted(seen.items(), key=lambda item: item[0][1]):
+        past.seqs[id(each.node)] = each.seq
+        if place in now:
+            past.kept.add(id(each.node))
+        elif not each.node.operation.state.is_over:
+            receipt = receipts.get(each.node.path)
+            each.node.operation = _settled(view, flow, each.node, receipt)
+        parent = None if each.parent is None else seen.get(each.parent)
+        (past.roots if parent is None else parent.node.children).append(each.node)
+    return past
+
+
+def _settled(
+    view: View, flow: SeenFlow, node: OperationNode, receipt: Receipt | KernelReceipt | None
+) -> Operation:
+    """Return an operation that was not over in the last state that had it, with what its receipt
+    says. One without a receipt was cancelled with its scope, if it is a step."""
+    operation = node.operation
+    if operation.kind is not OperationKind.STEP:
+        return operation
+    if receipt is None:
+        return replace(operation, state=OperationState.CANCELLED)
+    done_ns = receipt.stamp.ns if isinstance(receipt, Receipt) else None
+    details = operation.details
+    if receipt.status == "canceled":
+        return replace(operation, state=OperationState.CANCELLED, done_ns=done_ns)
+    if receipt.status != "ok":
+        code = code_of(receipt, view.whole) or receipt.status
+        failure = Failure(kind=receipt.status, code=code, message="", path=node.path)
+        return replace(
+            operation,
+            state=OperationState.FAILED,
+            done_ns=done_ns,
+            details=replace(details, failure=failure),
+        )
+    return replace(
+        operation,
+        state=OperationState.COMPLETED,
+        done_ns=done_ns,
+        details=replace(details, value=_payload(view, flow, receipt)),
+    )
+
+
+def _payload(view: View, flow: SeenFlow, receipt: Receipt | KernelReceipt) -> bytes | None:
+    effect = flow.manifest.effects.get(receipt.effect)
+    try:
+        data = slot_bytes(receipt.payload, view.journal.blob)
+        return data if effect is None else effect.receipt.from_ingress(data)
+    except (Damage, ValueProblem):
+        return None

@@ -1,0 +1,69 @@
+"""Read an instance of a flow from the state of a world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aos.core.decide.left_behind import next_under
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId, slot_bytes
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under, workflow_of
+from aos.errors import Damage
+from aos.flow.declaration import FlowDeclaration, declared_flow
+from aos.flow.flow_state import FLOW_STATUSES, LIVE, PENDING, FlowState
+from aos.manifest.effective import Effective
+from aos.values.errors import ValueProblem
+
+FAULTED: Final = "faulted"
+CLOSED: Final = "closed"
+SHOWN_STATUSES: Final = (*FLOW_STATUSES, FAULTED, CLOSED)
+"""The statuses of a flow in lists: its own, or ``faulted`` if a fault stopped it, or ``closed`` if
+an operator ended it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenFlow:
+    """An instance of a flow. ``state`` is None before its first step, and where it cannot be read:
+    then ``problem`` says why. ``manifest`` is the one under which it runs next."""
+
+    cell: Cell
+    declaration: FlowDeclaration
+    manifest: Effective
+    state: FlowState | None
+    problem: str | None
+
+    @property
+    def id(self) -> CellId:
+        return self.cell.id
+
+    @property
+    def status(self) -> str:
+        """One of ``SHOWN_STATUSES``."""
+        if self.cell.fault is not None:
+            return FAULTED
+        own = PENDING if self.state is None else self.state.status
+        return CLOSED if self.cell.declared is not None and own in LIVE else own
+
+
+def read_flow(state: State, cell: Cell, read: BlobReader) -> SeenFlow | None:
+    """Read an instance; None if its workflow is no flow. Never raises for what is stored: a state
+    that cannot be read is a ``problem``."""
+    if workflow_of(state, cell) is None:
+        return None
+    manifest = manifest_under(state, next_under(state, cell, read))
+    declaration = declared_flow(manifest, cell.id[0])
+    if declaration is None:
+        return None
+    found, problem = None, None
+    if cell.state is not None:
+        try:
+            data = slot_bytes(cell.state, read)
+            found = FlowState.read(declaration.workflow.state.completed(data))
+        except (Damage, ValueProblem) as error:
+            problem = str(error)
+    return SeenFlow(
+        cell=cell, declaration=declaration, manifest=manifest, state=found, problem=problem
+    )

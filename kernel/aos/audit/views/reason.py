@@ -1,0 +1,43 @@
+"""One fact about a cell that does not advance, and what to do about it (spec/audit.md, A-50)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+
+from aos.audit.lens.words import key_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One fact about a cell: what it waits for, or why it ended.
+
+    ``kind`` is one of ``absent``, ``fault``, ``declared``, ``ready``, ``timer``, ``effect``,
+    ``held``, ``parked``, ``core``, ``message``, ``child``, ``stuck``, ``idle``; ``is_stuck`` says
+    that the cell does not continue without help; ``next`` is what to do.
+    """
+
+    kind: str
+    text: str
+    is_stuck: bool
+    next: str | None = None
+
+    def to_document(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def command_words(workflow: str, key: object) -> str:
+    """Return ``WORKFLOW KEY`` as a user types it."""
+    words = [workflow] if key is None else [workflow, key_text(key)]
+    return shlex.join(words)
+
+
+def at_path(issuer_ref: str | None) -> str:
+    """Return `` at PATH`` for an effect that an operation of a flow requested, else nothing."""
+    if issuer_ref is None:
+        return ""
+    # A small command need not import this.
+    from aos.flow.paths import IssuerRef  # noqa: PLC0415
+
+    found = IssuerRef.read(issuer_ref)
+    return "" if found is None else f" at {found.path}"

@@ -1,0 +1,240 @@
+"""``AsyncClient``: ``Client`` for asyncio (spec/guides/integrate.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from aos.audit.views.record_view import Document
+from aos.client import node_steps as steps
+from aos.client.event_stream import EventStream
+from aos.client.following_node import FollowedNode
+from aos.client.instance import Instance, reached
+from aos.client.node_address import NodeAddress
+from aos.client.node_client import TIMEOUT_S, check_served, token_headers, trusted, unreachable
+from aos.client.node_errors import NodeUnavailable, error_of, read_json
+from aos.client.node_steps import NodeAnswer, Steps, T, Words
+from aos.client.sending import SendAnswer
+from aos.host.door.writer import Item
+
+
+class AsyncClient:
+    """``Client`` for asyncio: the same methods with the same answers and errors. ``instances`` and
+    ``follow`` are asynchronous iterators. Several tasks may use one client.
+    """
+
+    def __init__(
+        self, node: str | Path, *, token: str | None = None, authorities: Path | str | None = None
+    ) -> None:
+        address = NodeAddress.read(str(node))
+        self._address = address
+        transport = None
+        if address.socket is not None:
+            transport = httpx.AsyncHTTPTransport(uds=str(address.socket))
+        self._http = httpx.AsyncClient(
+            base_url=address.base,
+            headers=token_headers(token),
+            transport=transport,
+            verify=trusted(authorities),
+            trust_env=False,
+        )
+
+    async def send(
+        self, schema: str, value: object, *, id: str | None = None, timeout_s: float = TIMEOUT_S
+    ) -> SendAnswer:
+        """Send one event and return the answer, which is durable.
+
+        If the connection breaks, or the node is busy or away, the client sends the event again for
+        ``timeout_s`` seconds, under the same submission id: the world accepts it once.
+
+        Args:
+            value: A JSON value that fits the schema, or ingress CBOR as bytes.
+            id: The submission id; by default a random one for each call.
+        """
+        return await self._run(steps.send(schema, value, id, timeout_s))
+
+    async def send_batch(
+        self, events: Sequence[Item], *, timeout_s: float = TIMEOUT_S
+    ) -> list[SendAnswer]:
+        """Send at most 1,024 events, of 16 MiB together, in one request, and return their answers
+        in order. A refused event does not stop the others. Repeated as ``send``."""
+        return await self._run(steps.send_batch(events, timeout_s))
+
+    async def instance(self, workflow: str, key: object = None) -> Instance | None:
+        """Return an instance with its state; None if no event has reached it, or its module deleted
+        it.
+
+        Args:
+            workflow: The name of the workflow, or a unique part of it, as for ``aos inspect cell``.
+            key: The key as a JSON value; None if the workflow is not keyed.
+        """
+        return await self._run(steps.read_instance(workflow, key))
+
+    async def instances(
+        self, *, workflow: str | None = None, status: str | None = None
+    ) -> AsyncGenerator[Document]:
+        """Yield the rows of ``aos inspect cells --json``, by workflow and key, page by page."""
+        offset = 0
+        while rows := await self._run(
+            steps.list_instances(workflow=workflow, status=status, offset=offset)
+        ):
+            for row in rows:
+                yield row
+            offset += len(rows)
+
+    async def wait(
+        self,
+        workflow: str,
+        key: object = None,
+        *,
+        until: str | Collection[str] | Callable[[Instance], bool] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Instance:
+        """Wait for an instance and return it.
+
+        Args:
+            until: One status, several, or a function of the instance. By default the instance has
+                ended: it is completed or failed, and has handled every event.
+
+        Raises:
+            WaitTimedOut: It did not get there within ``timeout_s`` seconds; the message gives the
+                reasons.
+        """
+        return await self._run(steps.wait_for(workflow, key, reached(until), timeout_s))
+
+    async def seq(self) -> int:
+        """Return the last durable record."""
+        return await self._run(steps.read_seq())
+
+    async def follow(
+        self,
+        *,
+        after: int | None = None,
+        kinds: Collection[str] | None = None,
+        workflow: str | None = None,
+        key: object = None,
+        idle_s: float | None = None,
+    ) -> AsyncGenerator[Document]:
+        """Yield the records of the journal after record ``after``, oldest first, and then each new
+        one when it is durable, also across restarts of the node.
+
+        Args:
+            after: 0 for the whole journal. By default only records from now on.
+            kinds: Only records of these kinds, such as ``event``, ``step`` or ``receipt``.
+            workflow: Only records that name an instance of this workflow; with ``key``, this one.
+            idle_s: End about this many seconds after the last record, by default never. Records
+                that were durable before the call are never missed.
+
+        Raises, on the first or a later record:
+            BadUsage: There is no such kind or workflow, or the journal ends before ``after``.
+            Pruned: The next record was moved to an archive.
+            Unavailable: The node did not answer the first request. Later it is tried again.
+        """
+        words = steps.record_words(kinds, workflow, key)
+        following = await self._run(FollowedNode.begin(after, words, idle_s))
+        while not following.is_over:
+            had_all = following.may_idle
+            try:
+                stream = self._stream(following.words(), following.patience_s())
+                async with aclosing(stream) as parts:
+                    async for part in parts:
+                        for found in part:
+                            following.took(found)
+                            yield found
+                        if following.may_idle != had_all:
+                            break  # from here on, the connection waits for a shorter time
+            except NodeUnavailable:
+                await asyncio.sleep(steps.RETRY_S)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _run(self, todo: Steps[T]) -> T:
+        """Carry out steps, and return what they return."""
+        answer: NodeAnswer | None = None
+        problem: NodeUnavailable | None = None
+        while True:
+            try:
+                step = todo.send(answer) if problem is None else todo.throw(problem)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = problem = None
+            try:
+                match step:
+                    case steps.NodeRequest():
+                        answer = await self._ask(step)
+                    case steps.Pause():
+                        await asyncio.sleep(step.seconds)
+                    case steps.NextRecord():
+                        await self._next(step)
+            except NodeUnavailable as away:
+                problem = away
+
+    async def _next(self, step: steps.NextRecord) -> None:
+        async with aclosing(self._stream(step.query, step.seconds)) as parts:
+            async for part in parts:
+                if part:
+                    return
+
+    async def _ask(self, request: steps.NodeRequest) -> NodeAnswer:
+        check_served(self._address)
+        try:
+            answer = await self._http.request(
+                request.method, request.path, params=request.query, content=request.body,
+                headers={"Accept": steps.JSON, "Content-Type": request.media},
+                timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
+            )  # fmt: skip
+        except httpx.HTTPError as error:
+            raise unreachable(self._address, error) from error
+        retry_after = answer.headers.get("Retry-After", "")
+        return NodeAnswer(answer.status_code, answer.content, retry_after)
+
+    async def _stream(self, query: Words, seconds: float) -> AsyncGenerator[list[Document]]:
+        """Yield the records of each part of a stream, until none has come for ``seconds``.
+
+        Raises:
+            NodeUnavailable: The node does not answer, or the connection broke.
+        """
+        check_served(self._address)
+        events = EventStream()
+        until = time.monotonic() + seconds
+        timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
+        try:
+            async with self._http.stream(
+                "GET", steps.STREAM, params=query, timeout=timeout
+            ) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    problem = read_json(await answer.aread())
+                    raise error_of(answer.status_code, problem)
+                async for part in answer.aiter_raw():
+                    found = events.feed(part)
+                    yield found
+                    if found:
+                        until = time.monotonic() + seconds
+                    elif time.monotonic() >= until:
+                        return
+        except httpx.ReadTimeout:
+            return
+        except httpx.HTTPError as error:
+            raise unreachable(self._address, error) from error
+        raise NodeUnavailable(f"the node at {self._address.shown} ended the stream")

@@ -1,0 +1,140 @@
+"""The durable state of a world now, kept current from its journal while another process runs it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from aos.audit.lens.lookup import find_cell
+from aos.audit.views import cell_view
+from aos.audit.views.view import View
+from aos.client.instance import Instance
+from aos.errors import BadUsage, Damage, Erased, Unavailable, excerpt, sentence
+from aos.host.folder.reader import WorldReader, open_reader
+
+POLL_S: Final = 0.02
+"""Seconds between two looks at the end of the journal."""
+
+T = TypeVar("T")
+
+Ended = Callable[[Instance], bool]
+
+
+class WaitTimedOut(Unavailable):
+    """The instance did not get there in time. ``instance`` is its last view; None if there is no
+    such instance."""
+
+    def __init__(self, message: str, instance: Instance | None) -> None:
+        super().__init__(message)
+        self.instance = instance
+
+
+class CurrentState:
+    """Reads a world at its durable end. It takes no lock and needs no process that runs the world.
+
+    It folds the records that became durable since the last look.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._reader: WorldReader | None = None
+        self._view: View | None = None
+
+    def seq(self) -> int:
+        """Return the last durable record."""
+        head = self._opened().store.head()
+        assert head is not None, "a world has a genesis"
+        return head.seq
+
+    def instance(self, workflow: str, key: object) -> Instance | None:
+        """Return an instance; see ``WorldClient.instance``."""
+        return self._read(lambda view: _instance(view, workflow, key))
+
+    def wait(self, workflow: str, key: object, until: Ended, timeout_s: float) -> Instance:
+        """Wait for an instance; see ``WorldClient.wait``."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            seen = self.seq()
+            found = self.instance(workflow, key)
+            if found is not None and until(found):
+                return found
+            while True:
+                if time.monotonic() >= deadline:
+                    raise WaitTimedOut(too_late(workflow, key, found, timeout_s), found)
+                time.sleep(POLL_S)
+                if self.seq() > seen:
+                    break
+
+    def _read(self, take: Callable[[View], T]) -> T:
+        try:
+            return take(self._refreshed())
+        except Erased:
+            raise
+        except Damage:
+            # The snapshot that this reader began at may have been removed meanwhile: begin again at
+            # the newest. If it was damage, it is found again.
+            self.close()
+            return take(self._refreshed())
+
+    def _refreshed(self) -> View:
+        reader = self._opened()
+        serial = reader.state.serial
+        reader.refresh()
+        if self._view is None or reader.state.serial != serial:
+            self._view = View(reader.state, reader.store)
+        self._view.now_ns = time.time_ns()
+        return self._view
+
+    def _opened(self) -> WorldReader:
+        if self._reader is None:
+            self._reader = open_reader(self._path)
+        return self._reader
+
+    def close(self) -> None:
+        """Close the store. The next look opens it again."""
+        reader, self._reader, self._view = self._reader, None, None
+        if reader is not None:
+            reader.close()
+
+
+def key_words(key: object) -> str | None:
+    """Return a key as ``aos inspect cell`` takes it; None for None.
+
+    Raises:
+        BadUsage: It is no JSON value.
+    """
+    if key is None:
+        return None
+    try:
+        return json.dumps(key, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as problem:
+        raise BadUsage(
+            sentence("key", expected="a JSON value", found=excerpt(repr(key)))
+        ) from problem
+
+
+def _instance(view: View, workflow: str, key: object) -> Instance | None:
+    words = key_words(key)
+    id = find_cell(view.state, workflow, words)
+    if view.state.cells.get(id) is None:
+        return None
+    return Instance.of(cell_view.cell(view, workflow, words), seq=view.state.next_seq - 1)
+
+
+def too_late(workflow: str, key: object, found: Instance | None, timeout_s: float) -> str:
+    """The message of ``WaitTimedOut``."""
+    where = workflow if key is None else f"{workflow} {key}"
+    if found is None:
+        return sentence(
+            f"no such instance after {timeout_s:g} s",
+            where=where,
+            hint="no event has reached it, or its module deleted it",
+        )
+    return sentence(
+        f"still {found.status} after {timeout_s:g} s",
+        where=where,
+        hint="; ".join(found.reasons),
+    )

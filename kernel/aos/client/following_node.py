@@ -1,0 +1,66 @@
+"""How far a client has followed the journal of a node, across its connections."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Self
+
+from aos.audit.views.record_view import Document
+from aos.client.node_steps import SILENCE_S, Steps, Words, ends_before, newest_record, read_seq
+
+
+@dataclass(slots=True, kw_only=True)
+class FollowedNode:
+    """The client has all selected records up to ``after``. It may end as idle only from ``target``
+    on, the newest of them when it began: a search for rare records takes long."""
+
+    after: int
+    target: int
+    selected: Words
+    idle_s: float | None
+    heard_s: float
+
+    @classmethod
+    def begin(cls, after: int | None, selected: Words, idle_s: float | None) -> Steps[Self]:
+        """Begin after a record, by default after the last one.
+
+        Raises:
+            BadUsage: The journal ends before ``after``, or the query names nothing that is known.
+        """
+        last = yield from read_seq()
+        if after is None:
+            after = last
+        if after > last:
+            raise ends_before(after, last)
+        target = 0 if idle_s is None else (yield from newest_record(selected))
+        return cls(
+            after=after, target=target, selected=selected, idle_s=idle_s, heard_s=time.monotonic()
+        )
+
+    def words(self) -> Words:
+        """The query of the next connection."""
+        return [("from", str(self.after + 1)), *self.selected]
+
+    def took(self, record: Document) -> None:
+        """The caller gets this record."""
+        self.after = record["seq"]
+        self.heard_s = time.monotonic()
+
+    @property
+    def may_idle(self) -> bool:
+        """Whether silence may end it."""
+        return self.idle_s is not None and self.after >= self.target
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client has been idle for long enough."""
+        if self.idle_s is None or not self.may_idle:
+            return False
+        return time.monotonic() - self.heard_s >= self.idle_s
+
+    def patience_s(self) -> float:
+        """Seconds of silence after which the connection is given up."""
+        if self.idle_s is None or not self.may_idle:
+            return SILENCE_S
+        return min(SILENCE_S, max(0.0, self.heard_s + self.idle_s - time.monotonic()))

@@ -1,0 +1,271 @@
+"""``Client``: a program's connection to a node (spec/guides/integrate.md)."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from aos.audit.views.record_view import Document
+from aos.client import node_steps as steps
+from aos.client.event_stream import EventStream
+from aos.client.following_node import FollowedNode
+from aos.client.instance import Instance, reached
+from aos.client.node_address import NodeAddress
+from aos.client.node_errors import NodeUnavailable, error_of, read_json
+from aos.client.node_steps import NodeAnswer, Steps, T, Words
+from aos.client.sending import SendAnswer
+from aos.host.door.writer import Item
+
+TIMEOUT_S = 30.0
+
+
+class Client:
+    """Sends events to a world and reads it, through its node. Used by one thread at a time;
+    ``AsyncClient`` is the same for asyncio.
+
+    Args:
+        node: The URL of the node, or the folder of its world on this machine.
+        token: The secret of a token (``aos token create``). Without it, that of ``AOS_TOKEN``, if
+            it is set. A folder, and a node on a loopback address without tokens, need none.
+        authorities: A file with the certificates to trust (PEM); by default those of the package
+            certifi.
+
+    Raises:
+        BadUsage: ``node`` is a URL of another kind.
+
+    Every method raises:
+        Refused: The token does not allow it.
+        BadUsage: The node does not know a name, or a value has another form.
+        Damage: The world is damaged.
+        Unavailable: The node does not answer, or is busy.
+    """
+
+    def __init__(
+        self, node: str | Path, *, token: str | None = None, authorities: Path | str | None = None
+    ) -> None:
+        address = NodeAddress.read(str(node))
+        self._address = address
+        transport = None
+        if address.socket is not None:
+            transport = httpx.HTTPTransport(uds=str(address.socket))
+        self._http = httpx.Client(
+            base_url=address.base,
+            headers=token_headers(token),
+            transport=transport,
+            verify=trusted(authorities),
+            trust_env=False,
+        )
+
+    def send(
+        self, schema: str, value: object, *, id: str | None = None, timeout_s: float = TIMEOUT_S
+    ) -> SendAnswer:
+        """Send one event and return the answer, which is durable.
+
+        If the connection breaks, or the node is busy or away, the client sends the event again for
+        ``timeout_s`` seconds, under the same submission id: the world accepts it once.
+
+        Args:
+            value: A JSON value that fits the schema, or ingress CBOR as bytes.
+            id: The submission id; by default a random one for each call.
+        """
+        return self._run(steps.send(schema, value, id, timeout_s))
+
+    def send_batch(
+        self, events: Sequence[Item], *, timeout_s: float = TIMEOUT_S
+    ) -> list[SendAnswer]:
+        """Send at most 1,024 events, of 16 MiB together, in one request, and return their answers
+        in order. A refused event does not stop the others. Repeated as ``send``."""
+        return self._run(steps.send_batch(events, timeout_s))
+
+    def instance(self, workflow: str, key: object = None) -> Instance | None:
+        """Return an instance with its state; None if no event has reached it, or its module deleted
+        it.
+
+        Args:
+            workflow: The name of the workflow, or a unique part of it, as for ``aos inspect cell``.
+            key: The key as a JSON value; None if the workflow is not keyed.
+        """
+        return self._run(steps.read_instance(workflow, key))
+
+    def instances(
+        self, *, workflow: str | None = None, status: str | None = None
+    ) -> Iterator[Document]:
+        """Yield the rows of ``aos inspect cells --json``, by workflow and key, page by page."""
+        offset = 0
+        while rows := self._run(
+            steps.list_instances(workflow=workflow, status=status, offset=offset)
+        ):
+            yield from rows
+            offset += len(rows)
+
+    def wait(
+        self,
+        workflow: str,
+        key: object = None,
+        *,
+        until: str | Collection[str] | Callable[[Instance], bool] | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> Instance:
+        """Wait for an instance and return it.
+
+        Args:
+            until: One status, several, or a function of the instance. By default the instance has
+                ended: it is completed or failed, and has handled every event.
+
+        Raises:
+            WaitTimedOut: It did not get there within ``timeout_s`` seconds; the message gives the
+                reasons.
+        """
+        return self._run(steps.wait_for(workflow, key, reached(until), timeout_s))
+
+    def seq(self) -> int:
+        """Return the last durable record."""
+        return self._run(steps.read_seq())
+
+    def follow(
+        self,
+        *,
+        after: int | None = None,
+        kinds: Collection[str] | None = None,
+        workflow: str | None = None,
+        key: object = None,
+        idle_s: float | None = None,
+    ) -> Iterator[Document]:
+        """Yield the records of the journal after record ``after``, oldest first, and then each new
+        one when it is durable, also across restarts of the node.
+
+        Args:
+            after: 0 for the whole journal. By default only records from now on.
+            kinds: Only records of these kinds, such as ``event``, ``step`` or ``receipt``.
+            workflow: Only records that name an instance of this workflow; with ``key``, this one.
+            idle_s: End about this many seconds after the last record, by default never. Records
+                that were durable before the call are never missed.
+
+        Raises, on the first or a later record:
+            BadUsage: There is no such kind or workflow, or the journal ends before ``after``.
+            Pruned: The next record was moved to an archive.
+            Unavailable: The node did not answer the first request. Later it is tried again.
+        """
+        words = steps.record_words(kinds, workflow, key)
+        following = self._run(FollowedNode.begin(after, words, idle_s))
+        while not following.is_over:
+            had_all = following.may_idle
+            try:
+                for part in self._stream(following.words(), following.patience_s()):
+                    for found in part:
+                        following.took(found)
+                        yield found
+                    if following.may_idle != had_all:
+                        break  # from here on, the connection waits for a shorter time
+            except NodeUnavailable:
+                time.sleep(steps.RETRY_S)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, todo: Steps[T]) -> T:
+        """Carry out steps, and return what they return."""
+        answer: NodeAnswer | None = None
+        problem: NodeUnavailable | None = None
+        while True:
+            try:
+                step = todo.send(answer) if problem is None else todo.throw(problem)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            answer = problem = None
+            try:
+                match step:
+                    case steps.NodeRequest():
+                        answer = self._ask(step)
+                    case steps.Pause():
+                        time.sleep(step.seconds)
+                    case steps.NextRecord():
+                        any(self._stream(step.query, step.seconds))
+            except NodeUnavailable as away:
+                problem = away
+
+    def _ask(self, request: steps.NodeRequest) -> NodeAnswer:
+        check_served(self._address)
+        try:
+            answer = self._http.request(
+                request.method, request.path, params=request.query, content=request.body,
+                headers={"Accept": steps.JSON, "Content-Type": request.media},
+                timeout=httpx.Timeout(steps.ANSWER_S, connect=steps.CONNECT_S),
+            )  # fmt: skip
+        except httpx.HTTPError as error:
+            raise unreachable(self._address, error) from error
+        retry_after = answer.headers.get("Retry-After", "")
+        return NodeAnswer(answer.status_code, answer.content, retry_after)
+
+    def _stream(self, query: Words, seconds: float) -> Iterator[list[Document]]:
+        """Yield the records of each part of a stream, until none has come for ``seconds``.
+
+        Raises:
+            NodeUnavailable: The node does not answer, or the connection broke.
+        """
+        check_served(self._address)
+        events = EventStream()
+        until = time.monotonic() + seconds
+        timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
+        try:
+            with self._http.stream("GET", steps.STREAM, params=query, timeout=timeout) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    problem = read_json(answer.read())
+                    raise error_of(answer.status_code, problem)
+                for part in answer.iter_raw():
+                    found = events.feed(part)
+                    yield found
+                    if found:
+                        until = time.monotonic() + seconds
+                    elif time.monotonic() >= until:
+                        return
+        except httpx.ReadTimeout:
+            return
+        except httpx.HTTPError as error:
+            raise unreachable(self._address, error) from error
+        raise NodeUnavailable(f"the node at {self._address.shown} ended the stream")
+
+
+def token_headers(token: str | None) -> dict[str, str]:
+    """The header of a token, or of that in ``AOS_TOKEN``."""
+    secret = token or os.environ.get("AOS_TOKEN")
+    return {"Authorization": f"Bearer {secret}"} if secret else {}
+
+
+def trusted(authorities: Path | str | None) -> ssl.SSLContext | bool:
+    """The certificates that a client trusts."""
+    return True if authorities is None else ssl.create_default_context(cafile=str(authorities))
+
+
+def check_served(address: NodeAddress) -> None:
+    """Raise ``NodeUnavailable`` if no node serves the world of a folder."""
+    if not address.is_served:
+        raise NodeUnavailable(
+            f"{address.shown}: no node serves this world (start one: aos node --world DIR)"
+        )
+
+
+def unreachable(address: NodeAddress, error: httpx.HTTPError) -> NodeUnavailable:
+    """The error of a connection that cannot be made, or broke."""
+    reason = str(error) or type(error).__name__
+    return NodeUnavailable(f"the node at {address.shown} does not answer: {reason}")

@@ -1,0 +1,291 @@
+"""The requests of each method of a client and how their answers are read, without a connection:
+``Client`` and ``AsyncClient`` both carry out these steps (spec/guides/integrate.md)."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar
+
+from aos.audit.views.record_view import Document
+from aos.client.current import WaitTimedOut, key_words, too_late
+from aos.client.instance import Instance
+from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
+from aos.client.sending import Accepted, SendAnswer
+from aos.core.decide.answers import Duplicate
+from aos.errors import BadUsage, excerpt, sentence
+from aos.host.door.writer import Item
+from aos.values.cbor import Value, decode_ingress, encode
+from aos.values.errors import ValueProblem
+
+RETRY_S: Final = 0.1
+"""Seconds between two tries to reach the node."""
+
+CONNECT_S: Final = 10.0
+ANSWER_S: Final = 60.0
+"""Seconds within which a node answers a request."""
+
+SILENCE_S: Final = 45.0
+"""Seconds without a byte after which a stream counts as broken: the node sends a comment after 15
+s without an event."""
+
+PAGE_ROWS: Final = 200
+
+JSON: Final = "application/json"
+CBOR: Final = "application/cbor"
+STREAM: Final = "/v1/journal/stream"
+
+NO_NODE: Final = "the answer is not that of a node (is this its URL?)"
+
+T = TypeVar("T")
+Words: TypeAlias = list[tuple[str, str | int | float | bool | None]]
+"""A query, as httpx takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequest:
+    """One request; the step continues with its ``NodeAnswer``."""
+
+    method: str
+    path: str
+    query: Words
+    body: bytes | None = None
+    media: str = JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait for ``seconds``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NextRecord:
+    """Wait until the stream of this query has a record, for ``seconds`` at most."""
+
+    query: Words
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAnswer:
+    """The answer to a request. ``retry_after`` is the header, empty without one."""
+
+    status: int
+    content: bytes
+    retry_after: str
+
+
+Step: TypeAlias = NodeRequest | Pause | NextRecord
+Steps: TypeAlias = Generator[Step, NodeAnswer | None, T]
+"""Yields what to do next. It gets the answer to a request, or ``NodeUnavailable`` thrown in; and
+None after the two others."""
+
+
+def read_document(path: str, query: Words) -> Steps[Document]:
+    """Return the document of a reading route.
+
+    Raises:
+        AosError: As the problem document of the node; see ``error_of``.
+    """
+    answer = yield NodeRequest(method="GET", path=path, query=query)
+    assert answer is not None
+    document = read_json(answer.content)
+    if answer.status != 200:
+        raise error_of(answer.status, document, retry_after=answer.retry_after)
+    if not isinstance(document, dict):
+        raise NodeUnavailable(NO_NODE)
+    return document
+
+
+def send(schema: str, value: object, id: str | None, timeout_s: float) -> Steps[SendAnswer]:
+    """Send one event, again under the same submission id until the node answers."""
+    media, body = event_body({"schema": schema, "value": value, "submission_id": id or _own_id()})
+    answer = yield from _accepted(media, body, timeout_s)
+    document = read_json(answer.content)
+    if answer.status != 200:
+        refusal = refusal_of(document)
+        if refusal is not None:
+            return refusal
+        raise error_of(answer.status, document, retry_after=answer.retry_after)
+    return _send_answer(document, is_own_id=id is None)
+
+
+def send_batch(items: Sequence[Item], timeout_s: float) -> Steps[list[SendAnswer]]:
+    """Send several events in one request, again under the same ids until the node answers."""
+    events = [
+        {
+            "schema": each.schema,
+            "value": each.value,
+            "submission_id": each.submission_id or _own_id(),
+        }
+        for each in items
+    ]
+    media, body = event_body({"items": events})
+    answer = yield from _accepted(media, body, timeout_s)
+    document = read_json(answer.content)
+    if answer.status != 200:
+        raise error_of(answer.status, document, retry_after=answer.retry_after)
+    found = document.get("items") if isinstance(document, dict) else None
+    if not isinstance(found, list) or len(found) != len(items):
+        raise NodeUnavailable(NO_NODE)
+    return [
+        _item_answer(each, is_own_id=item.submission_id is None)
+        for each, item in zip(found, items, strict=True)
+    ]
+
+
+def _accepted(media: str, body: bytes, timeout_s: float) -> Steps[NodeAnswer]:
+    """Return the answer to events, once the node is there and has room for them."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            answer = yield NodeRequest(
+                method="POST", path="/v1/events", query=[], body=body, media=media
+            )
+            assert answer is not None
+            if answer.status in (408, 429) or answer.status >= 500:
+                raise error_of(
+                    answer.status, read_json(answer.content), retry_after=answer.retry_after
+                )
+        except NodeUnavailable as problem:
+            pause_s = max(RETRY_S, problem.pause_s)
+            if time.monotonic() + pause_s >= deadline:
+                raise
+        else:
+            return answer
+        yield Pause(pause_s)
+
+
+def _own_id() -> str:
+    """The submission id of an event that the caller gave none."""
+    return f"client-{uuid.uuid4()}"
+
+
+def _item_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    problem = document.get("problem") if isinstance(document, dict) else None
+    if problem is None:
+        return _send_answer(document, is_own_id=is_own_id)
+    refusal = refusal_of(problem, may_be_busy=True)
+    if refusal is None:
+        raise error_of(problem.get("status", 500), problem)
+    return refusal
+
+
+def _send_answer(document: object, *, is_own_id: bool) -> SendAnswer:
+    if not isinstance(document, dict) or "seq" not in document:
+        raise NodeUnavailable(NO_NODE)
+    # The client made the id, so a duplicate is the same event, sent again after a lost answer.
+    if document["duplicate"] and not is_own_id:
+        return Duplicate(seq=document["seq"])
+    to = tuple((each["workflow"], each["key"]) for each in document["to"] or ())
+    return Accepted(seq=document["seq"], to=to)
+
+
+def event_body(event: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Return media type and bytes of an event, or of a batch of them, whose values are JSON, or all
+    of them CBOR.
+
+    Raises:
+        BadUsage: A value is neither.
+    """
+    events = event.get("items", [event])
+    try:
+        if not any(isinstance(each["value"], bytes) for each in events):
+            return JSON, json.dumps(event, ensure_ascii=False, allow_nan=False).encode()
+        read: list[Value] = [{**each, "value": decode_ingress(each["value"])} for each in events]
+        return CBOR, encode({"items": read} if "items" in event else read[0])
+    except (TypeError, ValueError, ValueProblem) as problem:
+        found = excerpt(repr(events[0]["value"]))
+        raise BadUsage(
+            sentence("event", expected="a JSON value, or CBOR as bytes", found=found)
+        ) from problem
+
+
+def read_seq() -> Steps[int]:
+    """Return the last durable record."""
+    found = yield from read_document("/v1/records", [("limit", "1")])
+    seq: int = found["records"][-1]["seq"]
+    return seq
+
+
+def read_instance(workflow: str, key: object) -> Steps[Instance | None]:
+    """Return an instance; None if there is none. It is read after ``seq``, or later."""
+    seq = yield from read_seq()
+    try:
+        document = yield from read_document("/v1/cell", cell_words(workflow, key))
+    except NoSuchInstance:
+        return None
+    return Instance.of(document, seq=seq)
+
+
+def wait_for(
+    workflow: str, key: object, until: Callable[[Instance], bool], timeout_s: float
+) -> Steps[Instance]:
+    """Wait for an instance, also while the node restarts."""
+    deadline = time.monotonic() + timeout_s
+    found: Instance | None = None
+    while True:
+        step: Step = Pause(RETRY_S)
+        try:
+            seq = yield from read_seq()
+            found = yield from read_instance(workflow, key)
+            if found is not None and until(found):
+                return found
+            query = [("from", str(seq + 1)), *cell_words(workflow, key)]
+            step = NextRecord(query, min(deadline - time.monotonic(), SILENCE_S))
+        except NodeUnavailable:
+            if time.monotonic() >= deadline:
+                raise
+        if time.monotonic() >= deadline:
+            raise WaitTimedOut(too_late(workflow, key, found, timeout_s), found)
+        try:
+            yield step
+        except NodeUnavailable:
+            yield Pause(RETRY_S)
+
+
+def cell_words(workflow: str | None, key: object) -> Words:
+    """The query of a workflow and a key."""
+    words: Words = [] if workflow is None else [("workflow", workflow)]
+    text = key_words(key)
+    return words if text is None else [*words, ("key", text)]
+
+
+def list_instances(
+    *, workflow: str | None, status: str | None, offset: int
+) -> Steps[list[Document]]:
+    """Return one page of the list of instances, empty after the last one."""
+    query = [("limit", str(PAGE_ROWS)), ("offset", str(offset)), *cell_words(workflow, None)]
+    if status is not None:
+        query.append(("status", status))
+    found = yield from read_document("/v1/cells", query)
+    rows: list[Document] = found["cells"]
+    return rows
+
+
+def record_words(kinds: Collection[str] | None, workflow: str | None, key: object) -> Words:
+    """The query that selects records."""
+    return [*(("kind", each) for each in kinds or ()), *cell_words(workflow, key)]
+
+
+def newest_record(words: Words) -> Steps[int]:
+    """Return the newest record that the query selects; 0 if there is none."""
+    found = yield from read_document("/v1/records", [("limit", "1"), *words])
+    return found["records"][-1]["seq"] if found["records"] else 0
+
+
+def ends_before(after: int, last: int) -> BadUsage:
+    """The journal of the node ends before the record to continue after."""
+    return BadUsage(
+        sentence(
+            "the journal ends before the record to continue after",
+            expected=f"0 to {last}",
+            found=str(after),
+            hint="the world may have been restored from an older backup",
+        )
+    )

@@ -1,0 +1,123 @@
+"""Who makes a request: its origin, its host and its token (spec/node-api.md, N-130 to N-137)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from aos.node.problems import Problem
+from aos.node.routes import ApiRoute
+from aos.node.tokens import LOCAL, OWNER, LiveTokens, Token, bearer
+
+_CHALLENGE: Final = {"www-authenticate": "Bearer"}
+_LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """Where a connection arrived: the node's own socket, or ``host`` and ``port`` of TCP."""
+
+    host: str | None
+    port: int | None
+
+    @property
+    def is_own_socket(self) -> bool:
+        """Whether the connection came over the node's own socket."""
+        return self.port is None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the address is one of this machine alone."""
+        if self.host is None:
+            return False
+        try:
+            return ipaddress.ip_address(self.host.split("%")[0]).is_loopback
+        except ValueError:
+            return False
+
+
+def check_origin(door: Door, headers: Mapping[bytes, bytes], scheme: str) -> None:
+    """Refuse a request that a foreign page makes in someone's browser.
+
+    On loopback only the node's own names are accepted as Host, because any name can be made to
+    resolve to 127.0.0.1. An Origin must be the node's own address.
+
+    Raises:
+        Problem: The Host or the Origin is another one (403).
+    """
+    if door.is_own_socket:
+        return
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    if door.is_loopback and not _is_own(host, door, scheme):
+        raise Problem(
+            403, "host_is_foreign",
+            f"Host: expected localhost:{door.port}, found {host[:100]!r}",
+        )  # fmt: skip
+    origin = headers.get(b"origin")
+    if origin is None:
+        return
+    found = origin.decode("latin-1").lower()
+    if found not in (f"http://{host}", f"https://{host}"):
+        raise Problem(
+            403, "origin_is_foreign", f"Origin: expected none or the node's, found {found[:100]!r}"
+        )
+
+
+def _is_own(host: str, door: Door, scheme: str) -> bool:
+    name, colon, port = host.rpartition(":")
+    if not colon or host.endswith("]"):
+        name, port = host, "443" if scheme == "https" else "80"
+    own = {*_LOCAL_NAMES, door.host if ":" not in (door.host or "") else f"[{door.host}]"}
+    return name in own and port == str(door.port)
+
+
+def caller_of(
+    door: Door, headers: Mapping[bytes, bytes], tokens: LiveTokens, *, now_ns: int
+) -> Token | None:
+    """Return the caller; None if the request names none and needs one.
+
+    Raises:
+        Problem: The token is not valid (401).
+    """
+    if door.is_own_socket:
+        return OWNER
+    given = headers.get(b"authorization")
+    current = tokens.now()
+    if given is None:
+        return None if tokens.exist or not door.is_loopback else LOCAL
+    secret = bearer(given)
+    found = None if secret is None else current.find(secret, now_ns=now_ns)
+    if found is None:
+        raise Problem(
+            401, "token_is_invalid",
+            "the token is not valid: unknown, expired or revoked (make one: aos token create)",
+            headers=_CHALLENGE,
+        )  # fmt: skip
+    return found
+
+
+def check_scope(caller: Token | None, route: ApiRoute) -> Token:
+    """Return the caller if its token allows the route.
+
+    Raises:
+        Problem: There is no token (401), or it does not allow this (403).
+    """
+    if caller is None:
+        raise Problem(
+            401, "token_is_missing",
+            "expected a token: Authorization: Bearer TOKEN (make one: aos token create)",
+            headers=_CHALLENGE,
+        )  # fmt: skip
+    if route.scope is not None and not caller.allows(route.scope):
+        hint = (
+            " (on loopback without tokens nothing is operated: make a token with this scope)"
+            if caller is LOCAL
+            else ""
+        )
+        raise Problem(
+            403, "token_does_not_allow",
+            f"{caller.name}: the scope {route.scope} is missing{hint}",
+        )  # fmt: skip
+    return caller

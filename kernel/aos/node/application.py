@@ -1,0 +1,302 @@
+"""The ASGI application of a front: from a request to the handler of its route
+(spec/node-api.md, N-103).
+
+    route -> origin -> token -> scope -> query -> body -> handler -> answer
+
+Rule 1: a request is refused at the first check that it fails. Nothing of a body is read before the
+token and the query are valid.
+
+Rule 2: every answer that is not a success is a problem document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, TypeAlias
+
+from aos.errors import AosError
+from aos.node import bodies, json_schema
+from aos.node.access import Door, caller_of, check_origin, check_scope
+from aos.node.access_log import AccessLog
+from aos.node.bodies import ClientGoneError
+from aos.node.calls import ApiCall, ApiReply, ApiStream
+from aos.node.events import DURABLE
+from aos.node.handlers import HANDLERS
+from aos.node.problems import Problem
+from aos.node.queries import read_query
+from aos.node.refusals import problem_of
+from aos.node.routes import BY_PATH, GET, POST, ApiRoute
+from aos.node.services import Services
+from aos.node.sessions import POLL, READING, STREAM, WAIT, Session, stopping_problem
+from aos.node.tokens import Token
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+SEND_S: Final = 30.0
+"""Seconds that a client may take until it has read a part of a stream."""
+
+HEAD: Final = "HEAD"
+_READING_ERRORS: Final = 404
+
+
+class App:
+    """The application. ``state`` is shared by all requests."""
+
+    def __init__(self, services: Services, log: AccessLog) -> None:
+        self.state = services
+        self.requests = 0
+        """Requests in progress."""
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        exchange = _Exchange(self.state, scope, receive, send)
+        began = time.perf_counter()
+        self.requests += 1
+        try:
+            await exchange.answer()
+        finally:
+            self.requests -= 1
+            seconds = time.perf_counter() - began
+            operation = "unknown" if exchange.route is None else exchange.route.operation
+            self.state.counters.answered(operation, exchange.status, seconds)
+            self._log.write(
+                method=scope["method"],
+                path=scope["path"],
+                status=exchange.status,
+                seconds=seconds,
+                received=exchange.received,
+                sent=exchange.sent,
+                token=None if exchange.caller is None else exchange.caller.name,
+                peer=(scope.get("client") or ("", 0))[0],
+            )
+
+
+class _Exchange:
+    """One request and its answer. ``status`` is 499 where the client went away before it."""
+
+    def __init__(self, services: Services, scope: Scope, receive: Receive, send: Send) -> None:
+        self._services = services
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._headers: dict[bytes, bytes] = {}
+        self.route: ApiRoute | None = None
+        self.caller: Token | None = None
+        self.status = 499
+        self.received = 0
+        self.sent = 0
+        self._is_body_read = True
+
+    async def answer(self) -> None:
+        try:
+            with self._services.bodies.share() as take:
+                answer = await self._answer(take)
+                if isinstance(answer, ApiReply):
+                    await self._write(answer)
+                    return
+            assert self.caller is not None
+            await self._stream(answer)
+        except ClientGoneError:
+            return
+        except Problem as problem:
+            await self._write_problem(problem)
+        except AosError as error:
+            unknown = _READING_ERRORS if self.route and self.route.method == GET else 400
+            await self._write_problem(problem_of(error, unknown=unknown))
+        except Exception as error:  # noqa: BLE001  # our own bug must not end the front
+            traceback.print_exception(error, file=sys.stderr)
+            await self._write_problem(
+                Problem(500, "node_has_a_bug", f"a bug of the node: {type(error).__name__}")
+            )
+
+    async def _answer(self, take: Callable[[int], None]) -> ApiReply | ApiStream:
+        for name, value in self._scope["headers"]:
+            if name in self._headers and name in _ONCE:
+                raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
+            self._headers[name] = value
+        self.route = route = self._routed()
+        # An early refusal leaves the body unread: the connection ends with the answer.
+        self._is_body_read = route.method == GET
+        door = Door(*self._scope["server"])
+        check_origin(door, self._headers, self._scope["scheme"])
+        self.caller = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
+        if route.scope is not None:
+            self.caller = check_scope(self.caller, route)
+        query = read_query(route, self._scope["query_string"])
+        call = ApiCall(
+            route=route,
+            caller=self.caller or _ANYONE,
+            query=query,
+            headers=self._headers,
+        )
+        if route.method == POST:
+            await self._read_body(call, take)
+        return await self._handled(call)
+
+    def _routed(self) -> ApiRoute:
+        path, method = self._scope["path"], self._scope["method"]
+        methods = BY_PATH.get(path)
+        if methods is None:
+            raise Problem(
+                404, "path_is_unknown", f"nothing is at {path[:100]} (GET /v1/openapi.json lists "
+                "every path)",
+            )  # fmt: skip
+        found = methods.get(GET if method == HEAD else method)
+        if found is None or (method == HEAD and found.media is not None):
+            allowed = ", ".join(methods)
+            raise Problem(
+                405, "method_is_not_allowed", f"{path}: expected {allowed}, found {method[:20]}",
+                headers={"allow": allowed},
+            )  # fmt: skip
+        return found
+
+    async def _read_body(self, call: ApiCall, take: Callable[[int], None]) -> None:
+        route = call.route
+        encoding = self._headers.get(b"content-encoding", b"identity").lower()
+        if encoding != b"identity":
+            raise Problem(
+                415, "encoding_is_unknown",
+                f"content-encoding: expected none, found {encoding[:40]!r}",
+            )  # fmt: skip
+        allowed = (bodies.JSON, bodies.CBOR)
+        if route.bytes_type is not None:
+            allowed = (route.bytes_type, bodies.BYTES)
+        content_type = self._headers.get(b"content-type")
+        has_body = route.body is not None or route.bytes_type is not None
+        kind = bodies.media_type(
+            None if content_type is None or not has_body else content_type.decode("latin-1"),
+            allowed,
+        )
+        declared = self._headers.get(b"content-length")
+        data = await bodies.receive_body(
+            self._receive,
+            most=bodies.BATCH_BYTES_MAX if route.is_batch else bodies.MIB,
+            declared=int(declared) if declared is not None and declared.isdigit() else None,
+            take=take,
+        )
+        self._is_body_read = True
+        self.received = call.size = len(data)
+        if route.bytes_type is not None:
+            call.body = data
+        elif route.body is not None:
+            call.is_cbor = kind == bodies.CBOR
+            given = await bodies.parse_aside(kind, data)
+            call.body = json_schema.read(route.body, given)
+        elif data:
+            raise Problem(400, "body_is_invalid", f"{route.path}: expected no body")
+
+    async def _handled(self, call: ApiCall) -> ApiReply | ApiStream:
+        handler = HANDLERS[call.route.operation]
+        kind = _waits(call)
+        if kind is None:
+            return await handler(self._services, call)
+        with self._services.sessions.hold(call.caller, kind) as session:
+            found = await self._raced(session, handler(self._services, call))
+        assert isinstance(found, ApiReply | ApiStream)
+        return found
+
+    async def _raced(self, session: Session, work: Awaitable[Any]) -> object:
+        """Run ``work`` until it ends, the client goes away, or its session is ended."""
+        task = asyncio.ensure_future(work)
+        session.task = task
+        gone = asyncio.ensure_future(self._gone())
+        try:
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done() and not task.cancelled():
+                return task.result()
+        finally:
+            for each in (task, gone):
+                each.cancel()
+            await asyncio.gather(task, gone, return_exceptions=True)
+        match session.why:
+            case "revoked":
+                raise Problem(401, "token_is_invalid", "the token was revoked, or has expired")
+            case "stopping":
+                raise stopping_problem()
+        raise ClientGoneError
+
+    async def _gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def _stream(self, stream: ApiStream) -> None:
+        assert self.caller is not None
+        with self._services.sessions.hold(self.caller, STREAM) as session:
+            await self._start(200, stream.media, {"cache-control": "no-store"}, None)
+            try:
+                await self._raced(session, self._pump(stream))
+            except (Problem, AosError, TimeoutError):
+                # The answer has begun: the end of the connection is all that is left to say.
+                pass
+            except ClientGoneError:
+                return
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pump(self, stream: ApiStream) -> None:
+        async for part in stream.parts:
+            async with asyncio.timeout(SEND_S):
+                await self._send({"type": "http.response.body", "body": part, "more_body": True})
+            self.sent += len(part)
+
+    async def _write(self, reply: ApiReply) -> None:
+        if reply.data is not None:
+            data, media = reply.data, reply.media
+        elif bodies.accepts_cbor(self._accept()):
+            data, media = bodies.write_cbor(reply.document), bodies.CBOR
+        else:
+            data, media = bodies.write_json(reply.document), bodies.JSON
+        await self._start(reply.status, media, reply.headers, len(data))
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+        self.sent = len(data)
+
+    async def _write_problem(self, problem: Problem) -> None:
+        headers = dict(problem.headers)
+        if problem.retry_after_s is not None:
+            headers["retry-after"] = str(problem.retry_after_s)
+        if not self._is_body_read:
+            headers["connection"] = "close"
+        data = bodies.write_json(problem.document())
+        await self._start(problem.status, bodies.PROBLEM, headers, len(data))
+        await self._send({"type": "http.response.body", "body": data, "more_body": False})
+        self.sent = len(data)
+
+    async def _start(self, status: int, media: str, headers: Any, size: int | None) -> None:
+        self.status = status
+        fields = [(b"content-type", media.encode()), *_ALWAYS]
+        if size is not None:
+            fields.append((b"content-length", str(size).encode()))
+        fields += [(name.encode(), value.encode()) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": fields})
+
+    def _accept(self) -> str | None:
+        found = self._headers.get(b"accept")
+        return None if found is None else found.decode("latin-1")
+
+
+_ONCE: Final = frozenset(
+    {b"host", b"authorization", b"content-type", b"idempotency-key", b"last-event-id", b"origin"}
+)
+"""Headers of which a second one could mean something else to a proxy."""
+
+_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"),)
+_ANYONE: Final = Token(name="anyone", scopes=())
+
+
+def _waits(call: ApiCall) -> str | None:
+    """The kind of long request that a call is; None if it is answered at once."""
+    operation = call.route.operation
+    if operation == "send_events":
+        return None if call.query["wait"] == DURABLE else WAIT
+    if operation == "claim_tasks":
+        return POLL
+    if operation.startswith("read_") and operation not in ("read_metrics", "read_openapi"):
+        return READING
+    return None

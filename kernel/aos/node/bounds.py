@@ -1,0 +1,185 @@
+"""The HTTP protocol of a front: uvicorn's, with bounds on headers, time and connections
+(spec/node-api.md, N-140 to N-144).
+
+uvicorn with httptools accepts 64 MiB of headers and keeps a silent connection for ever. Here each
+phase of a connection has a limit:
+
+    connection made ──10 s, 32 KiB, 100 headers──▶ headers complete ──30 s──▶ body complete
+    answer written  ──60 s──▶ read by the client
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+
+from aos.node.bodies import BODY_S, KIB, PROBLEM
+from aos.node.problems import Problem
+
+HEADER_BYTES_MAX: Final = 32 * KIB
+HEADERS_MAX: Final = 100
+HEADER_S: Final = 10.0
+CONNECTIONS_MAX: Final = 1_024
+UNREAD_S: Final = 60.0
+"""Seconds that a client may take until it has read a complete answer."""
+
+GRACE_S: Final = 1.0
+"""Seconds after which the connection is cut where the application has not answered a late body."""
+
+
+class _HeaderIsTooLargeError(Exception):
+    """Raised in a callback of the parser, which then stops."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. A client that breaks a bound gets a problem document if nothing was answered
+    yet; then its connection is closed."""
+
+    header_s = HEADER_S
+    body_s = BODY_S
+    connections_max = CONNECTIONS_MAX
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_in_headers = True
+        self._header_bytes = 0
+        self._header_count = 0
+        self._is_refused = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.connections_max:
+            self._refuse(
+                Problem(
+                    503, "connections_are_full",
+                    f"{self.connections_max} connections are open already", retry_after_s=1,
+                )
+            )  # fmt: skip
+            return
+        self._arm(self.header_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_refused:
+            return
+        if self._is_in_headers:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if (
+            self._is_in_headers
+            and self._header_bytes > HEADER_BYTES_MAX
+            and not self.transport.is_closing()
+        ):
+            self._refuse(_header_is_too_large())
+
+    # Callbacks of the parser
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if not self._is_in_headers:
+            self._header_bytes = 0
+        self._is_in_headers = True
+        self._header_count = 0
+        if self._timer is None:
+            self._arm(self.header_s)
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > HEADER_BYTES_MAX:
+            raise _HeaderIsTooLargeError
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._header_count += len(name) + len(value)
+        if len(self.headers) > HEADERS_MAX or self._header_count > HEADER_BYTES_MAX:
+            raise _HeaderIsTooLargeError
+
+    def on_headers_complete(self) -> None:
+        self._is_in_headers = False
+        self._arm(self.body_s + GRACE_S)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._disarm()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.get_write_buffer_size():
+            self.loop.call_later(UNREAD_S, self._check_read)
+
+    # Ends
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  # uvicorn's text
+        if self._is_refused:
+            return
+        is_large = self._header_count > HEADER_BYTES_MAX or len(self.headers or ()) > HEADERS_MAX
+        if is_large or len(getattr(self, "url", b"")) > HEADER_BYTES_MAX:
+            self._refuse(_header_is_too_large())
+        else:
+            self._refuse(Problem(400, "request_is_malformed", "this is no valid HTTP/1.1 request"))
+
+    def _check_read(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(seconds, self._late)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        self._timer = None
+        if self._is_in_headers and not self._is_answering():
+            self._refuse(
+                Problem(
+                    408, "header_is_late",
+                    f"the header did not arrive within {self.header_s:g} s",
+                )
+            )  # fmt: skip
+        else:
+            self.transport.abort()
+
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _refuse(self, problem: Problem) -> None:
+        """Answer with a problem, unless another answer is under way, and close."""
+        self._is_refused = True
+        self._disarm()
+        if self.transport.is_closing():
+            return
+        if self._is_answering():
+            self.transport.abort()
+            return
+        body = json.dumps(problem.document()).encode()
+        retry = b"" if problem.retry_after_s is None else b"retry-after: 1\r\n"
+        self.transport.write(
+            STATUS_LINE[problem.status]
+            + b"content-type: " + PROBLEM.encode() + b"\r\ncontent-length: "
+            + str(len(body)).encode() + b"\r\n" + retry + b"connection: close\r\n\r\n" + body
+        )  # fmt: skip
+        self.transport.close()
+
+
+def _header_is_too_large() -> Problem:
+    return Problem(
+        431, "header_is_too_large",
+        f"the header: expected at most {HEADERS_MAX} fields of {HEADER_BYTES_MAX:,} bytes together",
+    )  # fmt: skip

@@ -1,0 +1,216 @@
+"""Send events over HTTP, and wait for their outcome (spec/node-api.md, N-115)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from aos.audit.lens.lens import shown
+from aos.audit.views.record_view import Document
+from aos.core.decide.answers import Answer, Duplicate, Refusal
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.records import CellId
+from aos.errors import excerpt
+from aos.host.door.protocol import ManifestChanged
+from aos.host.door.writer import Item, spell
+from aos.manifest.limits import WorldLimits
+from aos.node.bodies import FIELDS_BYTES, too_large
+from aos.node.calls import ApiCall, ApiReply
+from aos.node.problems import Problem
+from aos.node.refusals import refused
+from aos.node.services import Services
+from aos.node.tokens import SEND
+from aos.node.waiting import reached, wait_document
+from aos.values.cbor import encode
+
+DURABLE: Final = "durable"
+SETTLED: Final = "settled"
+
+SPELLED_MAX: Final = 20
+"""How often events are encoded again because another manifest came into force meanwhile."""
+
+
+async def send_events(services: Services, call: ApiCall) -> ApiReply:
+    """``POST /v1/events``: one event, or a batch in which each item has its own answer."""
+    if "items" in call.body:
+        return await _send_batch(services, call)
+    most = 4 * _limits(services).event_bytes // 3 + FIELDS_BYTES
+    if call.size > most:
+        raise too_large(most)
+    item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
+    _check_scope(call, item)
+    [answer] = await _sent(services, [item])
+    sent = await _known(services, answer)
+    if call.query["wait"] == DURABLE:
+        return ApiReply(document=sent.document(services))
+    return await _waited(services, call, [sent], is_one=True)
+
+
+async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
+    if b"idempotency-key" in call.headers:
+        raise Problem(
+            400, "idempotency_key_is_for_one",
+            "Idempotency-Key belongs to one event: give each item of a batch its submission_id",
+        )  # fmt: skip
+    items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
+    allowed = [each for each in items if call.caller.allows(SEND, each.schema)]
+    answers = iter(await _sent(services, allowed))
+    found: list[_Sent | Problem] = []
+    for item in items:
+        if not call.caller.allows(SEND, item.schema):
+            found.append(_not_allowed(call, item))
+            continue
+        try:
+            found.append(await _known(services, next(answers)))
+        except Problem as problem:
+            found.append(problem)
+    if call.query["wait"] == DURABLE:
+        return ApiReply(document={"items": [_item_document(each, services) for each in found]})
+    return await _waited(services, call, found, is_one=False)
+
+
+def _item_document(found: _Sent | Problem, services: Services) -> Document:
+    if isinstance(found, Problem):
+        return {"problem": found.document()}
+    return found.document(services)
+
+
+def _limits(services: Services) -> WorldLimits:
+    manifest = services.follower.state.manifest
+    return WorldLimits() if manifest is None else manifest.limits
+
+
+def _item(given: Mapping[str, Any], *, is_cbor: bool, key: str | None = None) -> Item:
+    value, submission_id = given["value"], given.get("submission_id")
+    if key is not None and submission_id not in (None, key):
+        raise Problem(
+            400, "submission_ids_differ", "Idempotency-Key and submission_id are not the same",
+            pointer="/submission_id",
+        )  # fmt: skip
+    return Item(
+        schema=given["schema"],
+        value=encode(value) if is_cbor else value,
+        submission_id=submission_id if key is None else key,
+    )
+
+
+def _idempotency_key(call: ApiCall) -> str | None:
+    given = call.headers.get(b"idempotency-key")
+    if given is None:
+        return None
+    try:
+        return given.decode()
+    except UnicodeDecodeError:
+        raise Problem(
+            400, "idempotency_key_is_invalid", "Idempotency-Key: expected UTF-8"
+        ) from None
+
+
+def _check_scope(call: ApiCall, item: Item) -> None:
+    if not call.caller.allows(SEND, item.schema):
+        raise _not_allowed(call, item)
+
+
+def _not_allowed(call: ApiCall, item: Item) -> Problem:
+    return Problem(
+        403, "token_does_not_allow",
+        f"the token {call.caller.name} may not send {excerpt(item.schema, most=100)}",
+    )  # fmt: skip
+
+
+async def _sent(services: Services, items: Sequence[Item]) -> list[Answer]:
+    """Send events as the schemas of the manifest in force spell them.
+
+    Raises:
+        AosError: As the link. The events may have been admitted unless it is Busy.
+    """
+    for _ in range(SPELLED_MAX):
+        manifest = services.follower.state.manifest
+        spelt = [spell(item, manifest) for item in items]
+        inputs = [each for each in spelt if isinstance(each, EventInput)]
+        try:
+            answers: list[Answer] = []
+            if inputs:
+                answers = await services.link.send(inputs, manifest.hash if manifest else None)
+        except ManifestChanged:
+            await services.follower.advance_to()
+            continue
+        given = iter(answers)
+        return [each if isinstance(each, Refusal) else next(given) for each in spelt]
+    raise Problem(
+        503, "manifest_changes", "another manifest came into force again and again (send again)",
+        retry_after_s=1,
+    )  # fmt: skip
+
+
+class _Sent(NamedTuple):
+    """A durable event: its record, and the cells that it reached; None if the record of a
+    duplicate was pruned."""
+
+    seq: int
+    is_duplicate: bool
+    to: tuple[CellId, ...] | None
+
+    def document(
+        self, services: Services, outcomes: Mapping[CellId, Document] | None = None
+    ) -> Document:
+        known = outcomes or {}
+        return {
+            "seq": self.seq,
+            "duplicate": self.is_duplicate,
+            "to": None
+            if self.to is None
+            else [_cell_document(services, each) | known.get(each, {}) for each in self.to],
+        }
+
+
+def _cell_document(services: Services, cell: CellId) -> Document:
+    manifest = services.follower.state.manifest
+    workflow = manifest.workflows.get(cell[0]) if manifest else None
+    key = shown(workflow.key if workflow else None, cell[1]) if cell[1] else None
+    return {"workflow": cell[0], "key": key}
+
+
+async def _known(services: Services, answer: Answer) -> _Sent:
+    match answer:
+        case Refusal():
+            raise refused(answer, services.follower.state.manifest)
+        case Duplicate(seq=seq):
+            return _Sent(seq, True, reached(services.follower.store, seq))
+    return _Sent(answer.seq, False, answer.to)
+
+
+async def _waited(
+    services: Services, call: ApiCall, found: Sequence[_Sent | Problem], *, is_one: bool
+) -> ApiReply:
+    """Wait for the outcomes of all events together, at most ``timeout_ms``."""
+    sent = [each for each in found if isinstance(each, _Sent)]
+    waited = iter(
+        await asyncio.gather(
+            *(
+                services.waiting.wait(
+                    each.seq,
+                    each.to or (),
+                    until_settled=call.query["wait"] == SETTLED,
+                    seconds=call.query["timeout_ms"] / 1000,
+                    store=services.follower.store,
+                )
+                for each in sent
+            )
+        )
+    )
+    view, with_state = services.view(), call.query.get("state", False)
+    are_over = True
+    documents: list[Document] = []
+    for each in found:
+        if isinstance(each, Problem):
+            documents.append({"problem": each.document()})
+            continue
+        waits, is_over = next(waited)
+        are_over = are_over and is_over
+        outcomes = {wait.cell: wait_document(view, wait, with_state=with_state) for wait in waits}
+        documents.append(each.document(services, outcomes))
+    return ApiReply(
+        document=documents[0] if is_one else {"items": documents}, status=200 if are_over else 202
+    )

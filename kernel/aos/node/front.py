@@ -1,0 +1,332 @@
+"""The program of the front: it serves one world over HTTP (spec/node-api.md, N-103 to N-109).
+
+    python -m aos.node.front
+
+The kernel process starts it with listening sockets as inherited descriptors and one line of JSON on
+stdin. It prints ``ready`` on stdout once it answers, and ends within two seconds after the end of
+stdin. It holds no key.
+
+Settings: ``{"world": PATH, "tcp": fd | null, "unix": fd | null, "address": "HOST:PORT",
+"tls": {"cert", "key", "client_ca"} | null, "insecure": bool, "operator_key": bool}``
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import uvicorn
+import uvloop
+
+from aos.core.journal.records import Record
+from aos.core.state.state import State
+from aos.errors import AosError, Unavailable
+from aos.host.door.following import LiveFigures
+from aos.host.door.link import Link
+from aos.host.folder.folder import open_folder
+from aos.host.follower import Follower, RecordListener
+from aos.node.access_log import AccessLog
+from aos.node.application import App
+from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
+from aos.node.leases.work import LeasedWork, open_work
+from aos.node.metrics import Counters
+from aos.node.node_settings import read_settings
+from aos.node.readers import Readers
+from aos.node.services import Services
+from aos.node.tokens import LiveTokens
+from aos.node.waiting import Waiting
+
+KEEP_ALIVE_S: Final = 60
+"""Seconds that a connection may be idle between two requests."""
+
+BACKLOG: Final = 1_024
+DRAIN_S: Final = 10.0
+"""Seconds for which requests are still answered once the world stops."""
+
+_QUIET_S: Final = 0.3
+"""Seconds without a request after which a stopping front has drained."""
+
+_LOOK_S: Final = 0.05
+_AGAIN_S: Final = 0.2
+_SHUTDOWN_S: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a front; see the module. Sockets are descriptors."""
+
+    world: Path
+    tcp: int | None
+    unix: int | None
+    tls: dict[str, str | None] | None
+    operator_key: bool
+
+    @classmethod
+    def read(cls, line: str) -> Self:
+        """Read one line of JSON. Raises ValueError, KeyError or TypeError for another."""
+        given = json.loads(line)
+        return cls(
+            world=Path(given["world"]),
+            tcp=given["tcp"],
+            unix=given["unix"],
+            tls=given["tls"],
+            operator_key=given["operator_key"],
+        )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without signals: the kernel process decides when the front ends."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        await super().startup(sockets)
+        self.is_up.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def reload(settings: Settings, servers: Sequence[_Server]) -> None:
+    """Read the certificate again (N-6a). If it cannot be read, the one in use stays."""
+    for server in servers:
+        context = server.config.ssl
+        if context is None or settings.tls is None or settings.tls["cert"] is None:
+            continue
+        try:
+            context.load_cert_chain(settings.tls["cert"], settings.tls["key"])
+        except (OSError, ssl.SSLError) as error:
+            _report(f"the certificate was not read again: {error}")
+        else:
+            _report("read the certificate again")
+
+
+async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog) -> None:
+    """Serve until ``until_over`` is set, or until a stopping world is drained.
+
+    Raises:
+        AosError: The world cannot be read.
+    """
+    folder = open_folder(settings.world)
+    link = Link(folder)
+    waiting, counters, later = Waiting(), Counters(), _Later()
+    follower = Follower(folder.path, [waiting, counters, later])
+    readers = Readers(folder.path)
+    services = Services(
+        folder=folder,
+        link=link,
+        follower=follower,
+        tokens=LiveTokens(folder, time.monotonic, _report),
+        waiting=waiting,
+        counters=counters,
+        readers=readers,
+        has_operator_key=settings.operator_key,
+    )
+    await follower.start()
+    work = await open_work(
+        folder.path,
+        link,
+        lambda: follower.store,
+        read_settings(folder.path),
+        seq=follower.head_seq(),
+        report=_report,
+    )
+    app = App(services, log)
+
+    def work_has_begun() -> None:
+        work.rebased(follower.state)
+        later.listener = services.work = work
+
+    def on_head(_: int, figures: LiveFigures) -> None:
+        counters.heard(figures)
+        follower.head_arrived()
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(link.close)
+        stack.callback(follower.close)
+        stack.push_async_callback(readers.close)
+        stack.push_async_callback(work.close)
+        servers = [_server(app, fd, tls) for fd, tls in _doors(settings)]
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGHUP, reload, settings, [server for server, _ in servers]
+        )
+        tasks: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(follower.run()),
+            asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
+            asyncio.ensure_future(_worked(work, work_has_begun)),
+            asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
+            *(asyncio.ensure_future(each.serve(sockets=[own])) for each, own in servers),
+        ]
+        over: asyncio.Future[Any] = asyncio.ensure_future(until_over.wait())
+        drained: asyncio.Future[Any] = asyncio.ensure_future(_drained(app))
+        await stack.enter_async_context(_ended([server for server, _ in servers], tasks))
+        for server, _ in servers:
+            await server.is_up.wait()
+        _say_ready()
+        done, _ = await asyncio.wait({over, drained, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        for each in (over, drained):
+            each.cancel()
+        services.sessions.close()
+        for each in done & set(tasks):
+            each.result()
+
+
+@contextlib.asynccontextmanager
+async def _ended(
+    servers: Sequence[_Server], tasks: Sequence[asyncio.Future[Any]]
+) -> AsyncIterator[None]:
+    """End the servers and the tasks after the block."""
+    try:
+        yield
+    finally:
+        for server in servers:
+            server.should_exit = True
+        serving = tasks[-len(servers) :] if servers else ()
+        if serving:
+            await asyncio.wait(serving, timeout=_SHUTDOWN_S + 0.5)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Later:
+    """Passes on records to a listener that is made after the follower has started."""
+
+    listener: RecordListener | None = None
+
+    def rebased(self, state: State) -> None:
+        if self.listener is not None:
+            self.listener.rebased(state)
+
+    def taken(self, record: Record, state: State) -> None:
+        if self.listener is not None:
+            self.listener.taken(record, state)
+
+
+async def _worked(work: LeasedWork, has_begun: Callable[[], None]) -> None:
+    """Serve workers once the kernel process has told which effects it runs itself."""
+    while True:
+        try:
+            await work.start()
+        except Unavailable:
+            await asyncio.sleep(_AGAIN_S)
+        else:
+            break
+    has_begun()
+    await work.run()
+
+
+async def _drained(app: App) -> None:
+    """Return when the world stops and the requests under way are answered, or after DRAIN_S."""
+    services = app.state
+    await services.sessions.stopping.wait()
+    if services.work is not None:
+        await services.work.drain()
+    until_s = time.monotonic() + DRAIN_S
+    quiet_since_s = time.monotonic()
+    while (now_s := time.monotonic()) < until_s:
+        leased = 0 if services.work is None else services.work.figures().leased
+        if app.requests or leased:
+            quiet_since_s = now_s
+        if now_s - quiet_since_s >= _QUIET_S:
+            return
+        await asyncio.sleep(_LOOK_S)
+
+
+def _doors(settings: Settings) -> list[tuple[int, dict[str, str | None] | None]]:
+    """Each listening descriptor, with its certificate. The node's own socket has none."""
+    doors = [] if settings.tcp is None else [(settings.tcp, settings.tls)]
+    return doors if settings.unix is None else [*doors, (settings.unix, None)]
+
+
+def _server(app: App, fd: int, tls: dict[str, str | None] | None) -> tuple[_Server, socket.socket]:
+    own = socket.socket(fileno=fd)
+    own.setblocking(False)
+    more: dict[str, Any] = {}
+    if tls is not None:
+        more = {"ssl_certfile": tls["cert"], "ssl_keyfile": tls["key"]}
+        if tls.get("client_ca") is not None:
+            more |= {"ssl_ca_certs": tls["client_ca"], "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        loop="none",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        **more,
+    )
+    return _Server(config), own
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"aos node: {text}\n")
+    sys.stderr.flush()
+
+
+def _say_ready() -> None:
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+
+
+def _more_descriptors() -> None:
+    """Each connection is a descriptor, and many systems allow 1,024 by default."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * CONNECTIONS_MAX + 512
+    if soft < wanted:
+        high = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
+
+
+async def _main(settings: Settings) -> None:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def stdin_is_readable() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            over.set()
+
+    loop.add_reader(0, stdin_is_readable)
+    await serve(settings, over, log=AccessLog(sys.stderr))
+
+
+def main() -> int:
+    """Run the front; return its exit code."""
+    # Ctrl-C reaches the whole group of a terminal; the kernel process stops the front in order.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    settings = Settings.read(sys.stdin.readline())
+    _more_descriptors()
+    try:
+        uvloop.run(_main(settings))
+    except AosError as error:
+        _report(str(error))
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

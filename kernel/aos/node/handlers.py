@@ -1,0 +1,141 @@
+"""The handler of each operation of the table (spec/node-api.md, N-101)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.errors import AosError
+from aos.host.transfer.adopting import origin_at
+from aos.node import bodies, openapi
+from aos.node.calls import ApiCall, ApiReply, ApiStream
+from aos.node.events import send_events
+from aos.node.health import answer_health, answer_ready
+from aos.node.leases.work import LeasedWork
+from aos.node.metrics import metrics_text
+from aos.node.operating import apply_manifest, make_snapshot, send_command, stage_module
+from aos.node.problems import Problem
+from aos.node.reading import ASKING, DOCUMENTS, is_long, running_of, work_document
+from aos.node.routes import TEXT
+from aos.node.services import Services
+from aos.node.streaming import stream_feed, stream_journal
+from aos.values.digests import Hash
+
+Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStream]]
+
+
+async def _read(services: Services, call: ApiCall) -> ApiReply:
+    """Every reading operation of ``DOCUMENTS``."""
+    operation, query = call.route.operation, call.query
+    work = await _work(services) if operation in ASKING and "at" not in query else None
+    if is_long(operation, query):
+        found = await services.readers.document(operation, query, work)
+    else:
+
+        def make(view: View) -> Document:
+            view.running = running_of(work)
+            return DOCUMENTS[operation](view, query)
+
+        found = await services.read(make)
+    if operation == "read_world":
+        found = await _with_process(services, found, is_past="at" in query)
+    return ApiReply(document=found)
+
+
+async def _work(services: Services) -> Document | None:
+    try:
+        return work_document(await services.link.work())
+    except AosError:
+        return None
+
+
+async def _with_process(services: Services, found: Document, *, is_past: bool) -> Document:
+    """Add the process that runs the world, and how the world came here, as the CLI does."""
+    process = None
+    if not is_past:
+        try:
+            status, work = await services.link.status(), await services.link.work()
+        except AosError:
+            pass
+        else:
+            process = {
+                **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+                "executors": work_document(work)["executors"],
+            }
+    origin = origin_at(services.folder.path)
+    return {
+        "path": None,
+        **found,
+        "process": process,
+        "origin": None if origin is None else origin.value,
+    }
+
+
+async def _read_blob(services: Services, call: ApiCall) -> ApiReply:
+    hash = Hash(bytes.fromhex(call.query["value"].removeprefix("blake3:")))
+    await services.follower.advance_to()
+    store = services.follower.store
+    if store.erased(hash) is None and not store.has_blob(hash):
+        raise Problem(404, "value_is_unknown", "the world holds no such value")
+    return ApiReply(data=store.blob(hash), media=bodies.BYTES)
+
+
+async def _read_work(services: Services, _: ApiCall) -> ApiReply:
+    return ApiReply(document=work_document(await services.link.work()))
+
+
+async def _read_metrics(services: Services, _: ApiCall) -> ApiReply:
+    return ApiReply(data=metrics_text(services), media=TEXT)
+
+
+@cache
+def _document_text() -> bytes:
+    return openapi.text().encode()
+
+
+async def _read_openapi(_services: Services, _: ApiCall) -> ApiReply:
+    return ApiReply(data=_document_text(), media=bodies.JSON)
+
+
+def _for_workers(name: str) -> Handler:
+    """The handler that calls the method ``name`` of ``services.work``."""
+
+    async def handle(services: Services, call: ApiCall) -> ApiReply:
+        work: LeasedWork | None = services.work
+        if work is None:
+            raise Problem(503, "work_is_not_ready", "the node is starting", retry_after_s=1)
+        arguments: tuple[Any, ...] = (call.caller,)
+        if call.route.body is not None:
+            arguments = (call.body, call.caller)
+        return ApiReply(document=await getattr(work, name)(*arguments))
+
+    return handle
+
+
+HANDLERS: Final[Mapping[str, Handler]] = {
+    "send_events": send_events,
+    **dict.fromkeys(DOCUMENTS, _read),
+    "read_blob": _read_blob,
+    "read_work": _read_work,
+    "stream_journal": stream_journal,
+    "stream_feed": stream_feed,
+    "send_command": send_command,
+    "stage_module": stage_module,
+    "apply_manifest": apply_manifest,
+    "make_snapshot": make_snapshot,
+    "claim_tasks": _for_workers("claim"),
+    "heartbeat_tasks": _for_workers("heartbeat"),
+    "settle_tasks": _for_workers("results"),
+    "report_progress": _for_workers("progress"),
+    "release_tasks": _for_workers("release"),
+    "list_tasks": _for_workers("list"),
+    "retry_tasks": _for_workers("retry"),
+    "reclaim_tasks": _for_workers("reclaim"),
+    "answer_health": answer_health,
+    "answer_ready": answer_ready,
+    "read_metrics": _read_metrics,
+    "read_openapi": _read_openapi,
+}

@@ -1,0 +1,42 @@
+"""Health and readiness of a front (spec/node-api.md, N-119a)."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from aos.node.calls import ApiCall, ApiReply
+from aos.node.services import Services
+
+BEHIND_S: Final = 5.0
+"""Seconds that the follower may be behind, and the kernel process silent."""
+
+
+async def answer_health(_services: Services, _: ApiCall) -> ApiReply:
+    """``GET /healthz``: the front answers."""
+    return ApiReply(document={"ok": True})
+
+
+async def answer_ready(services: Services, _: ApiCall) -> ApiReply:
+    """``GET /readyz``: 200 if every condition is met, else 503."""
+    counters = services.counters
+    heard = counters.heard_at
+    is_open = heard is not None and time.monotonic() - heard < BEHIND_S
+    conditions = {
+        "world_is_open": is_open,
+        "follower_is_current": _lag_s(services) < BEHIND_S,
+        "disk_has_room": counters.figures is None or counters.figures.no_room is None,
+        "is_not_stopping": not services.sessions.is_stopping,
+    }
+    are_met = all(conditions.values())
+    headers = {} if are_met else {"retry-after": "1"}
+    return ApiReply(document=conditions, status=200 if are_met else 503, headers=headers)
+
+
+def _lag_s(services: Services) -> float:
+    """How far the follower is behind the durable head, in seconds of the journal's clock."""
+    figures = services.counters.figures
+    if figures is None or services.follower.seq >= figures.seq:
+        return 0.0
+    lag_ns: int = figures.clock_ns - services.follower.state.clock_ns
+    return max(0.0, lag_ns / 1e9)

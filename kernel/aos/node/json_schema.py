@@ -1,0 +1,196 @@
+"""Read a decoded body by the JSON Schema that the OpenAPI document shows (spec/node-api.md, N-111).
+
+A subset of JSON Schema 2020-12, enough for the node's own bodies: ``type``, ``properties``,
+``required``, ``minProperties``, ``maxProperties``, ``additionalProperties: false``,
+``items``, ``minItems``, ``maxItems``, ``enum``,
+``const``, ``minimum``, ``maximum``, ``minLength``, ``maxLength``, ``pattern``, ``anyOf``, and
+``contentEncoding: base64`` for bytes. A schema with any other keyword is a bug (``check_schema``).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.errors import excerpt
+from aos.node.problems import Problem
+from aos.values.spelling import base64_bytes
+
+Schema: TypeAlias = Mapping[str, Any]
+
+ANNOTATIONS: Final = frozenset({"description", "default", "examples", "title", "format"})
+KEYWORDS: Final = ANNOTATIONS | {
+    "type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems",
+    "enum", "const", "minimum", "maximum", "minLength", "maxLength", "pattern", "anyOf",
+    "contentEncoding", "minProperties", "maxProperties",
+}  # fmt: skip
+
+_WORDS: Final = {
+    "object": "an object",
+    "array": "a list",
+    "string": "text",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "null": "null",
+}
+
+
+def read(schema: Schema, value: object, pointer: str = "") -> object:
+    """Check a value by a schema and return it, with base64 text decoded to bytes.
+
+    Raises:
+        Problem: The value does not fit (400); its pointer names the place.
+    """
+    if "anyOf" in schema:
+        return _read_any(schema["anyOf"], value, pointer)
+    if "const" in schema and (value != schema["const"] or type(value) is not type(schema["const"])):
+        raise _misfit(pointer, repr(schema["const"]), value)
+    if "enum" in schema and value not in schema["enum"]:
+        raise _misfit(pointer, "one of " + ", ".join(map(str, schema["enum"])), value)
+    if "contentEncoding" in schema:
+        return _read_bytes(schema, value, pointer)
+    kinds = schema.get("type")
+    if kinds is None:
+        return value
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    kind = _kind(value)
+    if kind not in kinds:
+        raise _misfit(pointer, " or ".join(_WORDS[each] for each in kinds), value)
+    match value:
+        case dict():
+            return _read_object(schema, value, pointer)
+        case list():
+            return _read_list(schema, value, pointer)
+        case bool() | None:
+            return value
+        case int():
+            _check_range(pointer, value, schema.get("minimum"), schema.get("maximum"), "")
+        case str():
+            _check_range(
+                pointer, len(value), schema.get("minLength"), schema.get("maxLength"), "characters"
+            )
+            if "pattern" in schema and not re.search(schema["pattern"], value):
+                raise _misfit(pointer, f"text that matches {schema['pattern']}", value)
+    return value
+
+
+def _kind(value: object) -> str:
+    match value:
+        case dict():
+            return "object"
+        case list():
+            return "array"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case str():
+            return "string"
+        case None:
+            return "null"
+    return "bytes"
+
+
+def _read_any(schemas: list[Schema], value: object, pointer: str) -> object:
+    """Read a value by the alternative that has most of its fields: its problem explains best."""
+    fields = set(value) if isinstance(value, dict) else set()
+    fitting = max(schemas, key=lambda each: len(fields & each.get("properties", {}).keys()))
+    return read(fitting, value, pointer)
+
+
+def _read_bytes(schema: Schema, value: object, pointer: str) -> bytes:
+    found = value
+    if isinstance(value, str):
+        found = base64_bytes(value)
+    if not isinstance(found, bytes):
+        raise _misfit(pointer, "bytes: in JSON as base64 text", value)
+    _check_range(pointer, len(found), schema.get("minLength"), schema.get("maxLength"), "bytes")
+    return found
+
+
+def _read_object(schema: Schema, value: dict[object, object], pointer: str) -> dict[object, object]:
+    known: Mapping[str, Schema] = schema.get("properties", {})
+    if schema.get("additionalProperties", True) is False:
+        for name in value:
+            if name not in known:
+                raise _unknown(pointer, name, known)
+    for name in schema.get("required", ()):
+        if name not in value:
+            raise Problem(
+                400, "body_is_invalid", f"{_place(pointer)}: {name} is missing",
+                pointer=f"{pointer}/{_escaped(name)}",
+            )  # fmt: skip
+    _check_range(
+        pointer, len(value), schema.get("minProperties"), schema.get("maxProperties"), "fields"
+    )
+    return {
+        name: read(known[name], item, f"{pointer}/{_escaped(name)}")
+        if isinstance(name, str) and name in known
+        else item
+        for name, item in value.items()
+    }
+
+
+def _read_list(schema: Schema, value: list[object], pointer: str) -> list[object]:
+    _check_range(pointer, len(value), schema.get("minItems"), schema.get("maxItems"), "items")
+    items = schema.get("items", {})
+    return [read(items, each, f"{pointer}/{index}") for index, each in enumerate(value)]
+
+
+def _check_range(pointer: str, found: int, low: int | None, high: int | None, unit: str) -> None:
+    if (low is None or found >= low) and (high is None or found <= high):
+        return
+    if high is None:
+        expected = f"at least {low}"
+    elif low is None:
+        expected = f"at most {high}"
+    else:
+        expected = f"{low} to {high}"
+    raise Problem(
+        400, "body_is_invalid",
+        f"{_place(pointer)}: expected {expected}{' ' if unit else ''}{unit}, found {found}",
+        pointer=pointer,
+    )  # fmt: skip
+
+
+def _unknown(pointer: str, name: object, known: Mapping[str, Schema]) -> Problem:
+    shown = excerpt(str(name), most=60)
+    near = difflib.get_close_matches(shown, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return Problem(
+        400, "body_is_invalid",
+        f"{_place(pointer)}: {shown!r} is unknown here: expected {', '.join(known)}{hint}",
+        pointer=f"{pointer}/{_escaped(shown)}",
+    )  # fmt: skip
+
+
+def _misfit(pointer: str, expected: str, value: object) -> Problem:
+    kind = _kind(value)
+    shown = _WORDS.get(kind, "bytes")
+    if kind in ("string", "integer", "boolean"):
+        shown = excerpt(repr(value), most=60)
+    return Problem(
+        400, "body_is_invalid", f"{_place(pointer)}: expected {expected}, found {shown}",
+        pointer=pointer,
+    )  # fmt: skip
+
+
+def _place(pointer: str) -> str:
+    return f"body {pointer}" if pointer else "body"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def check_schema(schema: Schema) -> None:
+    """Raise ValueError for a schema that ``read`` would not understand in full."""
+    unknown = set(schema) - KEYWORDS
+    if unknown:
+        raise ValueError(f"keywords that are not read: {sorted(unknown)}")
+    for each in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        check_schema(each)
+    if "items" in schema:
+        check_schema(schema["items"])

@@ -1,0 +1,1 @@
+"""Leases: the tasks that workers elsewhere carry out (spec/node-work.md)."""

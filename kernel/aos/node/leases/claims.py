@@ -1,0 +1,244 @@
+"""Claims: tasks are picked, journaled where that is needed, and leased (N-51, N-52, N-61, N-63)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aos.manifest.effective import Effective
+from aos.manifest.names import is_system
+from aos.node.leases import schemas
+from aos.node.leases.desk import Body, ScopedToken, WorkDesk
+from aos.node.leases.documents import CBOR, task_document
+from aos.node.leases.leases import Pick
+from aos.node.leases.polls import POLLS_MAX, Poll, WantedEffect
+from aos.node.leases.row import LeaseHolder, RetryPolicy
+from aos.node.problems import Problem
+from aos.values.digests import Hash, hash_text
+
+_MS: Final = 10**6
+
+
+class ClaimDesk:
+    """Answers the claims of workers."""
+
+    def __init__(self, desk: WorkDesk) -> None:
+        self._desk = desk
+        self._claiming: dict[tuple[LeaseHolder, str], Poll] = {}
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Answer claims with 503 from now on, and those that wait without a task."""
+        self._is_stopping = True
+        self._desk.polls.empty()
+
+    async def claim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
+        """Lease tasks to a worker; wait for one for up to ``wait_ms`` (N-51, N-52).
+
+        If the caller is canceled, its tasks are given back.
+        """
+        state = self._desk.state
+        holder = LeaseHolder(body["worker"], token.name)
+        key = holder, body["claim"]
+        self._check_claims()
+        await self._end_earlier(key)
+        self._desk.leases.expire(self._desk.clock())
+        self._desk.flush()
+        found = self._desk.leases.claimed(holder, body["claim"])
+        if not found:
+            poll = self._poll(body, token, holder)
+            self._claiming[key] = poll
+            found = await self._granted(poll, body.get("wait_ms", 0) / 1000)
+        else:
+            await self._desk.synced()
+        form = body.get("form", "json")
+        answer: dict[str, Any] = {
+            "world": hash_text(state.world),
+            "tasks": [
+                document
+                for intent, epoch in found
+                if (document := self._document(intent, epoch, form)) is not None
+            ],
+            "unserved": self._unserved(body, token),
+        }
+        in_force = state.manifest
+        if form == CBOR and in_force is not None:
+            text = hash_text(in_force.hash)
+            if body.get("manifest") != text:
+                answer["manifest"] = {"hash": text, "document": in_force.document}
+        return answer
+
+    def _check_claims(self) -> None:
+        if self._is_stopping:
+            raise Problem(503, "stopping", "the node is stopping", retry_after_s=5)
+        if len(self._desk.polls) >= POLLS_MAX:
+            detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
+            raise Problem(429, "too_many_polls", detail, retry_after_s=1)
+
+    async def _end_earlier(self, key: tuple[LeaseHolder, str]) -> None:
+        """The same claim was made before, and that request has not been answered: its caller is
+        gone."""
+        earlier = self._claiming.get(key)
+        if earlier is None:
+            return
+        earlier.is_repeated = True
+        if not earlier.result.done():
+            earlier.result.set_result([])
+        await asyncio.shield(earlier.done)
+
+    def _poll(self, body: Body, token: ScopedToken, holder: LeaseHolder) -> Poll:
+        loop = asyncio.get_running_loop()
+        wanted = None
+        if "effects" in body:
+            wanted = {
+                each["name"]: WantedEffect(
+                    most=each.get("max", schemas.ITEMS_MAX),
+                    policy=RetryPolicy(
+                        attempts=each.get("attempts"),
+                        base_ms=each.get("backoff_ms"),
+                        cap_ms=each.get("backoff_cap_ms"),
+                    ),
+                )
+                for each in body["effects"]
+                if token.allows("work", each["name"])
+            }
+        signs = body.get("signs")
+        return Poll(
+            holder=holder,
+            claim=body["claim"],
+            wanted=wanted,
+            allows=lambda effect: token.allows("work", effect),
+            most=body.get("max", 1),
+            lease_ns=body.get("lease_ms", schemas.LEASE_MS) * _MS,
+            signs=None if signs is None else (signs["executor"], signs["key"]),
+            result=loop.create_future(),
+            done=loop.create_future(),
+        )
+
+    async def _granted(self, poll: Poll, wait_s: float) -> list[tuple[Hash, int]]:
+        has_ended = True
+        try:
+            picks = self._desk.polls.pick(poll)
+            if not picks and wait_s:
+                picks = await self._desk.polls.wait(poll, wait_s)
+            if not picks:
+                await self._desk.synced()
+                return []
+            granting = asyncio.ensure_future(self._grant(poll, picks))
+            try:
+                return await asyncio.shield(granting)
+            except asyncio.CancelledError:
+                has_ended = False
+                self._desk.run(self._give_back(poll, granting))
+                raise
+        finally:
+            if has_ended:
+                self._end(poll)
+
+    def _end(self, poll: Poll) -> None:
+        """Let a repetition of the claim continue: what this one took is leased or given back."""
+        key = poll.holder, poll.claim
+        if self._claiming.get(key) is poll:
+            del self._claiming[key]
+        poll.done.set_result(None)
+
+    async def _give_back(
+        self, poll: Poll, granting: asyncio.Future[list[tuple[Hash, int]]]
+    ) -> None:
+        """The caller of a claim is gone: nothing was given out, unless it made the claim again.
+
+        A repetition waits until this has ended. Otherwise it could answer with leases that are
+        released here a moment later, and two workers would have the same attempt.
+        """
+        try:
+            with contextlib.suppress(Problem):
+                for intent, epoch in await granting:
+                    if not poll.is_repeated:
+                        self._desk.leases.release(
+                            intent, epoch, poll.holder, began=False, now=self._desk.clock()
+                        )
+                self._desk.flush()
+        finally:
+            self._end(poll)
+
+    async def _grant(self, poll: Poll, picks: Sequence[Pick]) -> list[tuple[Hash, int]]:
+        """Journal attempts where that is needed, lease the tasks, and make the leases durable."""
+        leases = self._desk.leases
+        once = [each for each in picks if each.must_begin and self._is_once(each.intent)]
+        try:
+            for pick in once:
+                leases.reserve(pick)
+            if once:
+                await self._desk.synced()
+            begun = await asyncio.gather(*(self._desk.begin(pick) for pick in picks))
+        except BaseException:
+            for pick in picks:
+                leases.give_back(pick)
+            self._desk.flush()
+            raise
+        found = []
+        for pick, problem in zip(picks, begun, strict=True):
+            entry = leases.tasks.get(pick.intent)
+            if problem is None and entry is not None:
+                policy = poll.policy(entry.task.effect)
+                if leases.grant(
+                    pick, poll.holder, poll.claim,
+                    lease_ns=poll.lease_ns, policy=policy, now=self._desk.clock(),
+                ):  # fmt: skip
+                    found.append((pick.intent, pick.epoch))
+                    continue
+            leases.give_back(pick)
+        problems = [each for each in begun if each is not None]
+        if problems and not found:
+            self._desk.flush()
+            raise problems[0]
+        try:
+            await self._desk.synced()
+        except Problem:
+            for intent, epoch in found:
+                leases.release(intent, epoch, poll.holder, began=False, now=self._desk.clock())
+            self._desk.flush()
+            raise
+        return found
+
+    def _is_once(self, intent: Hash) -> bool:
+        entry = self._desk.leases.tasks.get(intent)
+        return entry is not None and entry.task.is_once
+
+    def _document(self, intent: Hash, epoch: int, form: str) -> dict[str, Any] | None:
+        entry, found = self._desk.leases.tasks.get(intent), self._desk.state.intents.get(intent)
+        if entry is None or found is None or entry.row is None or entry.row.epoch != epoch:
+            return None
+        return task_document(self._desk.state, found, entry.row, self._desk.store(), form=form)
+
+    def _unserved(self, body: Body, token: ScopedToken) -> list[dict[str, str]]:
+        """The effects of a claim of which it can get no task now, and why."""
+        manifest, here = self._desk.state.manifest, self._desk.here or frozenset()
+        found = []
+        names = [each["name"] for each in body.get("effects", ())]
+        for name in names:
+            why = _unserved(name, token, manifest, here)
+            if why is not None:
+                found.append({"effect": name, "rule": why[0], "detail": why[1]})
+        holder = LeaseHolder(body["worker"], token.name)
+        poll = self._poll(body, token, holder)
+        for name in sorted(
+            set(self._desk.leases.offers.unsigned(poll, self._desk.clock().steady_ns))
+        ):
+            detail = f"receipts of {name} need another signer (manifest.executors names it)"
+            found.append({"effect": name, "rule": "needs_another_signer", "detail": detail})
+        return found
+
+
+def _unserved(
+    name: str, token: ScopedToken, manifest: Effective | None, here: frozenset[str]
+) -> tuple[str, str] | None:
+    if not token.allows("work", name):
+        return "token_does_not_allow", f"the token {token.name} does not allow work:{name}"
+    if name in here or is_system(name):
+        return "effect_runs_in_the_world", f"the process of the world runs {name} itself"
+    if manifest is None or name not in manifest.effects:
+        return "effect_is_unknown", f"the manifest in force does not define {name}"
+    return None

@@ -1,0 +1,212 @@
+"""The desk that all requests about work share: the leases, the table behind them, and the link to
+the process that runs the world (spec/node-work.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.state.state import State
+from aos.errors import AosError, BadUsage, Unavailable
+from aos.host.executors.limiter import Limiter
+from aos.host.executors.task import Halted, Lost, Outcome, Report, StreamFrame
+from aos.node.leases.leases import Leases, Lose, Moment, Park, Pick
+from aos.node.leases.polls import Polls
+from aos.node.leases.results import GONE_RULES, refusal_problem
+from aos.node.leases.syncing import Syncing
+from aos.node.leases.table import Table
+from aos.node.node_settings import NodeSettings
+from aos.node.problems import Problem
+from aos.store.store import Store
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+
+RETRY_S: Final = 1.0
+"""Pause before an action is journaled again that the world could not take, in seconds."""
+
+Body = Mapping[str, Any]
+
+
+class ScopedToken(Protocol):
+    """A token, as far as work needs it."""
+
+    @property
+    def name(self) -> str:
+        """Its name; a lease belongs to a worker under a token."""
+        ...
+
+    def allows(self, verb: str, name: str | None = None) -> bool:
+        """Whether it allows ``verb`` for ``name``."""
+        ...
+
+
+class WorkLink(Protocol):
+    """The way to the process that runs the world (``aos.host.door.link.Link``)."""
+
+    async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]: ...
+
+    async def begin(self, intent: Hash, attempt: int, problem: str | None) -> Answer: ...
+
+    async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer: ...
+
+    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer: ...
+
+    async def tell(self, frame: StreamFrame) -> Answer | Lost: ...
+
+    async def work(self) -> Mapping[str, Any]: ...
+
+
+def now() -> Moment:
+    """This moment, on both clocks."""
+    return Moment(time.monotonic_ns(), time.time_ns())
+
+
+class WorkDesk:
+    """Decides, stores and journals for the requests of one node. Used from one event loop.
+
+    ``changed`` is set when the time of the next lease or pause may have changed. ``here`` are the
+    effects that the process of the world runs; None until it has been asked.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        link: WorkLink,
+        settings: NodeSettings,
+        *,
+        store: Callable[[], Store],
+        clock: Callable[[], Moment],
+        report: Report,
+    ) -> None:
+        self.link = link
+        self.store = store
+        self.clock = clock
+        self.report = report
+        self.limits = settings.limits
+        limiter = Limiter(settings.limits)
+        self.leases = Leases(table.rows, since=table.since, limiter=limiter)
+        self.polls = Polls(self.leases, clock)
+        self.changed = asyncio.Event()
+        self.here: frozenset[str] | None = None
+        self.followed: State | None = None
+        self.running: set[asyncio.Task[None]] = set()
+        self._table = table
+        self._syncing = Syncing(table.write)
+
+    @property
+    def state(self) -> State:
+        """The durable state, as the follower has it."""
+        if self.followed is None or self.here is None:
+            raise Problem(503, "starting", "the node is starting", retry_after_s=1)
+        return self.followed
+
+    def flush(self) -> None:
+        """Store what has changed, begin what must be journaled, serve the claims that wait."""
+        leases = self.leases
+        if leases.changes:
+            self._syncing.put(leases.changes)
+            leases.changes.clear()
+            self.changed.set()
+        for action in leases.actions:
+            self.run(self._journal(action))
+        leases.actions.clear()
+        self.polls.plan()
+
+    def run(self, body: Coroutine[Any, Any, None]) -> None:
+        """Run something in the background, until it ends or the desk is closed."""
+        task = asyncio.get_running_loop().create_task(body)
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+
+    async def _journal(self, action: Lose | Park) -> None:
+        """Journal a loss or a halt; retry while the world cannot take it (N-58, N-59)."""
+        while True:
+            try:
+                match action:
+                    case Lose():
+                        answer = await self.link.lose(action.intent, action.epoch, action.problem)
+                    case Park():
+                        why = Halted("parked", action.code, action.problem)
+                        answer = await self.link.halt(action.intent, action.epoch, why)
+            except AosError:
+                await asyncio.sleep(RETRY_S)
+                continue
+            break
+        if isinstance(answer, Refusal):
+            if answer.rule not in GONE_RULES:
+                self.report(f"node: task {hash_text(action.intent)}: {answer.text}")
+        elif isinstance(action, Park):
+            self.report(
+                f"node: task {hash_text(action.intent)} is parked: {action.problem} (it runs again "
+                f"with aos tasks retry {action.intent.hex()[:8]})"
+            )
+            self.leases.halted(action.intent, "parked")
+            self.flush()
+
+    async def synced(self) -> None:
+        """Return once everything that has changed is durable.
+
+        Raises:
+            Problem: 503: the table cannot be written.
+        """
+        self.flush()
+        try:
+            await self._syncing.synced()
+        except AosError as problem:
+            raise unavailable(problem) from problem
+
+    async def begin(self, pick: Pick) -> Problem | None:
+        """Journal the attempt of a pick, if the journal does not have it. Returns why not."""
+        if not pick.must_begin:
+            return None
+        try:
+            answer = await self.link.begin(pick.intent, pick.epoch, pick.problem)
+        except AosError as problem:
+            return unavailable(problem)
+        match answer:
+            case Refusal(rule=Rule.ATTEMPT_IS_OLD):
+                # An earlier request was journaled, and its answer was lost. No worker has it.
+                self.leases.begun(pick.intent, pick.epoch)
+                return None
+            case Refusal(rule=rule) if rule in GONE_RULES:
+                self.leases.end(pick.intent)
+                return refusal_problem(answer)
+            case Refusal():
+                self.report(f"node: task {hash_text(pick.intent)}: {answer.text}")
+                self.leases.halted(pick.intent, "parked")
+                return refusal_problem(answer)
+        self.leases.begun(pick.intent, pick.epoch)
+        return None
+
+    async def close(self) -> None:
+        """Write what is left and close the table."""
+        for task in self.running:
+            task.cancel()
+        await asyncio.gather(*self.running, return_exceptions=True)
+        self.flush()
+        await self._syncing.close()
+        self._table.close()
+
+
+def intent_of(item: Body) -> Hash:
+    """The intent of an item.
+
+    Raises:
+        Problem: 422: it is no hash.
+    """
+    try:
+        return parse_hash(item["task"])
+    except ValueProblem as problem:
+        raise Problem(422, "task_is_invalid", str(problem), pointer="/task") from problem
+
+
+def unavailable(problem: AosError) -> Problem:
+    """The problem of an error of the world or of the table."""
+    if isinstance(problem, Unavailable):
+        return Problem(503, "unavailable", str(problem), retry_after_s=1)
+    if isinstance(problem, BadUsage):
+        return Problem(400, "not_understood", str(problem))
+    return Problem(503, "unavailable", str(problem), retry_after_s=5)

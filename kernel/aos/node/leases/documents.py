@@ -1,0 +1,117 @@
+"""An open intent -> the task that decisions need, and the document that a worker gets (N-51)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aos.core.journal.records import slot_bytes
+from aos.core.state.cell import OpenIntent
+from aos.core.state.continuation import takes
+from aos.core.state.state import State
+from aos.host.executors.lanes import Lane, lane_of, values_at
+from aos.host.executors.limiter import Group, Limit
+from aos.manifest.builtins import STREAM
+from aos.manifest.names import KERNEL, NODE, is_system
+from aos.node.leases.offers import OpenTask, Signers
+from aos.node.leases.row import Row
+from aos.store.store import Store
+from aos.values.digests import hash_text
+
+CBOR = "cbor"
+
+
+def is_task(state: State, intent: OpenIntent, here: frozenset[str]) -> bool:
+    """Whether workers elsewhere carry out an open intent; ``here`` are the effects that the process
+    of the world runs itself."""
+    effect = intent.effect
+    return not (
+        effect.executor == KERNEL
+        or is_system(effect.name)
+        or effect.name in here
+        or state.is_inherited(intent)
+    )
+
+
+def open_task(
+    state: State, intent: OpenIntent, limits: Mapping[str, Limit], store: Store
+) -> OpenTask:
+    """The open task of an intent. Reads the params only where a lane or a limit needs them.
+
+    Raises:
+        Damage: The params are missing or altered.
+    """
+    effect = intent.effect
+    limit = limits.get(effect.name)
+    lane: Lane | None = None
+    group: Group | None = None
+    if effect.lane or (limit is not None and limit.by):
+        params = slot_bytes(intent.params, store.blob)
+        lane = lane_of(effect, params)
+        if limit is not None:
+            group = effect.name, values_at(effect, params, limit.by)
+    elif limit is not None:
+        group = effect.name, b""
+    return OpenTask(
+        intent=intent.intent,
+        effect=effect.name,
+        order=(intent.seq, intent.index),
+        is_once=effect.delivery == "at_most_once",
+        signers=_signers(state, intent),
+        lane=lane,
+        group=group,
+    )
+
+
+def _signers(state: State, intent: OpenIntent) -> Signers:
+    """The names and keys that may sign its receipt (M-37)."""
+    if intent.executors is None:
+        return frozenset({(NODE, state.world_key)})
+    return frozenset(
+        (name, state.world_key if name == NODE else each.public_key)
+        for name, each in intent.executors.items()
+        if intent.effect.name in each.effects
+    )
+
+
+def task_document(
+    state: State, intent: OpenIntent, row: Row, store: Store, *, form: str
+) -> dict[str, Any]:
+    """The document of a leased task, as ``schemas.CLAIMED`` describes it.
+
+    Raises:
+        Damage: The params are missing or altered.
+    """
+    effect = intent.effect
+    params = slot_bytes(intent.params, store.blob)
+    workflow = state.effective.workflows.get(intent.cell[0])
+    stream = state.streams.get(intent.intent)
+    document: dict[str, Any] = {
+        "task": hash_text(intent.intent),
+        "kind": "effect",
+        "effect": effect.name,
+        "attempt": row.epoch,
+        "epoch": row.epoch,
+        "idempotency_key": intent.idempotency_key,
+        "workflow": intent.cell[0],
+        "issuer_ref": intent.issuer_ref,
+        "world": hash_text(state.world),
+        "lease_until_ns": row.until_ns,
+        "lease_ms": row.lease_ns // 10**6,
+        "timeout_ms": effect.timeout_ms,
+        "next_frame": 0 if stream is None else stream.last + 1,
+        "takes_progress": workflow is not None and takes(workflow, STREAM),
+    }
+    if form == CBOR:
+        document |= {"params_cbor": params, "key_cbor": intent.cell[1]}
+    else:
+        document["params"] = effect.params.to_json(effect.params.from_record(params))
+        document["key"] = _key_json(state, intent)
+    return document
+
+
+def _key_json(state: State, intent: OpenIntent) -> object:
+    workflow = state.effective.workflows.get(intent.cell[0])
+    if not intent.cell[1] or workflow is None or workflow.key is None:
+        return None
+    return workflow.key.to_json(workflow.key.from_record(intent.cell[1]))

@@ -1,0 +1,153 @@
+"""Claims that wait for a task: each task goes to the one that came first (N-51)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aos.manifest.names import NODE
+from aos.node.leases.leases import Leases, Moment, Pick
+from aos.node.leases.offers import Signers
+from aos.node.leases.row import LeaseHolder, RetryPolicy
+
+POLLS_MAX: Final = 256
+"""Claims that may wait at the same time."""
+
+_ANY: Final = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedEffect:
+    """An effect of a claim: how many of its tasks, and the retry policy of its function."""
+
+    most: int
+    policy: RetryPolicy
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Poll:
+    """One claim. ``wanted`` None: all effects that ``allows`` allows. ``signs`` is the name and the
+    public key with which its worker signs; None if the node signs.
+
+    ``result`` gets the picks: none if its time is over, or if the claim was made again.
+    """
+
+    holder: LeaseHolder
+    claim: str
+    wanted: Mapping[str, WantedEffect] | None
+    allows: Callable[[str], bool]
+    most: int
+    lease_ns: int
+    signs: tuple[str, bytes] | None
+    result: asyncio.Future[list[Pick]]
+    done: asyncio.Future[None]
+    is_repeated: bool = False
+    taken: Counter[str] = field(default_factory=Counter)
+
+    def effects(self, offered: Iterable[str]) -> Iterable[str]:
+        """Those of the offered effects that it may have more tasks of."""
+        if self.wanted is None:
+            return [each for each in offered if self.allows(each)]
+        return [name for name, each in self.wanted.items() if self.taken[name] < each.most]
+
+    def may_sign(self, signers: Signers) -> bool:
+        """Whether results of this worker, or the node for it, may be signed by one of these."""
+        if self.signs is not None:
+            return self.signs in signers
+        return any(name == NODE for name, _ in signers)
+
+    def policy(self, effect: str) -> RetryPolicy:
+        """The retry policy of its function for ``effect``."""
+        if self.wanted is None or effect not in self.wanted:
+            return RetryPolicy()
+        return self.wanted[effect].policy
+
+
+class Polls:
+    """The claims that wait, in the order of their arrival. Used from one event loop."""
+
+    def __init__(self, leases: Leases, clock: Callable[[], Moment]) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._numbers = itertools.count()
+        self._by_effect: dict[str, OrderedDict[int, Poll]] = {}
+        self._count = 0
+        self._is_planned = False
+
+    def __len__(self) -> int:
+        return self._count
+
+    def pick(self, poll: Poll) -> list[Pick]:
+        """Take the tasks that a claim gets now."""
+        picks: list[Pick] = []
+        now = self._clock()
+        while len(picks) < poll.most:
+            pick = self._leases.take(poll, now)
+            if pick is None:
+                break
+            poll.taken[self._leases.tasks[pick.intent].task.effect] += 1
+            picks.append(pick)
+        return picks
+
+    async def wait(self, poll: Poll, seconds: float) -> list[Pick]:
+        """Wait until there is a task for a claim; return none after ``seconds``. A claim that is
+        canceled meanwhile takes none."""
+        number = next(self._numbers)
+        names = [_ANY] if poll.wanted is None else list(poll.wanted)
+        for name in names:
+            self._by_effect.setdefault(name, OrderedDict())[number] = poll
+        self._count += 1
+        try:
+            async with asyncio.timeout(seconds):
+                return await poll.result
+        except TimeoutError:
+            return _given(poll)
+        except asyncio.CancelledError:
+            for pick in _given(poll):
+                self._leases.give_back(pick)
+            self.plan()
+            raise
+        finally:
+            self._count -= 1
+            for name in names:
+                waiting = self._by_effect[name]
+                del waiting[number]
+                if not waiting:
+                    del self._by_effect[name]
+
+    def plan(self) -> None:
+        """Serve waiting claims at the end of this turn of the loop, if there are new offers."""
+        if self._leases.offers.fresh and not self._is_planned:
+            self._is_planned = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def empty(self) -> None:
+        """End all waiting claims without a task."""
+        for waiting in self._by_effect.values():
+            for poll in waiting.values():
+                if not poll.result.done():
+                    poll.result.set_result([])
+
+    def _serve(self) -> None:
+        self._is_planned = False
+        fresh = sorted(self._leases.offers.fresh)
+        self._leases.offers.fresh.clear()
+        for effect in fresh:
+            found = {**self._by_effect.get(effect, {}), **self._by_effect.get(_ANY, {})}
+            for _, poll in sorted(found.items(), key=lambda each: each[0]):
+                if not self._leases.offers.has_queued(effect):
+                    break
+                if not poll.result.done():
+                    picks = self.pick(poll)
+                    if picks:
+                        poll.result.set_result(picks)
+        self._leases.offers.fresh.clear()
+
+
+def _given(poll: Poll) -> list[Pick]:
+    """The picks that a claim got in the moment in which it stopped to wait."""
+    return poll.result.result() if poll.result.done() and not poll.result.cancelled() else []

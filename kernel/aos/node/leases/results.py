@@ -1,0 +1,200 @@
+"""A result of a worker -> the outcome of an intent, checked by its schemas (N-57, N-60, N-62)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.core.decide.answers import Refusal, Rule
+from aos.core.journal.records import Batch, KernelReceipt, Receipt, slot_hash
+from aos.core.state.cell import OpenIntent
+from aos.host.executors.task import Outcome, StreamFrame
+from aos.manifest.builtins import ERROR, SCHEMAS
+from aos.manifest.effective import Effect
+from aos.manifest.names import NODE
+from aos.node.problems import Problem
+from aos.node.refusals import refused
+from aos.values.cbor import encode
+from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema, compile_schemas
+from aos.worker.failure import bounded
+from aos.worker.results import to_value
+from aos.worker.runner import PROBLEM_BYTES_MAX
+
+_ERROR: Final[Schema] = compile_schemas({ERROR: SCHEMAS[ERROR]["type"]})[ERROR]
+
+HALTS: Final = ("held", "parked")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailure:
+    """The payload of a result that is not ``ok``."""
+
+    code: str
+    message: str
+    retryable: bool
+
+    @property
+    def problem(self) -> str:
+        """The reason for the next attempt, as the journal keeps it."""
+        return bounded(f"{self.code}: {self.message}", PROBLEM_BYTES_MAX)
+
+    @property
+    def halt_problem(self) -> str:
+        """The reason why the task is held or parked, as the journal keeps it next to the code."""
+        return bounded(self.message, PROBLEM_BYTES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A result that fits its schemas. ``outcome`` has the payload; ``failure`` is None for ``ok``.
+    ``status`` is that of the result: ``held`` and ``parked`` are no outcomes."""
+
+    status: str
+    outcome: Outcome
+    failure: TaskFailure | None
+    is_final: bool
+
+    @property
+    def may_be_retried(self) -> bool:
+        """Whether the worker leaves it to the node to make another attempt."""
+        return (
+            self.failure is not None
+            and self.status in ("error", "timeout", "parked")
+            and (self.failure.retryable or self.status == "parked")
+            and not self.is_final
+        )
+
+
+def read_result(item: Mapping[str, Any], intent: Hash, effect: Effect) -> TaskResult:
+    """Read an item of ``schemas.RESULTS`` about an intent of ``effect``.
+
+    Raises:
+        Problem: 422: the payload does not fit its schema. The lease is as it was.
+    """
+    status = item["status"]
+    schema = effect.receipt if status == "ok" else _ERROR
+    payload = _payload(item, schema)
+    if item["finished_ns"] < item["started_ns"]:
+        raise _misfit("finished_ns", "expected a time that is not before started_ns")
+    signature = item.get("signature")
+    blobs = {content_hash(each): each for each in item.get("blobs", ())}
+    outcome = Outcome(
+        intent=intent,
+        effect=effect.name,
+        attempt=item["epoch"],
+        status=status,
+        payload=payload,
+        started_ns=item["started_ns"],
+        finished_ns=item["finished_ns"],
+        cost_cents=item.get("cost_cents"),
+        executor=NODE if signature is None else signature["executor"],
+        key_id=None if signature is None else signature["key"],
+        signature=None if signature is None else signature["value"],
+        batch=None if signature is None else _batch(signature.get("batch")),
+        blobs=blobs,
+    )
+    failure = None
+    if status != "ok":
+        value: Any = _ERROR.from_record(payload)
+        failure = TaskFailure(value["code"], value["message"], value["retryable"])
+    return TaskResult(status, outcome, failure, item.get("is_final", False))
+
+
+def _payload(item: Mapping[str, Any], schema: Schema) -> bytes:
+    has_json, has_cbor = "payload" in item, "payload_cbor" in item
+    if has_json == has_cbor:
+        raise _misfit("payload", "expected either payload or payload_cbor")
+    try:
+        if has_json:
+            return schema.encode(schema.from_json_object(item["payload"]))
+        given: bytes = item["payload_cbor"]
+        data = schema.from_ingress(given)
+    except ValueProblem as problem:
+        place = "payload" if has_json else "payload_cbor"
+        raise _misfit(place, f"it does not fit {schema.name}: {problem}") from problem
+    if "signature" in item and data != given:
+        raise _misfit("payload_cbor", f"a signed payload must be the normal form of {schema.name}")
+    return data
+
+
+def _batch(given: Mapping[str, Any] | None) -> Batch | None:
+    if given is None:
+        return None
+    if any(len(each) != HASH_BYTES for each in given["path"]):
+        raise _misfit("signature/batch/path", f"expected hashes of {HASH_BYTES} bytes")
+    path = tuple(Hash(each) for each in given["path"])
+    return Batch(index=given["index"], size=given["size"], path=path)
+
+
+def read_frame(item: Mapping[str, Any], intent: OpenIntent) -> StreamFrame:
+    """Read an item of ``schemas.PROGRESS``.
+
+    Raises:
+        Problem: 422: the payload is none.
+    """
+    if "payload" in item and "payload_cbor" in item:
+        raise _misfit("payload", "expected at most one of payload and payload_cbor")
+    try:
+        given = item.get("payload_cbor", b"")
+        payload = encode(to_value(item["payload"])) if "payload" in item else given
+    except ValueProblem as problem:
+        raise _misfit("payload", str(problem)) from problem
+    signature = item.get("signature")
+    return StreamFrame(
+        intent=intent.intent,
+        effect=intent.effect.name,
+        attempt=item["epoch"],
+        frame_seq=item["number"],
+        frame_kind=item["kind"],
+        payload=payload,
+        blob=item.get("blob"),
+        executor=NODE if signature is None else signature["executor"],
+        key_id=None if signature is None else signature["key"],
+        signature=None if signature is None else signature["value"],
+    )
+
+
+def _misfit(place: str, detail: str) -> Problem:
+    return Problem(422, "result_does_not_fit", f"{place}: {detail}", pointer=f"/{place}")
+
+
+def is_same(record: Receipt | KernelReceipt, outcome: Outcome) -> bool:
+    """Whether a receipt record is the one that this outcome would have made (N-57)."""
+    return (
+        isinstance(record, Receipt)
+        and record.attempt == outcome.attempt
+        and record.status == outcome.status
+        and slot_hash(record.payload) == content_hash(outcome.payload)
+        and (record.started_ns, record.finished_ns) == (outcome.started_ns, outcome.finished_ns)
+        and record.cost_cents == outcome.cost_cents
+    )
+
+
+GONE_RULES: Final = (Rule.RECEIPT_INTENT_IS_UNKNOWN, Rule.RECEIPT_INTENT_IS_SETTLED)
+
+
+def refusal_problem(answer: Refusal) -> Problem:
+    """The problem of a result that the journal refused."""
+    if answer.rule is Rule.RECEIPT_ATTEMPT_IS_OLD:
+        return lease_is_over()
+    return refused(answer)
+
+
+def lease_is_over() -> Problem:
+    """The worker does not have the last attempt of the task."""
+    return Problem(
+        409,
+        "lease_is_over",
+        "this worker does not have the task under this epoch: another attempt follows or has "
+        "begun (forget the task; its result is not taken)",
+    )
+
+
+def another_result() -> Problem:
+    """The task is settled, by another result."""
+    return Problem(
+        409, Rule.RECEIPT_INTENT_IS_SETTLED.value, "the task is settled, and not by this result"
+    )

@@ -1,0 +1,273 @@
+"""The bodies of ``/v1/work/*`` as JSON Schemas (N-51 to N-63). Bytes are base64 text in JSON, and
+byte strings in CBOR."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+Schema = dict[str, Any]
+
+ITEMS_MAX: Final = 256
+"""Tasks of a claim, and items of each other request."""
+
+WAIT_MS_MAX: Final = 60_000
+LEASE_MS: Final = 30_000
+LEASE_MS_MIN: Final = 1_000
+LEASE_MS_MAX: Final = 3_600_000
+EFFECTS_MAX: Final = 1_024
+NAME_CHARS_MAX: Final = 128
+NUMBER_MAX: Final = 2**63 - 1
+EPOCH_MAX: Final = 2**32 - 1
+PROBLEM_CHARS_MAX: Final = 4_096
+BLOBS_MAX: Final = 64
+
+
+def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: Schema, most: int = ITEMS_MAX, least: int = 1) -> Schema:
+    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
+
+
+def _whole(least: int, most: int = NUMBER_MAX) -> Schema:
+    return {"type": "integer", "minimum": least, "maximum": most}
+
+
+def _text(most: int, least: int = 1) -> Schema:
+    return {"type": "string", "minLength": least, "maxLength": most}
+
+
+BYTES: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
+TASK: Final[Schema] = {"type": "string", "pattern": "^blake3:[0-9a-f]{64}$"}
+ANY: Final[Schema] = {}
+BOOL: Final[Schema] = {"type": "boolean"}
+_NAME: Final = _text(NAME_CHARS_MAX)
+_EFFECT: Final = _text(256)
+_EPOCH: Final = _whole(1, EPOCH_MAX)
+_PROBLEM: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "rule": {"type": "string"},
+        "pointer": {"type": "string"},
+    },
+    "required": ["type", "status", "detail", "rule"],
+}
+
+_SIGNATURE: Final = _object(
+    {"executor": _NAME, "key": BYTES, "value": BYTES},
+    {
+        "batch": _object(
+            {"index": _whole(0), "size": _whole(1), "path": _list(BYTES, 64, 0)},
+        )
+    },
+)
+
+CLAIM: Final = _object(
+    {"worker": _NAME, "claim": _NAME},
+    {
+        "effects": _list(
+            _object(
+                {"name": _EFFECT},
+                {
+                    "max": _whole(1, ITEMS_MAX),
+                    "attempts": _whole(1, 100),
+                    "backoff_ms": _whole(0, 3_600_000),
+                    "backoff_cap_ms": _whole(0, 86_400_000),
+                },
+            ),
+            EFFECTS_MAX,
+        ),
+        "max": _whole(1, ITEMS_MAX),
+        "lease_ms": _whole(LEASE_MS_MIN, LEASE_MS_MAX),
+        "wait_ms": _whole(0, WAIT_MS_MAX),
+        "signs": _object({"executor": _NAME, "key": BYTES}),
+        "form": {"enum": ["json", "cbor"]},
+        "manifest": TASK,
+    },
+)
+"""``effects`` without it: all that the token allows. ``form`` is the form of params and keys in the
+answer; with ``cbor``, the manifest in force comes with it unless ``manifest`` is its hash."""
+
+CLAIMED: Final = _object(
+    {
+        "world": TASK,
+        "tasks": _list(
+            _object(
+                {
+                    "task": TASK,
+                    "kind": {"const": "effect"},
+                    "effect": _EFFECT,
+                    "attempt": _EPOCH,
+                    "epoch": _EPOCH,
+                    "idempotency_key": {"type": "string"},
+                    "workflow": {"type": "string"},
+                    "issuer_ref": {"type": ["string", "null"]},
+                    "world": TASK,
+                    "lease_until_ns": _whole(0),
+                    "lease_ms": _whole(1),
+                    "timeout_ms": _whole(1),
+                    "next_frame": _whole(0),
+                    "takes_progress": BOOL,
+                },
+                {
+                    "params": ANY,
+                    "params_cbor": BYTES,
+                    "key": ANY,
+                    "key_cbor": BYTES,
+                    "traceparent": {"type": "string"},
+                },
+            ),
+            least=0,
+        ),
+        "unserved": _list(
+            _object({"effect": _EFFECT, "rule": _NAME, "detail": _text(PROBLEM_CHARS_MAX)}),
+            EFFECTS_MAX,
+            0,
+        ),
+    },
+    {"manifest": _object({"hash": TASK, "document": BYTES})},
+)
+
+_LEASE: Final[dict[str, Schema]] = {"task": TASK, "epoch": _EPOCH}
+
+HEARTBEAT: Final = _object(
+    {"worker": _NAME, "leases": _list(_object(_LEASE))},
+    {"lease_ms": _whole(LEASE_MS_MIN, LEASE_MS_MAX)},
+)
+BEATEN: Final = _object(
+    {
+        "answers": _list(
+            _object(
+                {"task": TASK, "answer": {"enum": ["leased", "canceled", "lost"]}},
+                {"lease_until_ns": _whole(0)},
+            ),
+            least=0,
+        )
+    }
+)
+
+STATUSES: Final = ("ok", "error", "timeout", "canceled", "held", "parked")
+
+RESULTS: Final = _object(
+    {
+        "worker": _NAME,
+        "results": _list(
+            _object(
+                {
+                    **_LEASE,
+                    "status": {"enum": list(STATUSES)},
+                    "started_ns": _whole(0),
+                    "finished_ns": _whole(0),
+                },
+                {
+                    "payload": ANY,
+                    "payload_cbor": BYTES,
+                    "cost_cents": _whole(0),
+                    "blobs": _list(BYTES, BLOBS_MAX, 0),
+                    "is_final": BOOL,
+                    "signature": _SIGNATURE,
+                },
+            )
+        ),
+    }
+)
+"""``held`` and ``parked`` settle nothing (X-15, X-17); like ``error`` they have a payload of
+``sys/EffectError@1``. ``is_final`` forbids another attempt (X-45)."""
+
+TAKEN: Final = _object(
+    {
+        "answers": _list(
+            _object(
+                {"task": TASK},
+                {
+                    "answer": {
+                        "enum": ["settled", "duplicate", "abandoned", "retry", "held", "parked"]
+                    },
+                    "seq": _whole(1),
+                    "outcome": {"type": "string"},
+                    "retry_at_ns": _whole(0),
+                    "problem": _PROBLEM,
+                },
+            ),
+            least=0,
+        )
+    }
+)
+
+PROGRESS: Final = _object(
+    {
+        "worker": _NAME,
+        "frames": _list(
+            _object(
+                {**_LEASE, "number": _whole(0), "kind": _NAME},
+                {"payload": ANY, "payload_cbor": BYTES, "blob": BYTES, "signature": _SIGNATURE},
+            )
+        ),
+    }
+)
+HEARD: Final = _object(
+    {
+        "answers": _list(
+            _object(
+                {"task": TASK, "number": _whole(0)},
+                {"answer": {"enum": ["taken", "dropped"]}, "detail": {"type": "string"},
+                 "problem": _PROBLEM},
+            ),
+            least=0,
+        )
+    }
+)  # fmt: skip
+
+RELEASE: Final = _object(
+    {"worker": _NAME, "leases": _list(_object({**_LEASE, "began": BOOL}))},
+)
+RELEASED: Final = _object(
+    {"answers": _list(_object({"task": TASK, "answer": {"enum": ["released", "lost"]}}), least=0)}
+)
+
+TASKS: Final = _object(
+    {
+        "tasks": _list(
+            _object(
+                {
+                    "task": TASK,
+                    "effect": _EFFECT,
+                    "phase": {"enum": ["leased", "paused", "parked", "held"]},
+                    "attempt": _whole(0),
+                    "lost": _whole(0),
+                },
+                {
+                    "worker": {"type": "string"},
+                    "token": {"type": "string"},
+                    "until_ns": _whole(0),
+                    "problem": {"type": ["string", "null"]},
+                },
+            ),
+            10_000,
+            0,
+        ),
+        "leased": _whole(0),
+        "offered": _whole(0),
+        "parked": _whole(0),
+    }
+)
+
+RETRY: Final[Schema] = {
+    "type": "object",
+    "properties": {"tasks": _list(TASK, 1024), "all_parked": {"const": True}},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+RECLAIM: Final = _object({"tasks": _list(TASK, 1024)})
+RUN: Final = _object({"tasks": _list(TASK, 100_000, 0)})
+"""The tasks that run again, or whose leases have ended."""

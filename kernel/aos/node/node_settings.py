@@ -1,0 +1,136 @@
+"""``DIR/node.toml``: what a node limits, read strictly (spec/node-work.md, N-65 to N-67)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import BadUsage, excerpt, sentence
+from aos.host.executors.limiter import Limit
+from aos.manifest.names import is_name, is_system
+from aos.store.plain_files import PlainFolder
+
+FILE_NAME: Final = "node.toml"
+BYTES_MAX: Final = 256 * 1024
+
+CONCURRENCY_MAX: Final = 1_000_000
+BURST_MAX: Final = 1_000_000
+RATE_MAX: Final = 1_000_000
+
+_RATE: Final = re.compile(r"([1-9][0-9]{0,6})/(s|min|h)")
+_UNITS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+_PATH: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(\.[A-Za-z_$][A-Za-z0-9_]*)*")
+_EFFECT_KEYS: Final = ("concurrency", "rate", "burst", "by")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """The content of ``node.toml``. ``limits`` are by the effect's name."""
+
+    limits: Mapping[str, Limit] = field(default_factory=dict)
+
+
+def read_settings(path: Path) -> NodeSettings:
+    """Read the settings of the world in ``path``; without a file, the defaults.
+
+    Raises:
+        BadUsage: The file cannot be read, is not TOML, or has an unknown key or an invalid value.
+    """
+    file = path / FILE_NAME
+    try:
+        with PlainFolder.named(path) as folder:
+            found = tomllib.loads(folder.read(FILE_NAME, BYTES_MAX).decode())
+    except FileNotFoundError:
+        return NodeSettings()
+    except OSError as error:
+        raise BadUsage(f"{file}: the file cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadUsage(f"{file}: the file is not TOML: {excerpt(str(error))}") from error
+    return _Reading(file).settings(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Checks the parsed TOML and makes settings of it."""
+
+    file: Path
+
+    def settings(self, found: Mapping[str, Any]) -> NodeSettings:
+        self._known(found, ("effects",), "")
+        limits = {}
+        for name, given in self._table(found.get("effects", {}), "effects").items():
+            where = f'effects."{name}"'
+            if not is_name(name) or is_system(name):
+                raise self._invalid(where, "an effect such as com.acme/charge@1", repr(name))
+            limits[name] = self._limit(self._table(given, where), where)
+        return NodeSettings(limits=limits)
+
+    def _limit(self, given: Mapping[str, Any], where: str) -> Limit:
+        self._known(given, _EFFECT_KEYS, where)
+        if not {"concurrency", "rate"} & set(given):
+            raise self._invalid(where, "concurrency or rate", "neither")
+        if "burst" in given and "rate" not in given:
+            raise self._invalid(f"{where}.burst", "a rate with it", "none")
+        concurrency = burst = None
+        if "concurrency" in given:
+            concurrency = self._whole(given, "concurrency", CONCURRENCY_MAX, where)
+        if "burst" in given:
+            burst = self._whole(given, "burst", BURST_MAX, where)
+        return Limit(
+            concurrency=concurrency,
+            interval_ns=self._interval_ns(given.get("rate"), f"{where}.rate"),
+            burst=burst or 1,
+            by=self._paths(given.get("by", []), f"{where}.by"),
+        )
+
+    def _interval_ns(self, given: object, where: str) -> int:
+        if given is None:
+            return 0
+        read = _RATE.fullmatch(given) if isinstance(given, str) else None
+        if read is None or int(read[1]) > RATE_MAX:
+            raise self._invalid(where, 'text such as "50/s", "100/min" or "10/h"', repr(given))
+        return max(1, _UNITS[read[2]] // int(read[1]))
+
+    def _paths(self, given: object, where: str) -> tuple[str, ...]:
+        if not isinstance(given, list) or not all(
+            isinstance(each, str) and _PATH.fullmatch(each) for each in given
+        ):
+            raise self._invalid(where, 'paths of the params, such as ["merchant.id"]', repr(given))
+        return tuple(given)
+
+    def _whole(self, table: Mapping[str, Any], key: str, most: int, where: str) -> int:
+        number = table[key]
+        if type(number) is not int or not 1 <= number <= most:
+            expected = f"a whole number from 1 to {most:,}"
+            raise self._invalid(f"{where}.{key}", expected, repr(number))
+        return number
+
+    def _table(self, given: object, where: str) -> Mapping[str, Any]:
+        if not isinstance(given, dict):
+            raise self._invalid(where, "a table", repr(given))
+        return given
+
+    def _known(self, table: Mapping[str, Any], keys: Iterable[str], where: str) -> None:
+        known = list(keys)
+        for key in table:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+                place = f"{where}.{key}" if where else key
+                raise BadUsage(
+                    sentence(
+                        f"{place} is not a key",
+                        where=str(self.file),
+                        expected=f"one of {', '.join(known)}",
+                        hint=f"did you mean {near[0]}?",
+                    )
+                )
+
+    def _invalid(self, where: str, expected: str, found: str) -> BadUsage:
+        return BadUsage(
+            sentence(where, where=str(self.file), expected=expected, found=excerpt(found))
+        )

@@ -1,0 +1,146 @@
+"""The OpenAPI 3.1 document of the API, from the table of routes (spec/node-api.md, N-102).
+
+python -m aos.node.openapi    print it; `spec/openapi.json` is its committed copy
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any, Final
+
+from aos.node.bodies import CBOR, JSON, PROBLEM
+from aos.node.routes import POST, ROUTES, ApiRoute, Parameter
+from aos.node.routes import PROBLEM as PROBLEM_SCHEMA
+
+VERSION: Final = "1"
+
+_REASONS: Final = {
+    400: "The request is not understood.",
+    401: "The token is missing or not valid.",
+    403: "The token does not allow this, or the origin is another one.",
+    404: "A name, a key or a record is unknown.",
+    408: "The body did not arrive in time.",
+    409: "A rule refuses the request. Nothing has changed.",
+    410: "The record was pruned, or the value was erased.",
+    413: "The body is too large.",
+    415: "The body has another media type.",
+    422: "A value does not fit its schema.",
+    429: "The world is busy, or a bound is reached. Send again after Retry-After.",
+    500: "The world is damaged, or the node has a bug.",
+    503: "The world is starting, stopping or away, or has no room. Send again after Retry-After.",
+}
+
+
+def document() -> dict[str, Any]:
+    """Return the document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "AOS node",
+            "version": VERSION,
+            "summary": "Events, reads, streams, workers and commands of one world.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}, {}],
+        "paths": paths,
+        "components": {
+            "schemas": {"Problem": PROBLEM_SCHEMA},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Made by `aos token create`. A node without tokens needs none "
+                    "on loopback.",
+                }
+            },
+        },
+    }
+
+
+def _operation(route: ApiRoute) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": route.operation,
+        "summary": route.summary,
+        "parameters": [_parameter(each) for each in route.query],
+        "responses": {
+            "200": _success(route),
+            **({"202": {**_success(route), "description": "The wait has ended early."}}
+               if route.is_late else {}),
+            **{str(status): _problem(status) for status in _problems(route)},
+        },
+    }  # fmt: skip
+    if route.operation == "send_events":
+        found["parameters"].append(
+            {
+                "name": "Idempotency-Key", "in": "header", "schema": {"type": "string"},
+                "description": "The submission id of one event: the world takes it once.",
+            }
+        )  # fmt: skip
+    if route.media == "text/event-stream":
+        found["parameters"].append(
+            {
+                "name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
+                "description": "The id of the last event received: continue after it.",
+            }
+        )  # fmt: skip
+    if route.scope is None:
+        found["security"] = [{}]
+    else:
+        found["x-scope"] = route.scope
+    if route.body is not None:
+        found["requestBody"] = {
+            "required": True,
+            "content": {kind: {"schema": route.body} for kind in (JSON, CBOR)},
+        }
+    if route.bytes_type is not None:
+        found["requestBody"] = {"required": True, "content": {route.bytes_type: {"schema": {}}}}
+    return found
+
+
+def _parameter(given: Parameter) -> dict[str, Any]:
+    return {
+        "name": given.name,
+        "in": "query",
+        "description": given.help,
+        "required": given.required,
+        "schema": given.schema,
+    }
+
+
+def _success(route: ApiRoute) -> dict[str, Any]:
+    if route.answer is None:
+        assert route.media is not None
+        return {"description": "Success.", "content": {route.media.split(";")[0]: {"schema": {}}}}
+    return {
+        "description": "Success.",
+        "content": {kind: {"schema": route.answer} for kind in (JSON, CBOR)},
+    }
+
+
+def _problems(route: ApiRoute) -> Iterable[int]:
+    for status in _REASONS:
+        if status in (408, 413, 415, 422) and route.method != POST:
+            continue
+        if status in (401, 403) and route.scope is None and status == 401:
+            continue
+        yield status
+
+
+def _problem(status: int) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {"description": _REASONS[status], "content": {PROBLEM: {"schema": schema}}}
+
+
+def text() -> str:
+    """Return the document as the text of ``spec/openapi.json``."""
+    return json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

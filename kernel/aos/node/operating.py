@@ -1,0 +1,134 @@
+"""Commands, modules, manifests and snapshots over HTTP (spec/node-api.md, N-118)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aos.audit.lens.lookup import find_cell
+from aos.core.decide.answers import Admitted, Answer, Refusal
+from aos.core.journal.inputs import STRICT, ControlInput, ManifestInput
+from aos.core.journal.records import CellId
+from aos.errors import BadUsage
+from aos.node.calls import ApiCall, ApiReply
+from aos.node.problems import Problem
+from aos.node.refusals import problem_of, refused
+from aos.node.services import Services
+from aos.values.digests import Hash, content_hash, hash_text
+
+_SIGNED = ("principal", "serial", "signature")
+
+
+async def send_command(services: Services, call: ApiCall) -> ApiReply:
+    """``POST /v1/commands``: signed by the caller, or by the kernel process."""
+    body: dict[str, Any] = call.body
+    is_signed = _is_signed(services, body)
+    fields: dict[str, Any] = {
+        "cell": await _cell(services, body),
+        "intent": _hash(body.get("intent")),
+        "value": _hash(body.get("value")),
+        "status": body.get("status"),
+        "payload": body.get("payload"),
+        "why": body.get("why"),
+    }
+    if is_signed:
+        given = ControlInput(
+            action=body["action"],
+            principal=body["principal"],
+            serial=body["serial"],
+            signature=body["signature"],
+            **fields,
+        )
+        answer = await services.link.control(given)
+    else:
+        answer = await services.link.operate(body["action"], **fields)
+    return ApiReply(document=_admitted(services, answer))
+
+
+def _is_signed(services: Services, body: dict[str, Any]) -> bool:
+    """Whether the caller has signed a command; if not, the kernel process must have a key.
+
+    Raises:
+        Problem: A part of the signature is missing (400), or no one signs (403).
+    """
+    signed = [name for name in _SIGNED if name in body]
+    if signed and len(signed) < len(_SIGNED):
+        raise Problem(
+            400, "body_is_invalid",
+            f"body: expected principal, serial and signature together, found only "
+            f"{' and '.join(signed)}",
+        )  # fmt: skip
+    if not signed and not services.has_operator_key:
+        raise Problem(
+            403, "command_is_not_signed",
+            "this node signs no commands: expected principal, serial and signature (or start it "
+            "with --operator-key FILE)",
+        )  # fmt: skip
+    return bool(signed)
+
+
+async def _cell(services: Services, body: dict[str, Any]) -> CellId | None:
+    """The cell that a command names. Raises Problem (404) if no workflow fits."""
+    if "workflow" not in body:
+        return None
+    await services.follower.advance_to()
+    key = None if body.get("key") is None else json.dumps(body["key"], ensure_ascii=False)
+    try:
+        return find_cell(services.follower.state, body["workflow"], key)
+    except BadUsage as problem:
+        raise problem_of(problem, unknown=404) from None
+
+
+def _hash(text: str | None) -> Hash | None:
+    return None if text is None else Hash(bytes.fromhex(text.removeprefix("blake3:")))
+
+
+def _admitted(services: Services, answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, Refusal):
+        raise refused(answer, services.follower.state.manifest)
+    found: dict[str, Any] = {"seq": answer.seq}
+    if isinstance(answer, Admitted):
+        found |= {"dropped": answer.dropped, "abandoned": answer.abandoned}
+    return found
+
+
+async def stage_module(services: Services, call: ApiCall) -> ApiReply:
+    """``POST /v1/modules``: keep a module for the manifest that is sent next."""
+    module = services.staged.add(call.body)
+    return ApiReply(document={"module": hash_text(module), "kept": len(services.staged)})
+
+
+async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
+    """``POST /v1/manifests``: signed by the caller, or by the kernel process."""
+    body: dict[str, Any] = call.body
+    hashes = [hash for each in body.get("modules", ()) if (hash := _hash(each)) is not None]
+    modules, mode, leaves = (
+        services.staged.named(hashes),
+        body.get("mode", STRICT),
+        body.get("leaves", ()),
+    )
+    if _is_signed(services, body):
+        given = ManifestInput(
+            document=body["document"],
+            principal=body["principal"],
+            serial=body["serial"],
+            signature=body["signature"],
+            mode=mode,
+            leaves=tuple(leaves),
+        )
+        answer = await services.link.apply(given, modules)
+    else:
+        answer = await services.link.apply_here(
+            body["document"], modules, mode=mode, leaves=tuple(leaves)
+        )
+    document = _admitted(services, answer)
+    services.staged.forget(hashes)
+    return ApiReply(
+        document={"seq": document["seq"], "manifest": hash_text(content_hash(body["document"]))}
+    )
+
+
+async def make_snapshot(services: Services, _: ApiCall) -> ApiReply:
+    """``POST /v1/snapshots``."""
+    made = await services.link.snapshot()
+    return ApiReply(document={**made.to_message(), "document": hash_text(made.document)})

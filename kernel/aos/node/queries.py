@@ -1,0 +1,96 @@
+"""Read the query of a request by the parameters of its route (spec/node-api.md, N-112)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from aos.errors import excerpt
+from aos.node import json_schema
+from aos.node.problems import Problem
+from aos.node.routes import ApiRoute, Parameter
+
+FIELDS_MAX: Final = 200
+_FLAGS: Final = {"1": True, "true": True, "0": False, "false": False}
+_INTEGER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,19})")
+
+
+def read_query(route: ApiRoute, query: bytes) -> dict[str, Any]:
+    """Return the parameters of a query, with the defaults of those that are missing.
+
+    Raises:
+        Problem: A parameter is unknown, missing, given twice, or of another type (400).
+    """
+    known = {each.name: each for each in route.query}
+    texts: dict[str, list[str]] = {}
+    for name, text in _pairs(query):
+        if name not in known:
+            raise _unknown(name, list(known))
+        texts.setdefault(name, []).append(text)
+    found: dict[str, Any] = {}
+    for each in route.query:
+        if each.name in texts:
+            found[each.name] = _read(each, texts[each.name])
+        elif each.required:
+            raise Problem(400, "query_is_invalid", f"{each.name}: expected this parameter")
+        elif "default" in each.schema:
+            found[each.name] = each.schema["default"]
+    return found
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    if not query:
+        return []
+    try:
+        return parse_qsl(
+            query.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict",
+            max_num_fields=FIELDS_MAX,
+        )  # fmt: skip
+    except ValueError as error:  # also of bytes that are not ASCII or not UTF-8
+        raise Problem(
+            400, "query_is_invalid", f"query: expected name=value&… in UTF-8 ({error})"
+        ) from None
+
+
+def _read(parameter: Parameter, texts: list[str]) -> object:
+    kind = parameter.schema["type"]
+    if kind == "array":
+        return _checked(parameter, list(texts))
+    if len(texts) > 1:
+        raise Problem(400, "query_is_invalid", f"{parameter.name}: given {len(texts)} times")
+    [text] = texts
+    match kind:
+        case "integer":
+            if not _INTEGER.fullmatch(text):
+                raise _misfit(parameter, "a whole number", text)
+            return _checked(parameter, int(text))
+        case "boolean":
+            if text not in _FLAGS:
+                raise _misfit(parameter, "1 or 0, true or false", text)
+            return _FLAGS[text]
+    return _checked(parameter, text)
+
+
+def _checked(parameter: Parameter, value: object) -> object:
+    try:
+        return json_schema.read(parameter.schema, value)
+    except Problem as problem:
+        detail = problem.detail.removeprefix("body").removeprefix(" ").removeprefix(": ")
+        raise Problem(400, "query_is_invalid", f"{parameter.name}: {detail}") from None
+
+
+def _misfit(parameter: Parameter, expected: str, text: str) -> Problem:
+    found = excerpt(repr(text), most=60)
+    return Problem(400, "query_is_invalid", f"{parameter.name}: expected {expected}, found {found}")
+
+
+def _unknown(name: str, known: list[str]) -> Problem:
+    shown = excerpt(name, most=60)
+    near = difflib.get_close_matches(shown, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    expected = ", ".join(known) if known else "no parameter"
+    return Problem(
+        400, "query_is_invalid", f"query: {shown!r} is unknown here: expected {expected}{hint}"
+    )

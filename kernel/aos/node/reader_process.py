@@ -1,0 +1,95 @@
+"""The program of a reader process: it makes documents that may take long (spec/node-api.md, N-114).
+
+    python -m aos.node.reader_process WORLD
+
+It reads requests on stdin and writes answers on stdout, each a length of 4 bytes (big-endian) and
+JSON. It ends at the end of stdin.
+
+    request  {"operation": …, "query": {…}, "work": {…} or null}
+    answer   {"status": 200, "document": {…}} or {"status": …, "problem": {…}}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.errors import AosError, Damage, Erased
+from aos.host.folder.reader import open_reader
+from aos.host.follower import Follower
+from aos.node.bodies import write_json
+from aos.node.problems import Problem
+from aos.node.reading import DOCUMENTS, running_of
+from aos.node.refusals import problem_of
+
+LENGTH_BYTES: Final = 4
+
+
+async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer requests until the end of ``requests``."""
+    follower: Follower | None = None
+    try:
+        while (data := _next(requests)) is not None:
+            request = json.loads(data)
+            try:
+                if "at" in request["query"]:
+                    found = _past(path, request)
+                else:
+                    if follower is None:
+                        opened = Follower(path, [])
+                        await opened.start()
+                        follower = opened
+                    found = await _present(follower, request)
+                answer: Document = {"status": 200, "document": found}
+            except AosError as error:
+                problem = problem_of(error, unknown=404)
+                answer = {"status": problem.status, "problem": problem.document()}
+            except Problem as problem:
+                answer = {"status": problem.status, "problem": problem.document()}
+            body = write_json(answer)
+            answers.write(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+            answers.flush()
+    finally:
+        if follower is not None:
+            follower.close()
+
+
+def _next(requests: BinaryIO) -> bytes | None:
+    header = requests.read(LENGTH_BYTES)
+    if len(header) < LENGTH_BYTES:
+        return None
+    return requests.read(int.from_bytes(header, "big"))
+
+
+async def _present(follower: Follower, request: dict[str, Any]) -> Document:
+    await follower.advance_to()
+    try:
+        return _document(follower, request)
+    except Erased:
+        raise
+    except Damage:
+        # Parts of the snapshot that the state reads from may have been removed meanwhile.
+        await follower.restart()
+        return _document(follower, request)
+
+
+def _document(follower: Follower, request: dict[str, Any]) -> Document:
+    view = View(follower.state, follower.store, now_ns=time.time_ns())
+    view.running = running_of(request["work"])
+    return DOCUMENTS[request["operation"]](view, request["query"])
+
+
+def _past(path: Path, request: dict[str, Any]) -> Document:
+    with open_reader(path, at=request["query"]["at"]) as reader:
+        view = View(reader.state, reader.store, is_past=True)
+        return DOCUMENTS[request["operation"]](view, request["query"])
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer))

@@ -1,0 +1,124 @@
+"""The reader processes of a front: two, each with one document at a time
+(spec/node-api.md, N-114)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from aos.node.problems import Problem
+
+READERS: Final = 2
+DOCUMENT_S: Final = 30.0
+"""Seconds that one document may take."""
+
+WAITING_MAX: Final = 16
+"""Requests that may wait for a reader process."""
+
+_LENGTH_BYTES: Final = 4
+_PART_BYTES_MAX: Final = 1 << 20
+
+
+class Readers:
+    """Starts reader processes when they are needed, and ends one that takes too long."""
+
+    def __init__(
+        self, path: Path, *, seconds: float = DOCUMENT_S, waiting_max: int = WAITING_MAX
+    ) -> None:
+        self._path = path
+        self.seconds = seconds
+        self._waiting_max = waiting_max
+        self._waiting = 0
+        self._free = asyncio.Semaphore(READERS)
+        self._idle: list[asyncio.subprocess.Process] = []
+
+    async def document(
+        self, operation: str, query: Mapping[str, Any], work: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Make a document in a reader process.
+
+        Raises:
+            Problem: The document's own; or too many requests wait (429), or the document takes too
+                long (503), or the process ended (500).
+        """
+        if self._waiting >= self._waiting_max:
+            raise Problem(
+                429, "readers_are_busy", "too many long reads wait already (try again in a moment)",
+                retry_after_s=1,
+            )  # fmt: skip
+        self._waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            process = self._idle.pop() if self._idle else await self._started()
+            return await self._ask(process, {"operation": operation, "query": query, "work": work})
+        finally:
+            self._free.release()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "aos.node.reader_process", str(self._path),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def _ask(
+        self, process: asyncio.subprocess.Process, request: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        is_whole = False
+        try:
+            async with asyncio.timeout(self.seconds):
+                answer = await _exchange(process, json.dumps(request).encode())
+            is_whole = True
+        except TimeoutError:
+            raise Problem(
+                503, "document_takes_too_long",
+                f"the document was not ready after {self.seconds:g} s (ask for less: a filter, a "
+                "smaller limit)", retry_after_s=5,
+            ) from None  # fmt: skip
+        except (OSError, asyncio.IncompleteReadError):
+            raise Problem(
+                500, "reader_has_ended", "the process that reads the world ended unexpectedly"
+            ) from None
+        finally:
+            if is_whole:
+                self._idle.append(process)
+            else:
+                await _killed(process)
+        if "problem" in answer:
+            problem = answer["problem"]
+            raise Problem(answer["status"], problem["rule"], problem["detail"])
+        found: dict[str, Any] = answer["document"]
+        return found
+
+    async def close(self) -> None:
+        """End the processes."""
+        while self._idle:
+            await _killed(self._idle.pop())
+
+
+async def _exchange(process: asyncio.subprocess.Process, body: bytes) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+    await process.stdin.drain()
+    size = int.from_bytes(await process.stdout.readexactly(_LENGTH_BYTES), "big")
+    parts = []
+    while size:
+        part = await process.stdout.readexactly(min(size, _PART_BYTES_MAX))
+        parts.append(part)
+        size -= len(part)
+    answer: dict[str, Any] = json.loads(b"".join(parts))
+    return answer
+
+
+async def _killed(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await asyncio.shield(process.wait())

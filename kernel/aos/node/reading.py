@@ -1,0 +1,220 @@
+"""The documents of the reading routes, which are those of ``--json`` (spec/node-api.md, N-114).
+
+Short ones are made in the front, from the follower's state. Those that may take long are made in a
+reader process (``readers.py``) by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.audit.trace.trace import trace
+from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
+from aos.audit.views.cell_selection import CellSelection
+from aos.audit.views.diagnosis import Running, RunningTask
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import LIMIT, View
+from aos.errors import BadUsage
+from aos.values.digests import hash_text
+from aos.values.spelling import duration_ns
+
+Query: TypeAlias = Mapping[str, Any]
+
+ROWS_SHORT_MAX: Final = 200
+"""Rows up to which a list is short enough for the front."""
+
+
+def _world(view: View, _: Query) -> Document:
+    return world_view.world(view)
+
+
+def _manifest(view: View, query: Query) -> Document:
+    return world_view.manifest(view, query.get("name"))
+
+
+def _cells(view: View, query: Query) -> Document:
+    selection = CellSelection(
+        workflow=query.get("workflow"),
+        status=query.get("status"),
+        key_prefix=query.get("key_prefix"),
+        waits_for=query.get("waits_for"),
+        older_than_ns=_span(query.get("older_than")),
+        pinned=query.get("pinned", False),
+        fault=query.get("fault"),
+    )
+    return cell_view.cells(
+        view,
+        selection,
+        order=query["sort"],
+        with_state=query.get("state", False),
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+
+
+def _span(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = duration_ns(text)
+    if found is None or found < 0:
+        raise BadUsage(f"older_than: expected a duration such as 90s, 5m or 2d, found {text!r}")
+    return found
+
+
+def _cell(view: View, query: Query) -> Document:
+    return cell_view.cell(view, query["workflow"], query.get("key"))
+
+
+def _intents(view: View, query: Query) -> Document:
+    parked, code, status = query.get("parked", False), query.get("code"), query.get("status")
+    is_open = parked or code is None
+    return intent_view.intents(
+        view,
+        status=None if status == "all" else status or ("open" if is_open else None),
+        halted=parked,
+        code=code,
+        workflow=query.get("workflow"),
+        effect=query.get("effect"),
+        key_prefix=query.get("key_prefix"),
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+
+
+def _intent(view: View, query: Query) -> Document:
+    return intent_view.intent(view, query["intent"])
+
+
+def _faults(view: View, query: Query) -> Document:
+    return cell_view.faults(
+        view,
+        workflow=query.get("workflow"),
+        kind=query.get("kind"),
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+
+
+def _records(view: View, query: Query) -> Document:
+    end = view.state.next_seq - 1
+    first = query.get("from")
+    if first is not None and first > end:
+        raise BadUsage(f"from: expected a record, 1 to {end}, found {first}")
+    kinds = query.get("kind")
+    return journal_view.journal(
+        view,
+        first=first,
+        last=query.get("to"),
+        kinds=tuple(kinds) if kinds else None,
+        workflow=query.get("workflow"),
+        key=query.get("key"),
+        limit=query["limit"],
+    )
+
+
+def _record(view: View, query: Query) -> Document:
+    end, seq = view.state.next_seq - 1, query["seq"]
+    if seq > end:
+        raise BadUsage(f"seq: expected a record, 1 to {end}, found {seq}")
+    return journal_view.record(view, seq)
+
+
+def _value(view: View, query: Query) -> Document:
+    return value_view.value(view, query["value"])
+
+
+def _trace(view: View, query: Query) -> Document:
+    targets = [name for name in ("seq", "intent", "workflow") if name in query]
+    if len(targets) != 1:
+        raise BadUsage("trace: expected one of seq, intent and workflow (with its key)")
+    words = [str(query[targets[0]])]
+    if "key" in query:
+        if targets != ["workflow"]:
+            raise BadUsage("trace: a key belongs to a workflow")
+        words.append(query["key"])
+    found: Document = trace(
+        view, words, follow_events=query.get("follow_events", False)
+    ).to_document()
+    return found
+
+
+DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
+    "read_world": _world,
+    "read_manifest": _manifest,
+    "read_cells": _cells,
+    "read_cell": _cell,
+    "read_intents": _intents,
+    "read_intent": _intent,
+    "read_faults": _faults,
+    "read_records": _records,
+    "read_record": _record,
+    "read_value": _value,
+    "read_trace": _trace,
+}
+"""Each reading operation and the function that makes its document."""
+
+ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
+"""Documents whose advice depends on the work of the kernel process."""
+
+_LONG: Final = frozenset({"read_cells", "read_faults", "read_value", "read_trace"})
+
+
+def is_long(operation: str, query: Query) -> bool:
+    """Return whether a document may take long: it reads every cell, the journal, or the past."""
+    if operation in _LONG or "at" in query:
+        return True
+    match operation:
+        case "read_intents":
+            is_filtered = any(name in query for name in ("code", "key_prefix"))
+            return is_filtered or query.get("status", "open") != "open" or _has_many(query)
+        case "read_records":
+            is_filtered = any(name in query for name in ("kind", "workflow", "key"))
+            return is_filtered or _has_many(query)
+    return False
+
+
+def _has_many(query: Query) -> bool:
+    rows: int = query.get("limit", LIMIT)
+    return rows > ROWS_SHORT_MAX
+
+
+# The work of the kernel process
+
+
+def work_document(work: Mapping[str, Any]) -> Document:
+    """Return the socket's ``work`` (H-53) as a document."""
+    return {
+        "effects": sorted(work.get("effects", ())),
+        "executors": {
+            executor: {
+                phase: {"number": number, "since_ns": since_ns}
+                for phase, (number, since_ns) in phases.items()
+            }
+            for executor, phases in work.get("executors", {}).items()
+        },
+        "tasks": [
+            {
+                "intent": hash_text(intent),
+                "phase": phase,
+                "attempt": attempt,
+                "since_ns": since_ns,
+            }
+            for intent, phase, attempt, since_ns in work.get("tasks", ())
+        ],
+    }
+
+
+def running_of(work: Document | None) -> Running | None:
+    """Return the document of ``work_document`` for the advice of a view."""
+    if work is None:
+        return None
+    return Running(
+        effects=frozenset(work["effects"]),
+        tasks={
+            bytes.fromhex(each["intent"].removeprefix("blake3:")): RunningTask(
+                each["phase"], each["attempt"], each["since_ns"]
+            )
+            for each in work["tasks"]
+        },
+    )

@@ -1,0 +1,472 @@
+"""The one table of the HTTP API
+(spec/node-api.md, N-101): it makes the router, the checks of scope,
+query and body, and the OpenAPI document.
+
+Names and keys are query parameters, never parts of a path: they contain slashes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aos.audit.views.cell_selection import ORDERS
+from aos.audit.views.intent_view import INTENT_STATUSES
+from aos.audit.views.journal_view import KINDS
+from aos.audit.views.view import LIMIT, LIMIT_MAX
+from aos.core.journal.vocabulary import ACTIONS, CELL_STATUSES, CONTROL_STATUSES, MODES, STATUSES
+from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
+from aos.node.bodies import BYTES
+from aos.node.json_schema import Schema
+from aos.node.leases import schemas as leased
+from aos.node.tokens import OPERATE, READ, SEND, WORK
+
+EVENT_STREAM: Final = "text/event-stream"
+TEXT: Final = "text/plain; version=0.0.4"
+WASM: Final = "application/wasm"
+
+TIMEOUT_MS: Final = 30_000
+TIMEOUT_MS_MAX: Final = 300_000
+
+GET: Final = "GET"
+POST: Final = "POST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of a query. ``schema`` is of type string, integer, boolean, or array of strings,
+    which is given several times."""
+
+    name: str
+    schema: Schema
+    help: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRoute:
+    """One row of the API.
+
+    ``scope`` is the verb that a token needs; None for none. ``body`` is the schema of a JSON or
+    CBOR body; ``bytes_type`` is the media type of a body that is plain bytes instead. ``answer`` is
+    the schema of a JSON answer, or None where ``media`` is another type.
+    """
+
+    operation: str
+    method: str
+    path: str
+    scope: str | None
+    summary: str
+    query: tuple[Parameter, ...] = ()
+    body: Schema | None = None
+    bytes_type: str | None = None
+    answer: Schema | None = None
+    media: str | None = None
+    is_batch: bool = False
+    """The body may be as long as a batch of events."""
+    is_late: bool = False
+    """The answer may be 202: the wait has ended before its condition was true."""
+
+
+def _object(description: str, **properties: Schema) -> Schema:
+    return {"type": "object", "description": description, "properties": properties}
+
+
+def _closed(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
+    found: dict[str, object] = {
+        "type": "object", "properties": properties, "additionalProperties": False,
+    }  # fmt: skip
+    if required:
+        found["required"] = list(required)
+    return found
+
+
+def _document(command: str) -> Schema:
+    return {"type": "object", "description": f"The document of `{command} --json`."}
+
+
+NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
+TEXT_KEY: Final[Schema] = {"type": "string", "maxLength": 65_536}
+SEQ: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
+HASH: Final[Schema] = {"type": "string", "pattern": "^(blake3:)?[0-9a-f]{64}$"}
+FLAG: Final[Schema] = {"type": "boolean"}
+BINARY: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
+
+AT: Final = Parameter(
+    name="at", schema=SEQ, help="The world as it was after this record (default: now)."
+)
+LIMITED: Final = (
+    Parameter(
+        name="limit",
+        schema={"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT},
+        help="Maximum number of rows.",
+    ),
+    Parameter(
+        name="offset",
+        schema={"type": "integer", "minimum": 0, "maximum": 2**63 - 1, "default": 0},
+        help="Number of rows to skip.",
+    ),
+)
+WORKFLOW: Final = Parameter(
+    name="workflow", schema=NAME, help="The name of the workflow, or a unique part of it."
+)
+KEY: Final = Parameter(name="key", schema=TEXT_KEY, help="The key, as JSON or as plain text.")
+KEY_PREFIX: Final = Parameter(
+    name="key_prefix", schema=TEXT_KEY, help="Only cells whose key begins with this text."
+)
+KIND: Final = Parameter(
+    name="kind",
+    schema={"type": "array", "items": {"type": "string", "enum": list(KINDS)}},
+    help="Only records of this kind. May be given several times.",
+)
+
+EVENT: Final = _closed(
+    ("schema", "value"),
+    schema=NAME,
+    value={"description": "JSON that fits the schema; in CBOR, the event's ingress form."},
+    submission_id={"type": ["string", "null"]},
+)
+EVENTS: Final = _closed(
+    ("items",), items={"type": "array", "items": EVENT, "minItems": 1, "maxItems": SEND_ITEMS_MAX}
+)
+REACHED: Final = _object(
+    "A cell that the event reached.",
+    workflow=NAME,
+    key={},
+    ran={"type": "boolean"},
+    status={"type": "string"},
+    record={"type": ["integer", "null"]},
+    annotation={},
+    state={},
+)
+SENT: Final = _object(
+    "The event is record `seq`, durable.",
+    seq=SEQ,
+    duplicate=FLAG,
+    to={"type": ["array", "null"], "items": REACHED},
+)
+PROBLEM: Final = _object(
+    "Why the request was not carried out (RFC 9457).",
+    type={"type": "string"},
+    status={"type": "integer"},
+    detail={"type": "string"},
+    rule={"type": "string"},
+    pointer={"type": "string"},
+    blockers={"type": "array", "items": {"type": "object"}},
+)
+
+COMMAND: Final = _closed(
+    ("action",),
+    action={"type": "string", "enum": list(ACTIONS)},
+    workflow=NAME,
+    key={"description": "The key of the instance as a JSON value."},
+    intent=HASH,
+    value=HASH,
+    status={"type": "string", "enum": list(CONTROL_STATUSES)},
+    payload={**BINARY, "description": "Canonical CBOR of the receipt of `settle`."},
+    why={"type": "string", "maxLength": 4096},
+    principal={**NAME, "description": "With `serial` and `signature`: signed by the caller."},
+    serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+    signature={**BINARY, "minLength": 64, "maxLength": 64},
+)
+MANIFEST: Final = _closed(
+    ("document",),
+    document={**BINARY, "description": "The effective manifest as canonical CBOR."},
+    principal=NAME,
+    serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+    signature={**BINARY, "minLength": 64, "maxLength": 64},
+    mode={"type": "string", "enum": list(MODES)},
+    leaves={"type": "array", "items": NAME, "maxItems": 10_000},
+    modules={
+        "type": "array",
+        "items": HASH,
+        "maxItems": STAGED_MODULES_MAX,
+        "description": "Hashes of modules that were sent before to /v1/modules.",
+    },
+)
+
+ROUTES: Final = (
+    ApiRoute(
+        operation="send_events", method=POST, path="/v1/events", scope=SEND,
+        summary="Send one event or a batch, and wait until it is durable, ran or settled.",
+        query=(
+            Parameter(
+                name="wait",
+                schema={
+                    "type": "string", "enum": ["durable", "ran", "settled"], "default": "durable",
+                },
+                help="durable: the event is in the journal. ran: each instance that it reached has "
+                "taken it. settled: each of them has also ended, or, if its workflow is quiescent, "
+                "has nothing open or queued.",
+            ),
+            Parameter(
+                name="timeout_ms",
+                schema={
+                    "type": "integer", "minimum": 0, "maximum": TIMEOUT_MS_MAX,
+                    "default": TIMEOUT_MS,
+                },
+                help="Maximum time of the wait, in milliseconds; after it the answer is 202.",
+            ),
+            Parameter(name="state", schema=FLAG, help="Answer also with states."),
+        ),
+        body={"anyOf": [EVENT, EVENTS]}, is_batch=True, is_late=True,
+        answer={
+            "anyOf": [
+                SENT,
+                _object(
+                    "The answers to a batch, in its order.",
+                    items={
+                        "type": "array",
+                        "items": {"anyOf": [SENT, _object("A refused item.", problem=PROBLEM)]},
+                    },
+                ),
+            ]
+        },
+    ),
+    ApiRoute(
+        operation="read_world", method=GET, path="/v1/world", scope=READ, query=(AT,),
+        summary="Show the world at a glance: journal, manifest, cells and effects.",
+        answer=_document("aos inspect world"),
+    ),
+    ApiRoute(
+        operation="read_manifest", method=GET, path="/v1/manifest", scope=READ,
+        summary="Show the manifest in force, or one of its definitions.",
+        query=(Parameter(name="name", schema=NAME, help="One definition, whole."), AT),
+        answer=_document("aos inspect manifest"),
+    ),
+    ApiRoute(
+        operation="read_cells", method=GET, path="/v1/cells", scope=READ,
+        summary="List the cells, by workflow and key.",
+        query=(
+            WORKFLOW,
+            Parameter(
+                name="status", schema={"type": "string", "enum": list(CELL_STATUSES)},
+                help="Only cells of this status.",
+            ),
+            KEY_PREFIX,
+            Parameter(
+                name="waits_for", schema=NAME,
+                help="Only cells that wait for this effect, or for timer, event or mail.",
+            ),
+            Parameter(
+                name="older_than", schema={"type": "string", "maxLength": 64},
+                help="Only cells whose last step was at least this long ago, such as 90s or 2d.",
+            ),
+            Parameter(name="pinned", schema=FLAG, help="Only cells pinned to an earlier manifest."),
+            Parameter(name="fault", schema=NAME, help="Only cells that failed by this fault."),
+            Parameter(name="state", schema=FLAG, help="Show the state of each cell."),
+            Parameter(
+                name="sort", schema={"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
+                help="The order of the list.",
+            ),
+            *LIMITED, AT,
+        ),
+        answer=_document("aos inspect cells"),
+    ),
+    ApiRoute(
+        operation="read_cell", method=GET, path="/v1/cell", scope=READ,
+        summary="Show one cell: its state, open effects, mail, and why it waits.",
+        query=(Parameter(name="workflow", schema=NAME, help=WORKFLOW.help, required=True), KEY, AT),
+        answer=_document("aos inspect cell"),
+    ),
+    ApiRoute(
+        operation="read_intents", method=GET, path="/v1/intents", scope=READ,
+        summary="List the intents, by default those that are open.",
+        query=(
+            Parameter(
+                name="status",
+                schema={"type": "string", "enum": [*INTENT_STATUSES, "all", *STATUSES]},
+                help="Only intents of this status, or of this status of their receipt.",
+            ),
+            Parameter(name="code", schema=NAME, help="Only intents with this error code."),
+            Parameter(
+                name="parked", schema=FLAG, help="Only open intents that are held or parked."
+            ),
+            WORKFLOW,
+            Parameter(name="effect", schema=NAME, help="Only this effect."),
+            KEY_PREFIX, *LIMITED, AT,
+        ),
+        answer=_document("aos inspect intents"),
+    ),
+    ApiRoute(
+        operation="read_intent", method=GET, path="/v1/intent", scope=READ,
+        summary="Show one intent: its parameters, attempts and receipt.",
+        query=(
+            Parameter(
+                name="intent", schema=NAME, required=True,
+                help="Its hash, or the first 8 digits or more.",
+            ),
+        ),
+        answer=_document("aos inspect intent"),
+    ),
+    ApiRoute(
+        operation="read_faults", method=GET, path="/v1/faults", scope=READ,
+        summary="List the failed instances, with the reason and the remedy.",
+        query=(
+            WORKFLOW, Parameter(name="kind", schema=NAME, help="Only faults of this kind."),
+            *LIMITED, AT,
+        ),
+        answer=_document("aos inspect faults"),
+    ),
+    ApiRoute(
+        operation="read_records", method=GET, path="/v1/records", scope=READ,
+        summary="List records of the journal, oldest first.",
+        query=(
+            Parameter(name="from", schema=SEQ, help="From this record on (default: the newest)."),
+            Parameter(name="to", schema=SEQ, help="Up to this record."),
+            KIND, WORKFLOW, KEY, LIMITED[0],
+        ),
+        answer=_object(
+            "`records` as the lines of `aos inspect journal --json`; `next` is the first record of "
+            "the next page, or null.",
+            records={"type": "array", "items": {"type": "object"}},
+            next={"type": ["integer", "null"]},
+        ),
+    ),
+    ApiRoute(
+        operation="read_record", method=GET, path="/v1/record", scope=READ,
+        summary="Show one record of the journal in full.",
+        query=(Parameter(name="seq", schema=SEQ, help="Its number.", required=True),),
+        answer=_document("aos inspect record"),
+    ),
+    ApiRoute(
+        operation="read_value", method=GET, path="/v1/value", scope=READ,
+        summary="Show which records refer to a value, and whether it was erased.",
+        query=(Parameter(name="value", schema=HASH, help="Its content hash.", required=True),),
+        answer=_document("aos inspect value"),
+    ),
+    ApiRoute(
+        operation="read_blob", method=GET, path="/v1/blob", scope=READ,
+        summary="Read the bytes of a value that is stored outside its records.",
+        query=(Parameter(name="value", schema=HASH, help="Its content hash.", required=True),),
+        media=BYTES,
+    ),
+    ApiRoute(
+        operation="read_trace", method=GET, path="/v1/trace", scope=READ,
+        summary="Show the causes and effects of a record, an intent or a cell.",
+        query=(
+            Parameter(name="seq", schema=SEQ, help="A record."),
+            Parameter(name="intent", schema=NAME, help="An intent."),
+            WORKFLOW, KEY,
+            Parameter(
+                name="follow_events", schema=FLAG,
+                help="For a cell: continue with the cells that its events reached.",
+            ),
+        ),
+        answer=_document("aos trace"),
+    ),
+    ApiRoute(
+        operation="read_work", method=GET, path="/v1/work", scope=READ,
+        summary="Show the current work of the executors in the kernel process.",
+        answer=_object(
+            "Effects, executors and tasks of the kernel process.",
+            effects={"type": "array", "items": NAME},
+            executors={"type": "object"},
+            tasks={"type": "array", "items": {"type": "object"}},
+        ),
+    ),
+    ApiRoute(
+        operation="stream_journal", method=GET, path="/v1/journal/stream", scope=READ,
+        summary="Stream records, oldest first and then each new one; the id is its number.",
+        query=(
+            Parameter(name="from", schema=SEQ, help="The first record (default: the next one)."),
+            KIND, WORKFLOW, KEY,
+        ),
+        media=EVENT_STREAM,
+    ),
+    ApiRoute(
+        operation="stream_feed", method=GET, path="/v1/feed", scope=READ,
+        summary="Stream the events of chosen schemas that workflows emit, each once, in order.",
+        query=(
+            Parameter(
+                name="schema", required=True, help="An event's schema. May be given several times.",
+                schema={"type": "array", "items": NAME, "minItems": 1, "maxItems": 64},
+            ),
+            Parameter(name="from", schema=SEQ, help="The first record (default: the next one)."),
+        ),
+        media=EVENT_STREAM,
+    ),
+    ApiRoute(
+        operation="send_command", method=POST, path="/v1/commands", scope=OPERATE, body=COMMAND,
+        summary="Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove or "
+        "erase.",
+        answer=_object(
+            "The command is record `seq`.", seq=SEQ, dropped={"type": "integer"},
+            abandoned={"type": "integer"},
+        ),
+    ),
+    ApiRoute(
+        operation="stage_module", method=POST, path="/v1/modules", scope=OPERATE, bytes_type=WASM,
+        summary="Send a module that a manifest sent later names.",
+        answer=_object("The module's hash, and how many are kept.", module=HASH,
+                       kept={"type": "integer"}),
+    ),
+    ApiRoute(
+        operation="apply_manifest", method=POST, path="/v1/manifests", scope=OPERATE,
+        body=MANIFEST, summary="Put a manifest in force.", is_batch=True,
+        answer=_object("The manifest is in force since record `seq`.", seq=SEQ, manifest=HASH),
+    ),
+    ApiRoute(
+        operation="make_snapshot", method=POST, path="/v1/snapshots", scope=OPERATE,
+        summary="Write a snapshot of the world, so that a restart reads less.",
+        answer=_document("aos snapshot"),
+    ),
+    ApiRoute(
+        operation="claim_tasks", method=POST, path="/v1/work/claim", scope=WORK,
+        summary="Lease tasks to a worker, and wait for them if there are none.",
+        body=leased.CLAIM, answer=leased.CLAIMED,
+    ),
+    ApiRoute(
+        operation="heartbeat_tasks", method=POST, path="/v1/work/heartbeat", scope=WORK,
+        summary="Extend leases, and learn which tasks are canceled or lost.",
+        body=leased.HEARTBEAT, answer=leased.BEATEN,
+    ),
+    ApiRoute(
+        operation="settle_tasks", method=POST, path="/v1/work/results", scope=WORK,
+        summary="Report how attempts ended.", is_batch=True,
+        body=leased.RESULTS, answer=leased.TAKEN,
+    ),
+    ApiRoute(
+        operation="report_progress", method=POST, path="/v1/work/progress", scope=WORK,
+        summary="Send stream frames of tasks.", is_batch=True,
+        body=leased.PROGRESS, answer=leased.HEARD,
+    ),
+    ApiRoute(
+        operation="release_tasks", method=POST, path="/v1/work/release", scope=WORK,
+        summary="Give leases back.", body=leased.RELEASE, answer=leased.RELEASED,
+    ),
+    ApiRoute(
+        operation="list_tasks", method=GET, path="/v1/work/tasks", scope=OPERATE,
+        summary="List leases and parked tasks.", answer=leased.TASKS,
+    ),
+    ApiRoute(
+        operation="retry_tasks", method=POST, path="/v1/work/retry", scope=OPERATE,
+        summary="Offer parked tasks again.", body=leased.RETRY, answer=leased.RUN,
+    ),
+    ApiRoute(
+        operation="reclaim_tasks", method=POST, path="/v1/work/reclaim", scope=OPERATE,
+        summary="End leases, so that their tasks are offered again.",
+        body=leased.RECLAIM, answer=leased.RUN,
+    ),
+    ApiRoute(
+        operation="answer_health", method=GET, path="/healthz", scope=None,
+        summary="Answer that the front runs.", answer=_object("It runs."),
+    ),
+    ApiRoute(
+        operation="answer_ready", method=GET, path="/readyz", scope=None,
+        summary="Answer whether the node takes requests.",
+        answer=_object("Each condition, and whether it is met."),
+    ),
+    ApiRoute(
+        operation="read_metrics", method=GET, path="/metrics", scope=READ,
+        summary="Metrics in the text format of Prometheus.", media=TEXT,
+    ),
+    ApiRoute(
+        operation="read_openapi", method=GET, path="/v1/openapi.json", scope=None,
+        summary="This document.", answer={"type": "object"},
+    ),
+)  # fmt: skip
+
+BY_PATH: Final[dict[str, dict[str, ApiRoute]]] = {}
+for _route in ROUTES:
+    BY_PATH.setdefault(_route.path, {})[_route.method] = _route

@@ -1,0 +1,171 @@
+"""Run a world with its front: the kernel process of ``aos node`` (spec/node.md, N-1 to N-8)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from nacl.signing import SigningKey
+
+from aos.host.executors.pool import Coverage
+from aos.host.executors.task import Report, report_to_stderr
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.host.folder.restore import Progress
+from aos.host.process import Ended, Executors, RunningWorld, Started, Status, run_world
+from aos.host.world.snapshots import Every
+from aos.manifest.effective import Effective
+from aos.node.leases.table import leased
+from aos.node.sockets import (
+    HTTP_SOCKET,
+    ListenAddress,
+    Tls,
+    actual,
+    check_access,
+    own_socket,
+    tcp_socket,
+)
+from aos.node.supervision import COMMAND, Supervision
+from aos.node.tokens import NODE, load
+
+LISTEN: Final = ListenAddress(host="127.0.0.1", port=7460)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A node that answers: its address and the paths that it serves. ``is_open`` is whether clients
+    on this machine need no token."""
+
+    url: str
+    own_socket: Path
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """How a node runs. ``listen`` None: only on DIR/node/http.sock. ``operator_key`` signs the
+    commands of clients whose token may operate. The others are those of ``run_world``."""
+
+    listen: ListenAddress | None = LISTEN
+    tls: Tls | None = None
+    is_insecure: bool = False
+    operator_key: SigningKey | None = None
+    executors: Executors = lambda _blob, _world: ()
+    snapshot_every: Every | None = None
+    cells_kept: int | None = None
+    handle_signals: bool = True
+    report: Report = report_to_stderr
+    on_fold: Progress | None = None
+    on_started: Callable[[Started], None] | None = None
+    on_open: Callable[[Opened], None] = lambda _: None
+    on_status: Callable[[Status], None] | None = None
+    on_coverage: Callable[[Coverage, Effective], None] | None = None
+    front: Sequence[str] = field(default=COMMAND)
+    """The command of the front's process."""
+
+
+async def run_node(path: Path, options: NodeOptions) -> Ended:
+    """Run the world at ``path`` and serve it over HTTP until a signal or a client's ``stop``.
+
+    At the end the front answers its last requests for up to ten seconds, or until a second signal;
+    then the world stops as ``run_world`` does.
+
+    Raises:
+        Refused: The node may not listen at this address, or a key may be read by others.
+        BadUsage: There is no such world, host or file.
+        Unavailable: The port is taken, another process runs the world, or the front died too often.
+        Damage: As ``run_world``.
+    """
+    folder = open_folder(path)
+    if options.tls is not None:
+        options.tls.check()
+    with contextlib.ExitStack() as stack:
+        tcp = None
+        if options.listen is not None:
+            tcp = stack.enter_context(tcp_socket(options.listen))
+            check_access(
+                folder,
+                actual(tcp),
+                has_tls=options.tls is not None,
+                is_insecure=options.is_insecure,
+            )
+        return await run_world(
+            path,
+            executors=options.executors,
+            handle_signals=options.handle_signals,
+            report=options.report,
+            snapshot_every=options.snapshot_every,
+            cells_kept=options.cells_kept,
+            on_fold=options.on_fold,
+            on_started=options.on_started,
+            on_status=options.on_status,
+            on_coverage=options.on_coverage,
+            elsewhere=True,
+            operator_key=options.operator_key,
+            leases=partial(leased, path),
+            around=partial(_with_front, options, tcp),
+        )
+
+
+@contextlib.asynccontextmanager
+async def _with_front(
+    options: NodeOptions, tcp: socket.socket | None, running: RunningWorld
+) -> AsyncIterator[None]:
+    """Serve the world while the block runs (H-82a)."""
+    loop = asyncio.get_running_loop()
+    with own_socket(running.folder) as own:
+        doors = [own] if tcp is None else [tcp, own]
+        front = Supervision(
+            settings(options, running.folder, tcp=tcp, own=own),
+            [each.fileno() for each in doors],
+            report=running.report,
+            failed=running.fail,
+            command=options.front,
+        )
+        try:
+            if options.handle_signals:
+                loop.add_signal_handler(signal.SIGHUP, front.reload)
+            if await front.start(running.hurry):
+                options.on_open(_opened(options, running.folder, tcp))
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+            running.announce_stop()
+            await front.stop(running.hurry)
+
+
+def settings(
+    options: NodeOptions, folder: WorldFolder, *, tcp: socket.socket | None, own: socket.socket
+) -> dict[str, Any]:
+    """The front's settings: its first line on stdin."""
+    tls = options.tls
+    return {
+        "world": str(folder.path.resolve()),
+        "tcp": None if tcp is None else tcp.fileno(),
+        "unix": own.fileno(),
+        "address": None if tcp is None else actual(tcp).text,
+        "tls": None
+        if tls is None
+        else {
+            "cert": str(tls.cert.resolve()),
+            "key": str(tls.key.resolve()),
+            "client_ca": None if tls.client_ca is None else str(tls.client_ca.resolve()),
+        },
+        "insecure": options.is_insecure,
+        "operator_key": options.operator_key is not None,
+    }
+
+
+def _opened(options: NodeOptions, folder: WorldFolder, tcp: socket.socket | None) -> Opened:
+    scheme = "http" if options.tls is None else "https"
+    return Opened(
+        url="" if tcp is None else f"{scheme}://{actual(tcp).text}",
+        own_socket=folder.path / NODE / HTTP_SOCKET,
+        is_open=tcp is not None and not len(load(folder)),
+    )

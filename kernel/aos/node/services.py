@@ -1,0 +1,74 @@
+"""Everything that the handlers of a front share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from aos.audit.views.view import View
+from aos.errors import Damage, Erased
+from aos.host.door.link import Link
+from aos.host.folder.folder import WorldFolder
+from aos.host.follower import Follower
+from aos.node.bodies import BodyRoom
+from aos.node.leases.work import LeasedWork
+from aos.node.metrics import Counters
+from aos.node.readers import Readers
+from aos.node.sessions import Sessions
+from aos.node.staged import KeptModules
+from aos.node.tokens import LiveTokens
+from aos.node.waiting import Waiting
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The world, its state, and the bounds of one front.
+
+    ``work`` serves workers; None before tasks are set up. ``has_operator_key`` says that the kernel
+    process signs commands for tokens of the scope ``operate``.
+    """
+
+    folder: WorldFolder
+    link: Link
+    follower: Follower
+    tokens: LiveTokens
+    waiting: Waiting
+    counters: Counters
+    readers: Readers
+    work: LeasedWork | None = None
+    has_operator_key: bool = False
+    sessions: Sessions = field(default_factory=Sessions)
+    bodies: BodyRoom = field(default_factory=BodyRoom)
+    staged: KeptModules = field(default_factory=KeptModules)
+    _view: View | None = None
+    _serial: int = -1
+
+    def view(self) -> View:
+        """Return a view of the follower's state, measured against the time of now."""
+        state = self.follower.state
+        if self._view is None or self._view.state is not state or self._serial != state.serial:
+            self._view = View(state, self.follower.store)
+            self._serial = state.serial
+        self._view.now_ns = time.time_ns()
+        self._view.running = None
+        return self._view
+
+    async def read(self, take: Callable[[View], T]) -> T:
+        """Return ``take`` of a view as of the durable head of now.
+
+        Raises:
+            AosError: As ``take``; Damage only if it is there also after a restart of the follower.
+        """
+        await self.follower.advance_to()
+        try:
+            return take(self.view())
+        except Erased:
+            raise
+        except Damage:
+            # Parts of the snapshot that the state reads from may have been removed meanwhile.
+            await self.follower.restart()
+            return take(self.view())

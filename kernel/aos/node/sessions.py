@@ -1,0 +1,110 @@
+"""Requests that take long: they end when their token is revoked, or when the node stops
+(spec/node-api.md, N-135, N-136)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aos.node.problems import Problem
+from aos.node.tokens import LiveTokens, Token
+
+STREAMS_MAX: Final = 64
+POLLS_MAX: Final = 256
+WAITS_MAX: Final = 4_096
+"""Requests that wait for an outcome, at the same time."""
+
+LOOK_S: Final = 0.5
+"""Seconds between two checks of the tokens of long requests."""
+
+STREAM: Final = "stream"
+POLL: Final = "poll"
+WAIT: Final = "wait"
+READING: Final = "read"
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One long request. ``why`` is the reason why the node ended it."""
+
+    token: Token
+    kind: str
+    task: asyncio.Task[object] | None = None
+    why: str | None = None
+
+    def end(self, why: str) -> None:
+        """Cancel the request."""
+        if self.why is None:
+            self.why = why
+            if self.task is not None:
+                self.task.cancel()
+
+
+class Sessions:
+    """The long requests of a front, each with its token."""
+
+    def __init__(self, *, streams_max: int = STREAMS_MAX, waits_max: int = WAITS_MAX) -> None:
+        self._most = {STREAM: streams_max, POLL: POLLS_MAX, WAIT: waits_max, READING: waits_max}
+        self._open: set[Session] = set()
+        self.stopping = asyncio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether ``stop`` was called."""
+        return self.stopping.is_set()
+
+    def count(self, kind: str) -> int:
+        """Return how many requests of this kind are open."""
+        return sum(each.kind == kind for each in self._open)
+
+    @contextmanager
+    def hold(self, token: Token, kind: str) -> Iterator[Session]:
+        """Count a long request until the end of the block.
+
+        Raises:
+            Problem: There are too many of this kind (429), or the node stops (503).
+        """
+        if self.is_stopping and kind in (STREAM, POLL):
+            raise stopping_problem()
+        if self.count(kind) >= self._most[kind]:
+            raise Problem(
+                429, f"{kind}s_are_full",
+                f"{self._most[kind]} {kind}s are open already (end one, or try again later)",
+                retry_after_s=5,
+            )  # fmt: skip
+        session = Session(token, kind)
+        self._open.add(session)
+        try:
+            yield session
+        finally:
+            self._open.discard(session)
+
+    def stop(self) -> None:
+        """End all streams and polls, and take no more."""
+        self.stopping.set()
+        for each in list(self._open):
+            if each.kind in (STREAM, POLL):
+                each.end("stopping")
+
+    def close(self) -> None:
+        """End every long request, because the front ends: each is answered with 503."""
+        self.stopping.set()
+        for each in list(self._open):
+            each.end("stopping")
+
+    async def watch(self, tokens: LiveTokens, now_ns: Callable[[], int]) -> None:
+        """End the requests of tokens that are revoked or expired, until this is canceled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            found = tokens.now()
+            for each in list(self._open):
+                if each.token.digest is not None and not found.has(each.token, now_ns=now_ns()):
+                    each.end("revoked")
+
+
+def stopping_problem() -> Problem:
+    """The problem of a request to a node that stops."""
+    return Problem(503, "node_is_stopping", "the node is stopping", retry_after_s=5)

@@ -1,0 +1,195 @@
+"""Server-sent events: the records of the journal, and the events that workflows emit
+(spec/node-api.md, N-116, N-117).
+
+A stream has no queue. It reads the next records from the store when the client has taken the ones
+before, so that a slow client costs only its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from typing import Final, TypeAlias
+
+from aos.audit.lens.lens import Lens
+from aos.audit.lens.manifests import IS_MANIFEST
+from aos.audit.lens.ports import first_kept
+from aos.audit.views.journal_view import RecordReader, selection
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest, Step
+from aos.host.follower import Follower
+from aos.manifest.effective import Effective
+from aos.manifest.named import is_document
+from aos.node.bodies import write_json
+from aos.node.calls import ApiCall, ApiStream
+from aos.node.problems import Problem
+from aos.node.routes import EVENT_STREAM
+from aos.node.services import Services
+
+COMMENT_S: Final = 15.0
+"""Seconds without an event after which a stream sends a comment."""
+
+WINDOW: Final = 128
+"""Records that are read without a pause for other requests."""
+
+_ID: Final = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+_COMMENT: Final = b":\n\n"
+
+Window: TypeAlias = Callable[[int, int], Iterator[bytes]]
+"""The events of a stream between two records, both included."""
+
+
+async def stream_journal(services: Services, call: ApiCall) -> ApiStream:
+    """``GET /v1/journal/stream``."""
+    await services.follower.advance_to()
+    view = services.view()
+    kinds = call.query.get("kind")
+    selected = selection(
+        view,
+        kinds=tuple(kinds) if kinds else None,
+        workflow=call.query.get("workflow"),
+        key=call.query.get("key"),
+    )
+    resumed = _resumed(call)
+    first = _first(services.follower, call, None if resumed is None else resumed[0] + 1)
+    own = View(services.follower.state, services.follower.store)
+    reader = RecordReader(own.journal, own.whole)
+
+    def window(start: int, last: int) -> Iterator[bytes]:
+        for found in reader.forward(start, last, selection=selected):
+            yield _event(str(found["seq"]), found["kind"], found)
+
+    return ApiStream(parts=_parts(services.follower, first, window), media=EVENT_STREAM)
+
+
+async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
+    """``GET /v1/feed``. The id of an event is the record of its step and its place in it."""
+    await services.follower.advance_to()
+    schemas = frozenset(call.query["schema"])
+    own = View(services.follower.state, services.follower.store)
+    _check_schemas(own, schemas)
+    resumed = _resumed(call)
+    first = _first(services.follower, call, None if resumed is None else resumed[0])
+    after = resumed if resumed is not None and resumed[1] is not None else None
+
+    def window(start: int, last: int) -> Iterator[bytes]:
+        for seq, place, found in _emitted(own, schemas, start, last):
+            if after is None or (seq, place) > (after[0], after[1] or 0):
+                yield _event(f"{seq}.{place}", None, found)
+
+    if resumed is not None and resumed[1] is None:
+        first = resumed[0] + 1
+    return ApiStream(parts=_parts(services.follower, first, window), media=EVENT_STREAM)
+
+
+def _check_schemas(view: View, schemas: Collection[str]) -> None:
+    """A schema of an earlier manifest is accepted: its events are in the journal."""
+    state, unknown = view.state, set(schemas)
+    if state.manifest is not None:
+        unknown -= set(state.manifest.schemas)
+    for hash in sorted(state.pinned) if unknown else ():
+        data = view.journal.blob(hash)
+        if is_document(data):
+            unknown -= set(Effective.from_document(data).schemas)
+    if unknown:
+        raise Problem(
+            404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
+        )
+
+
+def _resumed(call: ApiCall) -> tuple[int, int | None] | None:
+    """The id after which a client continues."""
+    header = call.headers.get(b"last-event-id")
+    if header is None:
+        return None
+    found = _ID.fullmatch(header.decode("latin-1"))
+    if found is None:
+        raise Problem(
+            400, "last_event_id_is_invalid",
+            f"Last-Event-ID: expected the id of an event of this stream, found {header[:40]!r}",
+        )  # fmt: skip
+    return int(found[1]), None if found[2] is None else int(found[2])
+
+
+def _first(follower: Follower, call: ApiCall, resumed: int | None) -> int:
+    """The record that a stream begins at.
+
+    Raises:
+        Problem: It was pruned (410), or it is after the next record (404).
+    """
+    first: int = resumed if resumed is not None else call.query.get("from", follower.seq + 1)
+    kept = first_kept(follower.store)
+    if first < kept:
+        raise Problem(
+            410, "record_was_pruned",
+            f"record {first} was moved to an archive: the journal begins at record {kept}",
+        )  # fmt: skip
+    if first > follower.seq + 1:
+        raise Problem(
+            404, "record_is_unknown",
+            f"record {first}: expected at most {follower.seq + 1}, the next one (the world may "
+            "have been restored from an older backup)",
+        )  # fmt: skip
+    return first
+
+
+async def _parts(follower: Follower, first: int, window: Window) -> AsyncIterator[bytes]:
+    """Yield the events from record ``first`` on, for ever; a comment where there is none."""
+    yield _COMMENT
+    next_seq = first
+    while True:
+        await follower.advance_to()
+        last = follower.seq
+        while next_seq <= last:
+            until = min(last, next_seq + WINDOW - 1)
+            data = b"".join(window(next_seq, until))
+            next_seq = until + 1
+            if data:
+                yield data
+            else:
+                await asyncio.sleep(0)
+        if not await follower.wait_past(next_seq - 1, COMMENT_S):
+            yield _COMMENT
+
+
+def _event(id: str, kind: str | None, found: object) -> bytes:
+    name = f"event: {kind}\n" if kind else ""
+    return f"id: {id}\n{name}data: ".encode() + write_json(found) + b"\n\n"
+
+
+def _emitted(
+    view: View, schemas: Collection[str], first: int, last: int
+) -> Iterator[tuple[int, int, dict[str, object]]]:
+    """Yield (record, place in it, document) of each event of these schemas that a step emitted."""
+    lens: Lens = view.whole
+    names = [each.encode() for each in schemas]
+    for frame in view.journal.frames(first, last):
+        for seq, data in enumerate(frame.records, frame.header.first):
+            if not first <= seq <= last:
+                continue
+            record = from_bytes(data) if _may_matter(data, names) else None
+            if isinstance(record, Manifest):
+                manifest = Effective.from_document(view.journal.blob(record.document.hash))
+                view.manifests.add(seq, manifest)
+            if not isinstance(record, Step):
+                continue
+            for place, event in enumerate(record.events):
+                if event.schema in schemas:
+                    yield (
+                        seq,
+                        place,
+                        {
+                            "seq": seq,
+                            "index": place,
+                            "schema": event.schema,
+                            "value": lens.event(event.schema, event.value, seq=seq),
+                            "workflow": record.cell[0],
+                            "key": lens.key(record.cell, seq=seq),
+                        },
+                    )
+
+
+def _may_matter(data: bytes, names: list[bytes]) -> bool:
+    return IS_MANIFEST in data or any(name in data for name in names)

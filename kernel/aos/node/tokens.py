@@ -1,0 +1,395 @@
+"""The tokens of a node, and the requests that each of them allows
+(spec/node-api.md, N-130 to N-136).
+
+    DIR/node/tokens.json    0600: name, BLAKE3 of the secret, scopes, dates of each token
+
+Rule 1: a secret is shown once, when it is made. The file holds only its hash.
+
+Rule 2: a file that cannot be read makes every token invalid. It never opens the node.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import hmac
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from aos.errors import AosError, BadUsage, Damage, Refused, sentence
+from aos.host.folder.folder import WorldFolder
+from aos.store.plain_files import PlainFolder
+from aos.values.digests import Hash, content_hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+NODE: Final = "node"
+"""The folder of the node in a world's folder."""
+
+TOKENS: Final = "tokens.json"
+_LOCK: Final = "tokens.lock"
+_UNFINISHED: Final = "tokens.json.unfinished"
+_FORMAT: Final = 1
+_FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+
+SECRET_BYTES: Final = 32
+SECRET_PREFIX: Final = "aos_"  # noqa: S105  # the part that all secrets share
+"""So that a secret is recognized where it should not be."""
+
+TOKENS_MAX: Final = 1_000
+SCOPES_MAX: Final = 64
+
+SEND: Final = "send"
+READ: Final = "read"
+WORK: Final = "work"
+OPERATE: Final = "operate"
+VERBS: Final = (SEND, READ, WORK, OPERATE)
+_NAMED: Final = (SEND, WORK)
+"""Verbs that may be limited to names: of event schemas, and of effects."""
+
+LOOK_S: Final = 0.25
+"""Seconds for which the file is not looked at again. A revoked token is out within a second."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One permission of a token: a verb, and for ``send`` and ``work`` the names that it may use.
+
+    ``name`` None allows all names; with ``is_prefix``, those that begin with ``name``.
+    """
+
+    verb: str
+    name: str | None = None
+    is_prefix: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read ``VERB``, ``VERB:NAME`` or ``VERB:PREFIX*``.
+
+        Raises:
+            BadUsage: There is no such verb, or the verb takes no name.
+        """
+        verb, colon, name = text.partition(":")
+        if verb not in VERBS or (colon and (verb not in _NAMED or not name)):
+            raise BadUsage(
+                sentence(
+                    "not a scope",
+                    expected="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may "
+                    "end with *",
+                    found=repr(text),
+                )
+            )
+        if not colon:
+            return cls(verb)
+        return cls(verb, name.removesuffix("*"), name.endswith("*"))
+
+    @property
+    def text(self) -> str:
+        """The scope as ``read`` takes it."""
+        if self.name is None:
+            return self.verb
+        return f"{self.verb}:{self.name}{'*' if self.is_prefix else ''}"
+
+    def allows(self, verb: str, name: str | None) -> bool:
+        """Return whether this scope allows ``verb`` for ``name``; without a name, for any name."""
+        if verb != self.verb:
+            return False
+        if self.name is None or name is None:
+            return True
+        return name.startswith(self.name) if self.is_prefix else name == self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One token without its secret. ``digest`` is the BLAKE3 of the secret's text; None if the
+    caller needs no token."""
+
+    name: str
+    scopes: tuple[Scope, ...]
+    digest: Hash | None = None
+    created_ns: int = 0
+    expires_ns: int | None = None
+
+    def allows(self, verb: str, name: str | None = None) -> bool:
+        """Return whether a scope of this token allows ``verb`` for ``name``."""
+        return any(each.allows(verb, name) for each in self.scopes)
+
+    def is_expired(self, now_ns: int) -> bool:
+        """Return whether its date has passed."""
+        return self.expires_ns is not None and self.expires_ns <= now_ns
+
+    def to_document(self) -> dict[str, Any]:
+        """The document of ``aos token list --json``."""
+        return {
+            "name": self.name,
+            "scopes": [each.text for each in self.scopes],
+            "created_ns": self.created_ns,
+            "expires_ns": self.expires_ns,
+        }
+
+
+OWNER: Final = Token(name="owner", scopes=tuple(map(Scope, VERBS)))
+"""The caller on the node's own socket: only the owner of the folder can open it."""
+
+LOCAL: Final = Token(name="local", scopes=(Scope(SEND), Scope(READ), Scope(WORK)))
+"""The caller on a loopback address of a node without tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a world, by name."""
+
+    by_name: dict[str, Token]
+
+    def __len__(self) -> int:
+        return len(self.by_name)
+
+    def find(self, secret: str, *, now_ns: int) -> Token | None:
+        """Return the valid token with this secret. Every digest is compared, in constant time."""
+        digest = content_hash(secret.encode("utf-8", "surrogatepass"))
+        found = None
+        for token in self.by_name.values():
+            if token.digest is not None and hmac.compare_digest(token.digest, digest):
+                found = token
+        return None if found is None or found.is_expired(now_ns) else found
+
+    def has(self, token: Token, *, now_ns: int) -> bool:
+        """Return whether this token is still the valid one of its name."""
+        return self.by_name.get(token.name) == token and not token.is_expired(now_ns)
+
+
+def load(folder: WorldFolder) -> Tokens:
+    """Read the tokens of a world; none if no token was ever made.
+
+    Raises:
+        Damage: The file is not one of ours, or no plain file.
+        Refused: Others than its owner may read it.
+        Unavailable: It cannot be read.
+    """
+    with folder.opened() as world:
+        try:
+            with world.inner(NODE) as node:
+                return _read(node)
+        except FileNotFoundError:
+            return Tokens({})
+
+
+def create(
+    folder: WorldFolder,
+    name: str,
+    scopes: tuple[Scope, ...],
+    *,
+    secret: bytes,
+    now_ns: int,
+    expires_ns: int | None = None,
+) -> str:
+    """Make a token and return its secret, which cannot be read again.
+
+    Args:
+        secret: 32 random bytes.
+        expires_ns: When the token becomes invalid, in ns since 1970; by default never.
+
+    Raises:
+        BadUsage: The name or the scopes are not valid.
+        Refused: There is a token of this name, or there are too many.
+        Damage: As ``load``. Nothing has changed.
+    """
+    if not _NAME.fullmatch(name):
+        raise BadUsage(
+            sentence(
+                "not a name of a token",
+                expected="1 to 64 letters, digits, dots, dashes and underscores",
+                found=repr(name),
+            )
+        )
+    if not 0 < len(scopes) <= SCOPES_MAX:
+        raise BadUsage(
+            sentence("scopes of a token", expected=f"1 to {SCOPES_MAX}", found=str(len(scopes)))
+        )
+    assert len(secret) == SECRET_BYTES, "a secret has 32 bytes"
+    text = SECRET_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
+    token = Token(
+        name=name,
+        scopes=scopes,
+        digest=content_hash(text.encode()),
+        created_ns=now_ns,
+        expires_ns=expires_ns,
+    )
+    with _changing(folder) as tokens:
+        if name in tokens:
+            raise Refused(
+                sentence(
+                    f"there is a token called {name} already",
+                    hint=f"choose another name, or remove it first: aos token revoke {name}",
+                )
+            )
+        if len(tokens) >= TOKENS_MAX:
+            raise Refused(f"a world has at most {TOKENS_MAX} tokens (revoke those not in use)")
+        tokens[name] = token
+    return text
+
+
+def revoke(folder: WorldFolder, name: str) -> None:
+    """Remove a token. A running node refuses it within a second, and ends its streams.
+
+    Raises:
+        BadUsage: There is no token of this name.
+        Damage: As ``load``. Nothing has changed.
+    """
+    with _changing(folder) as tokens:
+        if name not in tokens:
+            raise BadUsage(
+                sentence(
+                    f"no token is called {name!r}",
+                    expected="one of " + ", ".join(sorted(tokens)) if tokens else None,
+                    hint="aos token list",
+                )
+            )
+        del tokens[name]
+
+
+class LiveTokens:
+    """The tokens of a running node: the file is read again when it has changed."""
+
+    def __init__(
+        self, folder: WorldFolder, clock: Callable[[], float], report: Callable[[str], None]
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._report = report
+        self._looked_at: float | None = None
+        self._mark: tuple[int, int, int] | None = None
+        self._tokens = Tokens({})
+        self.exist = False
+        """Whether a file of tokens exists: then TCP needs a token, also if every one was
+        revoked."""
+
+    def now(self) -> Tokens:
+        """Return the tokens as of at most ``LOOK_S`` seconds ago."""
+        at = self._clock()
+        if self._looked_at is None or at - self._looked_at >= LOOK_S:
+            self._looked_at = at
+            self._look()
+        return self._tokens
+
+    def _look(self) -> None:
+        mark = self._marked()
+        if mark == self._mark:
+            return
+        self._mark = mark
+        self.exist = mark is not None
+        try:
+            self._tokens = load(self._folder)
+        except (AosError, OSError) as problem:
+            self._tokens = Tokens({})
+            self._report(f"no token is valid: {problem}")
+
+    def _marked(self) -> tuple[int, int, int] | None:
+        try:
+            found = os.lstat(self._folder.path / NODE / TOKENS)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@contextlib.contextmanager
+def _changing(folder: WorldFolder) -> Iterator[dict[str, Token]]:
+    """The tokens, to be changed. They are durable after the block; one process changes at a
+    time."""
+    with folder.opened() as world, world.inner(NODE, make=True) as node:
+        lock = node.open(_LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            tokens = dict(_read(node).by_name)
+            yield tokens
+            _write(node, tokens)
+        finally:
+            os.close(lock)
+
+
+def _read(node: PlainFolder) -> Tokens:
+    path = node.path / TOKENS
+    found = node.check_file(TOKENS)
+    if found is None:
+        return Tokens({})
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise Refused(
+            sentence(
+                "others may read or change the tokens",
+                where=str(path),
+                expected="mode 0600",
+                found=f"mode {stat.S_IMODE(found.st_mode):04o}",
+                hint=f"chmod 600 {path}",
+            )
+        )
+    try:
+        given: Any = parse_json(
+            node.read(TOKENS, _FILE_BYTES_MAX).decode(), max_bytes=_FILE_BYTES_MAX
+        )
+        if given["version"] != _FORMAT:
+            raise ValueError(f"version {given['version']!r}")
+        tokens = [_token(each) for each in given["tokens"]]
+    except (ValueProblem, ValueError, KeyError, TypeError, AttributeError, BadUsage) as problem:
+        raise Damage(
+            sentence(
+                f"the file of tokens cannot be read: {problem}",
+                where=str(path),
+                hint="restore a backup, or remove it and make the tokens again",
+            )
+        ) from problem
+    return Tokens({each.name: each for each in tokens})
+
+
+def _token(given: dict[str, Any]) -> Token:
+    """Raises ValueError, KeyError, TypeError, ValueProblem or BadUsage for anything that
+    ``_write`` does not write."""
+    name, expires_ns, created_ns = given["name"], given["expires_ns"], given["created_ns"]
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise ValueError(f"name {name!r}")
+    if not (isinstance(created_ns, int) and isinstance(expires_ns, int | None)):
+        raise TypeError("times are whole numbers")
+    return Token(
+        name=name,
+        scopes=tuple(map(Scope.read, given["scopes"])),
+        digest=parse_hash(given["digest"]),
+        created_ns=created_ns,
+        expires_ns=expires_ns,
+    )
+
+
+def _write(node: PlainFolder, tokens: dict[str, Token]) -> None:
+    """Replace the file. It is durable on return."""
+    node.remove(_UNFINISHED)
+    with os.fdopen(node.create(_UNFINISHED), "w") as opened:
+        document = {
+            "version": _FORMAT,
+            "tokens": [
+                {**each.to_document(), "digest": hash_text(each.digest)}
+                for each in tokens.values()
+                if each.digest is not None
+            ],
+        }
+        json.dump(document, opened, indent=1)
+        opened.write("\n")
+        opened.flush()
+        os.fsync(opened.fileno())
+    node.rename(_UNFINISHED, TOKENS)
+    node.sync()
+
+
+def bearer(header: bytes) -> str | None:
+    """Return the secret of an ``Authorization`` header; None if it is of another scheme."""
+    scheme, _, rest = header.partition(b" ")
+    if scheme.lower() != b"bearer":
+        return None
+    with contextlib.suppress(UnicodeDecodeError):
+        return rest.strip().decode("ascii")
+    return None

@@ -1,0 +1,74 @@
+"""The tasks that a worker has: their epochs, free slots, and the next claim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aos.values.digests import Hash
+from aos.worker.api import EffectFunction
+
+
+@dataclass(slots=True)
+class HeldTask:
+    """A leased task. ``is_lost``: the node has given up the lease, so the result is of no use."""
+
+    intent: Hash
+    effect: str
+    epoch: int
+    is_lost: bool = False
+
+
+class HeldTasks:
+    """The tasks of one worker, and the slots that they leave free."""
+
+    def __init__(self, functions: Mapping[str, EffectFunction[Any]], most: int | None) -> None:
+        self._functions = functions
+        self._most = most
+        self._tasks: dict[Hash, HeldTask] = {}
+        self._taken: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def add(self, task: HeldTask) -> None:
+        """Take a task, or another attempt of one that is here."""
+        self.remove(task.intent)
+        self._tasks[task.intent] = task
+        self._taken[task.effect] += 1
+
+    def get(self, intent: Hash) -> HeldTask | None:
+        return self._tasks.get(intent)
+
+    def remove(self, intent: Hash) -> None:
+        """Free the slot of a task. Unknown ones are ignored."""
+        task = self._tasks.pop(intent, None)
+        if task is not None:
+            self._taken[task.effect] -= 1
+
+    def all(self) -> list[HeldTask]:
+        return list(self._tasks.values())
+
+    def wanted(self) -> tuple[int, list[dict[str, Any]]]:
+        """How many tasks fit, and the ``effects`` of a claim for them."""
+        room = sum(each.concurrency for each in self._functions.values())
+        room = min(room if self._most is None else self._most, 256 + len(self)) - len(self)
+        effects = [
+            _wanted(each, free)
+            for name, each in self._functions.items()
+            if (free := min(each.concurrency - self._taken[name], room)) > 0
+        ]
+        return room, effects
+
+
+def _wanted(function: EffectFunction[Any], free: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": function.name, "max": free}
+    if function.attempts is not None:
+        found["attempts"] = function.attempts
+    if function.backoff_ms is not None:
+        found["backoff_ms"] = function.backoff_ms
+    if function.backoff_cap_ms is not None:
+        found["backoff_cap_ms"] = function.backoff_cap_ms
+    return found

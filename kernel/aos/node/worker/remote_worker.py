@@ -1,0 +1,490 @@
+"""A worker on another machine: ``aos.worker.runner`` over HTTP (spec/worker.md, W-1 to W-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from aos.client.node_address import NodeAddress
+from aos.errors import AosError, BadUsage, Unavailable
+from aos.node.worker.held_tasks import HeldTask, HeldTasks
+from aos.node.worker.node_requests import NodeAway, NodeRequests, bytes_of
+from aos.values.cbor import encode
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.worker.api import Executors
+from aos.worker.calls import Callers
+from aos.worker.console import say
+from aos.worker.executor_key import Signer, read_key
+from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
+from aos.worker.runner import TaskRunner
+from aos.worker.wire import Message
+
+LEASE_S: Final = 30.0
+LEASE_S_MIN: Final = 1.0
+LEASE_S_MAX: Final = 3600.0
+
+WAIT_MS: Final = 30_000
+"""How long a claim waits for a task at the node, in milliseconds."""
+
+DRAIN_S: Final = 30.0
+"""Seconds that running functions have to end in when the worker stops."""
+
+STOP_S: Final = 2.0
+"""Seconds that async calls and ``setup`` have to end in after that."""
+
+SETTLE_S: Final = 0.02
+"""Pause before a waiting claim is made again because a slot is free."""
+
+PAUSE_S: Final = 0.05
+PAUSE_S_MAX: Final = 10.0
+"""Pauses before a request is sent again to a node that is away, doubled each time, in seconds."""
+
+ITEMS_MAX: Final = 256
+
+
+class Worker:
+    """Carries out tasks of a node until it is stopped.
+
+    Args:
+        url: The node: ``http://…``, ``https://…``, or the folder of a world on this machine.
+        executors: The functions. ``setup`` is entered once, before the first call.
+        token: The secret of a token with the scope ``work``; none on the folder of a world.
+        name: Its name at the node. A lease belongs to this name; two processes need two names.
+        concurrency: Tasks that it has at a time, in addition to the limits of its effects.
+        lease_s: Length of a lease, in seconds (1 to 3,600). A heartbeat is sent three times in it.
+        key_file: File with the Ed25519 seed with which it signs as ``executors.name``.
+        transport: Replaces the connections, in tests.
+
+    Raises:
+        BadUsage: An argument is invalid, or the key cannot be read.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        executors: Executors,
+        *,
+        token: str | None = None,
+        name: str | None = None,
+        concurrency: int | None = None,
+        lease_s: float = LEASE_S,
+        key_file: str | Path | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        report: Callable[[str], None] = say,
+    ) -> None:
+        if not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
+            raise BadUsage(f"lease_s: expected {LEASE_S_MIN:g} to {LEASE_S_MAX:g}, found {lease_s}")
+        if concurrency is not None and concurrency < 1:
+            raise BadUsage(f"concurrency: expected at least 1, found {concurrency}")
+        self._executors = executors
+        self._name = name or f"{socket.gethostname()}-{os.getpid()}"
+        self._lease_ms = int(lease_s * 1000)
+        path = Path(key_file) if key_file is not None else executors.key_file
+        self._signer: Signer | None = None if path is None else read_key(executors.name, path)
+        self._node = NodeRequests(NodeAddress.read(url), token=token, transport=transport)
+        self._report = report
+        self._tasks = HeldTasks(executors.effects, concurrency)
+        self._callers = Callers(executors.effects)
+        self._runner: TaskRunner | None = None
+        self._resource: object = None
+        self._manifest: str | None = None
+        self._later: dict[Hash, Message] = {}
+        self._results: dict[Hash, dict[str, Any]] = {}
+        self._frames: list[dict[str, Any]] = []
+        self._said: set[str] = set()
+        self._has_results = asyncio.Event()
+        self._is_free = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._stuck: str | None = None
+
+    def stop(self) -> None:
+        """Claim no more; end what runs within 30 s, give the rest back, and return from ``run``."""
+        self._stopping.set()
+        self._is_free.set()
+
+    async def run(self) -> None:
+        """Carry out tasks until ``stop``. A node that is away is waited for.
+
+        Raises:
+            Refused: The node does not allow it (its token).
+            BadUsage: The node did not understand a request; it may be of another release.
+            Unavailable: Functions hold all slots and do not end. The process must be started again.
+        """
+        self._resource = await self._callers.start(self._executors.setup)
+        heart = asyncio.ensure_future(self._beat())
+        sender = asyncio.ensure_future(self._send_results())
+        claiming = asyncio.ensure_future(self._claim_tasks())
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        parts = (heart, sender, claiming)
+        try:
+            await asyncio.wait({*parts, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            self._stopping.set()
+            for each in parts:
+                if each.done():
+                    each.result()
+            await _ended(claiming)
+            await self._drain()
+            if self._stuck is not None:
+                raise Unavailable(self._stuck)
+        finally:
+            stopping.cancel()
+            for each in parts:
+                await _ended(each)
+            if self._runner is not None:
+                self._runner.close()
+            await self._callers.stop(STOP_S)
+            await asyncio.to_thread(self._callers.close)
+            await self._node.close()
+
+    # Claims
+
+    async def _claim_tasks(self) -> None:
+        while not self._stopping.is_set():
+            room, effects = self._tasks.wanted()
+            if not effects:
+                self._is_free.clear()
+                await self._is_free.wait()
+                continue
+            await self._claim(uuid.uuid4().hex, room, effects)
+
+    async def _claim(self, claim: str, room: int, effects: list[dict[str, Any]]) -> None:
+        """Claim tasks for free slots. The claim keeps its name until it is answered, so no task
+        that the node gave to it is lost with a connection (W-2)."""
+        pause_s = PAUSE_S
+        while not self._stopping.is_set():
+            self._is_free.clear()
+            asking = asyncio.ensure_future(self._ask(claim, room, effects))
+            freed = asyncio.ensure_future(self._is_free.wait())
+            try:
+                await asyncio.wait({asking, freed}, return_when=asyncio.FIRST_COMPLETED)
+                if not asking.done():
+                    # A slot is free that the waiting claim does not ask for.
+                    await asyncio.wait({asking}, timeout=SETTLE_S)
+                if asking.done():
+                    self._take(asking.result())
+                    return
+            except NodeAway as problem:
+                self._say_once(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), pause_s)
+            finally:
+                freed.cancel()
+                await _ended(asking)
+            room, effects = self._tasks.wanted()
+            if not effects:
+                return
+
+    async def _ask(self, claim: str, room: int, effects: list[dict[str, Any]]) -> Any:
+        # The first claim is answered at once, so that its reasons for no tasks are soon reported.
+        wait_ms = 0 if self._manifest is None else WAIT_MS
+        body: dict[str, Any] = {
+            "worker": self._name,
+            "claim": claim,
+            "effects": effects,
+            "max": min(room, ITEMS_MAX),
+            "lease_ms": self._lease_ms,
+            "wait_ms": wait_ms,
+            "form": "cbor",
+        }
+        if self._signer is not None:
+            body["signs"] = {"executor": self._signer.name, "key": self._signer.public_key}
+        if self._manifest is not None:
+            body["manifest"] = self._manifest
+        return await self._node.post("/v1/work/claim", body, wait_s=wait_ms / 1000)
+
+    def _take(self, answer: Any) -> None:
+        """Run the tasks of an answered claim."""
+        self._said.clear()
+        if self._runner is None:
+            self._runner = TaskRunner(
+                self._executors,
+                self._callers,
+                world=parse_hash(answer["world"]),
+                signer=self._signer,
+                resource=self._resource,
+                send=self._heard,
+                retries=False,
+            )
+        if "manifest" in answer:
+            document = bytes_of(answer["manifest"]["document"])
+            self._runner.receive({"op": "manifest", "document": document})
+            self._manifest = answer["manifest"]["hash"]
+        for each in answer["unserved"]:
+            self._say_once(f"no tasks of {each['effect']}: {each['detail']}")
+        for task in answer["tasks"]:
+            self._begin(task)
+
+    def _begin(self, task: Mapping[str, Any]) -> None:
+        assert self._runner is not None
+        intent = parse_hash(task["task"])
+        message: Message = {
+            "op": "run",
+            "intent": intent,
+            "effect": task["effect"],
+            "attempt": task["epoch"],
+            "spent": task["epoch"] - 1,
+            "params": bytes_of(task["params_cbor"]),
+            "idempotency_key": task["idempotency_key"],
+            "workflow": task["workflow"],
+            "cell_key": bytes_of(task["key_cbor"]),
+            "issuer_ref": task["issuer_ref"],
+            "blobs": [],
+            "next_frame": task["next_frame"],
+            "has_taker": task["takes_progress"],
+        }
+        earlier = self._tasks.get(intent)
+        self._tasks.add(HeldTask(intent, task["effect"], task["epoch"]))
+        if earlier is not None and earlier.epoch == task["epoch"]:
+            return
+        if self._runner.has(intent):
+            # An earlier attempt, whose lease was lost, still runs here: this one waits for its end.
+            self._later[intent] = message
+            self._runner.receive({**message, "op": "cancel"})
+            return
+        self._forget_result(intent)
+        self._runner.receive(message)
+
+    def _forget_result(self, intent: Hash) -> None:
+        """Drop the result of an attempt that was lost meanwhile."""
+        assert self._runner is not None
+        self._results.pop(intent, None)
+        self._runner.receive({"op": "ack", "intents": [intent]})
+
+    # Messages of the runner
+
+    def _heard(self, message: Message) -> None:
+        match message["op"]:
+            case "done":
+                self._put(message, _result(message, self._signer))
+            case "halt":
+                self._put(message, _halted(message))
+            case "progress":
+                self._frames.append(_frame(message, self._signer))
+                self._has_results.set()
+            case "stuck":
+                self._stuck = f"{message['reason']} (start the worker again)"
+                self.stop()
+
+    def _put(self, message: Message, result: dict[str, Any]) -> None:
+        intent = Hash(message["intent"])
+        held = self._tasks.get(intent)
+        if held is None or held.epoch != message["attempt"] or held.is_lost:
+            asyncio.get_running_loop().call_soon(self._ended_unused, intent)
+            return
+        self._results[intent] = result
+        self._has_results.set()
+
+    def _ended_unused(self, intent: Hash) -> None:
+        """An attempt has ended that the node has given up; another one may wait for that."""
+        self._forget_result(intent)
+        later = self._later.pop(intent, None)
+        held = self._tasks.get(intent)
+        if later is not None and held is not None and self._runner is not None:
+            self._runner.receive(later)
+        elif held is not None and held.is_lost:
+            self._free(intent)
+
+    def _free(self, intent: Hash) -> None:
+        self._tasks.remove(intent)
+        self._is_free.set()
+
+    # Results
+
+    async def _send_results(self) -> None:
+        """Send frames and results until they are answered. Results are kept while the node is
+        away (W-4)."""
+        pause_s = PAUSE_S
+        while True:
+            await self._has_results.wait()
+            self._has_results.clear()
+            try:
+                await self._send_frames()
+                await self._send_group()
+                pause_s = PAUSE_S
+            except NodeAway as problem:
+                self._say_once(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                await asyncio.sleep(pause_s)
+            if self._results or self._frames:
+                self._has_results.set()
+
+    async def _send_frames(self) -> None:
+        frames, self._frames = self._frames[:ITEMS_MAX], self._frames[ITEMS_MAX:]
+        if frames:
+            await self._node.post("/v1/work/progress", {"worker": self._name, "frames": frames})
+
+    async def _send_group(self) -> None:
+        group = dict(list(self._results.items())[:ITEMS_MAX])
+        if not group:
+            return
+        body = {"worker": self._name, "results": list(group.values())}
+        answer = await self._node.post("/v1/work/results", body)
+        away: NodeAway | None = None
+        for (intent, sent), each in zip(group.items(), answer["answers"], strict=True):
+            problem = each.get("problem")
+            if problem is not None and problem["status"] in (429, 500, 503):
+                away = NodeAway(problem["detail"])
+            elif self._results.get(intent) is sent:
+                self._answered(intent, sent, problem)
+        if away is not None:
+            raise away
+
+    def _answered(
+        self, intent: Hash, sent: dict[str, Any], problem: Mapping[str, Any] | None
+    ) -> None:
+        del self._results[intent]
+        status = None if problem is None else problem["status"]
+        if problem is not None and status not in (404, 409):
+            self._report(f"{hash_text(intent)}: the node refused its result: {problem['detail']}")
+            if sent["status"] not in ("held", "parked"):
+                self._results[intent] = _refused(sent, problem)
+                self._has_results.set()
+                return
+        assert self._runner is not None
+        self._runner.receive({"op": "ack", "intents": [intent]})
+        self._free(intent)
+
+    # Leases
+
+    async def _beat(self) -> None:
+        """Prolong all leases, three times in a lease (W-3)."""
+        pause_s = self._lease_ms / 3000
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                for some in _chunks(self._tasks.all()):
+                    await self._beat_some(some)
+                pause_s = self._lease_ms / 3000
+            except NodeAway as problem:
+                self._say_once(str(problem))
+                pause_s = min(1.0, self._lease_ms / 3000)
+
+    async def _beat_some(self, tasks: Sequence[HeldTask]) -> None:
+        leases = [{"task": hash_text(each.intent), "epoch": each.epoch} for each in tasks]
+        body = {"worker": self._name, "leases": leases, "lease_ms": self._lease_ms}
+        answer = await self._node.post("/v1/work/heartbeat", body)
+        for task, each in zip(tasks, answer["answers"], strict=True):
+            if each["answer"] != "leased" and self._tasks.get(task.intent) is task:
+                self._cancel(task, is_lost=each["answer"] == "lost")
+
+    def _cancel(self, task: HeldTask, *, is_lost: bool) -> None:
+        assert self._runner is not None
+        if task.intent in self._results:
+            return  # its result is on the way: the answer says what it is worth
+        task.is_lost = task.is_lost or is_lost
+        self._runner.receive(
+            {"op": "cancel", "intent": task.intent, "effect": task.effect, "attempt": task.epoch}
+        )
+
+    async def _drain(self) -> None:
+        """Let running functions end, then give the rest back (W-5)."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_S):
+                while len(self._tasks):
+                    self._is_free.clear()
+                    await self._is_free.wait()
+        for some in _chunks(self._tasks.all()):
+            leases = [
+                {"task": hash_text(each.intent), "epoch": each.epoch, "began": True}
+                for each in some
+            ]
+            with contextlib.suppress(AosError):  # the leases end by themselves
+                await self._node.post("/v1/work/release", {"worker": self._name, "leases": leases})
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._report(f"worker {self._name}: {text}")
+
+
+async def _ended(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _chunks(tasks: Sequence[HeldTask]) -> list[Sequence[HeldTask]]:
+    return [tasks[at : at + ITEMS_MAX] for at in range(0, len(tasks), ITEMS_MAX)]
+
+
+def _result(message: Message, signer: Signer | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "task": hash_text(Hash(message["intent"])),
+        "epoch": message["attempt"],
+        "status": message["status"],
+        "payload_cbor": message["payload"],
+        "started_ns": message["started_ns"],
+        "finished_ns": message["finished_ns"],
+    }
+    if message["cost_cents"] is not None:
+        found["cost_cents"] = message["cost_cents"]
+    if message["blobs"]:
+        found["blobs"] = message["blobs"]
+    if message.get("is_final"):
+        found["is_final"] = True
+    if signer is not None:
+        found["signature"] = _signature(message, signer)
+    return found
+
+
+def _signature(message: Message, signer: Signer) -> dict[str, Any]:
+    found = {
+        "executor": signer.name,
+        "key": signer.public_key,
+        "value": message["signature"],
+    }
+    if message.get("batch") is not None:
+        index, size, path = message["batch"]
+        found["batch"] = {"index": index, "size": size, "path": path}
+    return found
+
+
+def _halted(message: Message) -> dict[str, Any]:
+    return _failed(
+        {
+            "task": hash_text(Hash(message["intent"])),
+            "epoch": message["attempt"],
+            "started_ns": 0,
+            "finished_ns": 0,
+        },
+        message["phase"],
+        message["code"],
+        message["problem"],
+    )
+
+
+def _refused(sent: Mapping[str, Any], problem: Mapping[str, Any]) -> dict[str, Any]:
+    """A result that the node does not take: the function's mistake, or that of the worker's key."""
+    if problem["status"] == 403:
+        return _failed(sent, "held", problem["rule"], problem["detail"])
+    code = RESULT_TOO_LARGE if problem["status"] == 413 else RESULT_INVALID
+    return _failed(sent, "parked", code, problem["detail"])
+
+
+def _failed(of: Mapping[str, Any], status: str, code: str, text: str) -> dict[str, Any]:
+    payload = encode({"code": code, "message": text, "retryable": False})
+    kept = {name: of[name] for name in ("task", "epoch", "started_ns", "finished_ns")}
+    return {**kept, "status": status, "payload_cbor": payload}
+
+
+def _frame(message: Message, signer: Signer | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "task": hash_text(Hash(message["intent"])),
+        "epoch": message["attempt"],
+        "number": message["number"],
+        "kind": message["kind"],
+        "payload_cbor": message["payload"],
+    }
+    if message["blob"] is not None:
+        found["blob"] = message["blob"]
+    if signer is not None:
+        found["signature"] = _signature(message, signer)
+    return found

@@ -63,6 +63,12 @@ class AllowList:
 
 
 def parse_entry(text: str) -> AllowedPlace:
+    """Parse one entry of ``--allow-http``. An address or ``localhost`` counts as private, because
+    it is explicit about its target (X-62).
+
+    Raises:
+        BadUsage: The entry is not HOST, HOST:PORT or NAME:PORT+private.
+    """
     try:
         place = read_place(text.removesuffix(PRIVATE))
     except ValueProblem as problem:

@@ -70,7 +70,8 @@ class EffectContext:
     on_progress: OnProgress | None = field(default=None, repr=False)
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
-        """Report progress to the requesting workflow, from ``async`` and plain functions alike.
+        """Report progress to the requesting workflow, from ``async`` and plain functions alike
+        (X-70).
 
         Returns immediately and never fails the effect: a report that cannot be sent is dropped.
         It does not settle the effect. Only a workflow with an arm for ``sys/EffectStreamFrame@1``
@@ -101,7 +102,7 @@ class EffectFunction(Generic[R]):
     function: Function[R] = field(repr=False)
     is_async: bool
     concurrency: int
-    attempts: int
+    attempts: int | None
     timeout_s: float | None
     backoff_ms: int | None
     backoff_cap_ms: int | None
@@ -114,21 +115,25 @@ def effect(
     name: str,
     *,
     concurrency: int = CONCURRENCY_DEFAULT,
-    attempts: int = 1,
+    attempts: int | None = None,
     timeout_s: float | None = None,
     backoff_ms: int | None = None,
     backoff_cap_ms: int | None = None,
 ) -> Callable[[Function[R]], EffectFunction[R]]:
-    """Make a function the executor of one effect of the manifest.
+    """Make a function the executor of one effect of the manifest (X-40).
 
     If the effect's definition has ``retry`` or ``timeout_ms``, those win. Attempts are for
-    transport problems: a failure marked retryable, or a timeout. All attempts have the same intent
-    and idempotency key; whether to repeat an action is the workflow's decision.
+    transport problems (a failure marked retryable, or a timeout) and for exceptions that the
+    function does not expect. After the last attempt, a transport problem settles the effect as
+    ``error`` or ``timeout``; an unexpected exception parks it, so that it stays open until someone
+    has mended the function. All attempts have the same intent and idempotency key; whether to
+    repeat an action is the workflow's decision.
 
     Args:
         name: The effect, ``com.acme/payment.charge@1``.
         concurrency: Calls that may run at the same time.
-        attempts: 1 to 100, the first included.
+        attempts: 1 to 100, the first included. Without it, 1 for a transport problem, and 5 for an
+            unexpected exception.
         timeout_s: Maximum run time of one attempt, in seconds (default 30).
         backoff_ms: Pause before the second attempt, doubled for each further one (default 1,000).
         backoff_cap_ms: Longest pause (default 60,000).
@@ -140,7 +145,7 @@ def effect(
     if is_system(name):
         raise BadUsage(f"effect {name!r}: sys/… effects are run by the node itself")
     _check_whole(name, "concurrency", concurrency, 1, CONCURRENCY_MAX)
-    _check_whole(name, "attempts", attempts, 1, ATTEMPTS_MAX)
+    _check_whole(name, "attempts", 1 if attempts is None else attempts, 1, ATTEMPTS_MAX)
     _check_whole(name, "backoff_ms", 0 if backoff_ms is None else backoff_ms, 0, BACKOFF_MS_MAX)
     cap = 0 if backoff_cap_ms is None else backoff_cap_ms
     _check_whole(name, "backoff_cap_ms", cap, 0, BACKOFF_MS_MAX)

@@ -55,7 +55,10 @@ class FunctionCall(ABC):
             self.ended.set_result(ended)
 
 
-class AsyncCall(FunctionCall):
+class _AsyncCall(FunctionCall):
+    """A call on the event loop of the async functions, which ``cancel`` interrupts at its next
+    await."""
+
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -95,7 +98,9 @@ class AsyncCall(FunctionCall):
         return self._heard
 
 
-class PlainCall(FunctionCall):
+class _PlainCall(FunctionCall):
+    """A call in a thread of its own. Nothing can end it, so ``cancel`` does nothing."""
+
     def __init__(
         self,
         threads: ThreadPoolExecutor,
@@ -137,9 +142,12 @@ class Callers:
     def begin(
         self, function: EffectFunction[Any], params: object, ctx: EffectContext
     ) -> FunctionCall:
+        """Begin a call and return at once; to be called on the watching loop. A plain function
+        always finds a free thread: there is one for each call that may run at the same time
+        (X-42, X-49)."""
         if function.is_async:
-            return AsyncCall(self._loop, function, params, ctx)
-        return PlainCall(self._threads, function, params, ctx)
+            return _AsyncCall(self._loop, function, params, ctx)
+        return _PlainCall(self._threads, function, params, ctx)
 
     async def start(self, setup: Setup | None) -> object:
         """Start the loop, enter ``setup`` on it, return what it yields. Raises what it raises."""

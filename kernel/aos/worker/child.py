@@ -22,10 +22,10 @@ from aos.worker.console import flush, say, show
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.load_executors import load
 from aos.worker.runner import TaskRunner
-from aos.worker.wire import FD_VARIABLE, PROTOCOL, Link, Message, frame
+from aos.worker.wire import FD_VARIABLE, PROTOCOL, Message, WireLink, frame
 
 STOP_S: Final = 2.0
-"""Time that async calls and ``setup`` have to end, once the stream has ended."""
+"""Seconds that async calls and ``setup`` have to end, once the stream has ended (X-52)."""
 
 BUG: Final = 70
 
@@ -80,7 +80,7 @@ class _Worker:
     async def run(self, signer: Signer | None) -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_end_on_bug)
-        link = Link(self._receive, lambda _: self._lost.set())
+        link = WireLink(self._receive, lambda _: self._lost.set())
         self._channel.setblocking(False)
         await loop.create_unix_connection(lambda: link, sock=self._channel)
         serving = asyncio.ensure_future(self._serve(link, signer))
@@ -100,7 +100,7 @@ class _Worker:
         else:
             self._runner.receive(message)
 
-    async def _serve(self, link: Link, signer: Signer | None) -> None:
+    async def _serve(self, link: WireLink, signer: Signer | None) -> None:
         """Get ready, then serve for ever. Returns only after reporting a failure to the node."""
         executors = self._executors
         hello = await self._waiting.get()

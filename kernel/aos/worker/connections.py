@@ -18,10 +18,10 @@ from typing import Any, Final, TypeAlias
 import httpcore
 import httpx
 
-from aos.manifest.hosts import HostPort, as_address
+from aos.manifest.hosts import DEFAULT_PORTS, HostPort, as_address
 from aos.worker.allow import AllowedPlace, AllowList, leads_out
-from aos.worker.failure import EffectFailed
-from aos.worker.http_limits import TOO_LARGE
+from aos.worker.failure import EffectFailed, NotConfigured
+from aos.worker.http_limits import NOT_ALLOWED, TOO_LARGE
 
 ADDRESSES_MAX: Final = 4
 """Maximum number of addresses of one name that are tried, one after the other."""
@@ -29,20 +29,19 @@ ADDRESSES_MAX: Final = 4
 IDLE_MAX: Final = 64
 IDLE_S: Final = 5.0
 
-NOT_ALLOWED: Final = "http_not_allowed"
 CONNECT_FAILED: Final = "http_connect_failed"
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 """(name, port) -> its addresses as text. Raises OSError or UnicodeError when there are none."""
 
 
-async def system_resolve(host: str, port: int) -> list[str]:
+async def _system_resolve(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
 
 
-def system_ssl() -> ssl.SSLContext:
+def _system_ssl() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
@@ -50,12 +49,12 @@ def system_ssl() -> ssl.SSLContext:
 class Outside:
     """The resolver, TLS and network that are used. Only tests replace them."""
 
-    resolve: Resolve = system_resolve
+    resolve: Resolve = _system_resolve
     network: httpcore.AsyncNetworkBackend = field(default_factory=httpcore.AnyIOBackend)
-    ssl_context: ssl.SSLContext = field(default_factory=system_ssl)
+    ssl_context: ssl.SSLContext = field(default_factory=_system_ssl)
 
 
-class Metered(httpcore.AsyncNetworkStream):
+class _Metered(httpcore.AsyncNetworkStream):
     """A stream that reads a bounded number of bytes after each write.
 
     All bytes count, because parts of a response have no limit of their own: interim responses,
@@ -90,7 +89,7 @@ class Metered(httpcore.AsyncNetworkStream):
         timeout: float | None = None,  # noqa: ASYNC109  # as above
     ) -> httpcore.AsyncNetworkStream:
         inner = await self._inner.start_tls(ssl_context, server_hostname, timeout)
-        return Metered(inner, self._bytes_max)
+        return _Metered(inner, self._bytes_max)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -113,6 +112,16 @@ class ConnectionGate(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
+        """Connect to an allowed address of ``host``, the first of at most ``ADDRESSES_MAX`` that
+        answers. ``timeout`` is in seconds, for each address.
+
+        Raises:
+            EffectFailed: The host cannot be resolved. Nothing was connected.
+            NotConfigured: The host is not allowed, or none of its addresses is. Nothing was
+                connected.
+            httpcore.ConnectError, httpcore.ConnectTimeout: No address answered; the last one's
+                error.
+        """
         entry = self._allowed.find(host, port)
         if entry is None:
             raise not_allowed(host, port)
@@ -126,7 +135,7 @@ class ConnectionGate(httpcore.AsyncNetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
             else:
-                return Metered(stream, self._bytes_max)
+                return _Metered(stream, self._bytes_max)
         assert failure is not None
         raise failure
 
@@ -134,7 +143,8 @@ class ConnectionGate(httpcore.AsyncNetworkBackend):
         """Resolve ``host`` to the addresses that its entry allows.
 
         Raises:
-            EffectFailed: It cannot be resolved, or has only addresses that are not allowed.
+            EffectFailed: It cannot be resolved.
+            NotConfigured: It has only addresses that are not allowed.
         """
         if as_address(host) is not None:
             return [host]
@@ -151,21 +161,25 @@ class ConnectionGate(httpcore.AsyncNetworkBackend):
             return addresses
         public = [address for address in addresses if leads_out(address)]
         if not public:
-            raise EffectFailed(
+            raise NotConfigured(
                 NOT_ALLOWED,
-                f"{host} leads to a private address: the node must be run with "
-                f"--allow-http {host}:{port}+private",
+                f"{host} leads to a private address",
+                f"run the world with --allow-http {host}:{port}+private",
             )
         return public
 
     async def sleep(self, seconds: float) -> None:
+        """A part of httpcore's interface. httpcore calls it only between its own retries, which
+        are off: the node decides about retries (X-13)."""
         await self._network.sleep(seconds)
 
 
-def not_allowed(host: str, port: int) -> EffectFailed:
-    entry = HostPort(host=host, port=port)
-    return EffectFailed(
-        NOT_ALLOWED, f"{entry} is not allowed: the node must be run with --allow-http {entry}"
+def not_allowed(host: str, port: int) -> NotConfigured:
+    """Return the error for a host that no entry allows. It names the missing entry (X-61)."""
+    default = port in DEFAULT_PORTS
+    entry = HostPort(host=host, port=None if default else port)
+    return NotConfigured(
+        NOT_ALLOWED, f"host {entry} is not allowed", f"run the world with --allow-http {entry}"
     )
 
 

@@ -11,6 +11,7 @@ import traceback
 
 
 def say(line: str) -> None:
+    """Print one line; without effect if a function has closed the stream."""
     with contextlib.suppress(Exception):
         sys.stderr.write(f"{line}\n")
 
@@ -22,6 +23,7 @@ def show(error: BaseException) -> None:
 
 
 def flush() -> None:
+    """Write what functions have printed to both streams. ``os._exit`` would lose it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

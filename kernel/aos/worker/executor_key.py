@@ -12,9 +12,9 @@ from typing import Final
 
 from nacl.signing import SigningKey
 
-from aos.core.journal.inputs import batch_message, receipt_leaf
 from aos.core.journal.merkle import node
 from aos.core.journal.records import Batch
+from aos.core.journal.statements import batch_message, receipt_leaf
 from aos.errors import BadUsage
 from aos.store.plain_files import open_named
 from aos.values.digests import Hash
@@ -38,7 +38,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Signs receipts and stream frames as the executor ``name``."""
+    """Signs receipts and stream frames as the executor ``name``. ``public_key`` has 32 bytes."""
 
     name: str
     key: SigningKey
@@ -48,6 +48,7 @@ class Signer:
         return bytes(self.key.verify_key)
 
     def sign(self, message: bytes) -> bytes:
+        """Return the Ed25519 signature of ``message``: 64 bytes, the same for the same message."""
         return self.key.sign(message).signature
 
     def sign_receipts(self, world: Hash, messages: Sequence[bytes]) -> list[Signed]:

@@ -1,10 +1,15 @@
-"""An exception -> ``sys/EffectError@1``: code, bounded message, retryable or not (X-47)."""
+"""An exception -> code, bounded message, and the end of the effect (X-47).
+
+An effect settles as ``sys/EffectError@1`` only with an error that its author classified. A mistake
+in the configuration or in the code leaves it open: the process lacks something (``hold``), or an
+exception that no author expected keeps coming (``park``).
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from aos.values.cbor import encode
 
@@ -19,6 +24,10 @@ TRANSPORT: Final = "transport"
 RESULT_INVALID: Final = "executor_result_invalid"
 RESULT_TOO_LARGE: Final = "executor_result_too_large"
 EFFECT_UNKNOWN: Final = "executor_effect_unknown"
+
+
+End: TypeAlias = Literal["settle", "hold", "park"]
+"""The end of an effect whose last attempt failed: settled, held or parked."""
 
 
 class EffectFailed(Exception):
@@ -40,13 +49,39 @@ class EffectFailed(Exception):
         return f"{self.code}: {self.message}" if self.message else self.code
 
 
+class NotConfigured(Exception):  # named like EffectFailed, its counterpart
+    """Raise it in an effect if the process lacks what the effect needs, before anything was sent.
+
+    The effect stays open, and the workflow learns nothing. It runs again at the next start of the
+    process, or when someone asks for it: ``aos effects retry``.
+
+    Args:
+        code: The cause in one word, 1 to 128 bytes.
+        message: The missing thing: "no credentials for the bank".
+        remedy: The action that helps: "set BANK_TOKEN and restart aos run".
+    """
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        if not 1 <= len(code.encode()) <= CODE_CHARS_MAX:
+            raise ValueError(f"NotConfigured: expected a code of 1 to {CODE_CHARS_MAX} bytes")
+        super().__init__(code, message, remedy)
+        self.code = str(code)
+        self.message = str(message)
+        self.remedy = str(remedy)
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.remedy}" if self.remedy else self.message
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFailure:
-    """The reason why an attempt has no result."""
+    """The reason why an attempt has no result. ``end`` is the end of the effect if no attempt
+    follows."""
 
     code: str
     message: str
     retryable: bool
+    end: End = "settle"
 
     def payload(self) -> bytes:
         """Canonical CBOR of ``sys/EffectError@1``; a long message is truncated."""
@@ -63,10 +98,12 @@ def failure_of(error: BaseException) -> AttemptFailure:
     """Translate an exception that a function raised (X-47)."""
     if isinstance(error, EffectFailed):
         return AttemptFailure(code=error.code, message=error.message, retryable=error.retryable)
+    if isinstance(error, NotConfigured):
+        return AttemptFailure(code=error.code, message=str(error), retryable=False, end="hold")
     message = _shown(error)
     if isinstance(error, ConnectionError | TimeoutError) or _is_httpx_transport(error):
         return AttemptFailure(code=TRANSPORT, message=message, retryable=True)
-    return AttemptFailure(code=EXCEPTION, message=message, retryable=False)
+    return AttemptFailure(code=EXCEPTION, message=message, retryable=True, end="park")
 
 
 def _is_httpx_transport(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ from aos.worker.api import EffectContext, EffectFunction, Executors
 from aos.worker.body import Body, BodyProblem
 from aos.worker.child import serve
 from aos.worker.connections import CONNECT_FAILED, ConnectionGate, Connections, Outside, not_allowed
-from aos.worker.failure import EXCEPTION, EffectFailed
+from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.http_limits import CONCURRENCY, HTTP, TOO_LARGE, HttpLimits
 from aos.worker.redaction import Overlong, Redactor
 from aos.worker.request import BAD_REQUEST, Request, read_request, secrets_of
@@ -44,7 +44,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
 class Client:
-    """Sends requests to allowed hosts."""
+    """Sends requests to allowed hosts (X-60)."""
 
     def __init__(self, allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> None:
         self._allowed = allowed
@@ -57,6 +57,8 @@ class Client:
 
         Raises:
             EffectFailed: With one of the codes of X-65 and X-68.
+            NotConfigured: The host is not allowed, or a secret cannot be used (X-61, X-68).
+            RuntimeError: Anything else, in a request with secrets: they are not in its message.
         """
         secrets = secrets_of(params, ctx)
         if not secrets:
@@ -68,9 +70,11 @@ class Client:
             # Not ``from failure``: a protocol error quotes bytes that may hold a secret.
             message = redactor.text(failure.message)
             raise EffectFailed(failure.code, message, failure.retryable) from None
+        except NotConfigured:
+            raise  # it names the host and the secret, and nothing of the request
         except Exception as error:  # noqa: BLE001  # its traceback would print the message
             message = redactor.text(f"{type(error).__name__}: {error}")
-            raise EffectFailed(EXCEPTION, message) from None
+            raise RuntimeError(message) from None
 
     async def _send(self, request: Request, redactor: Redactor | None) -> WithBlobs:
         if self._allowed.find(request.host, request.port) is None:
@@ -232,7 +236,7 @@ def executors(allowed: AllowList, limits: HttpLimits, *, outside: Outside) -> Ex
         function=request,
         is_async=True,
         concurrency=CONCURRENCY,
-        attempts=1,
+        attempts=None,
         timeout_s=limits.timeout_s,
         backoff_ms=None,
         backoff_cap_ms=None,

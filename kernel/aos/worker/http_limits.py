@@ -12,6 +12,7 @@ CONCURRENCY: Final = 64
 REQUEST_BYTES_MAX: Final = 16 * MIB
 """Maximum size of a request body that ``body_ref`` names."""
 
+NOT_ALLOWED: Final = "http_not_allowed"
 TOO_LARGE: Final = "http_too_large"
 
 

@@ -14,17 +14,23 @@ from aos.worker.progress import ProgressStream
 from aos.worker.wire import Message
 
 
-def new_future() -> asyncio.Future[None]:
+def _new_future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One task of the node in this process."""
+    """One task of the node in this process, with the fields of its ``run`` message (X-50).
+
+    ``attempt`` is the number of the current attempt, of which the first ``spent`` do not count
+    against the policy (X-16); ``next_frame`` is the lowest number that a stream frame may have;
+    without ``has_taker`` no workflow takes the frames. Used on the loop that talks to the node.
+    """
 
     intent: Hash
     effect: str
     attempt: int
+    spent: int
     params: bytes
     idempotency_key: str
     workflow: str
@@ -38,12 +44,16 @@ class Job:
     granted: asyncio.Future[bool] | None = None
     """Set to the node's answer to the request for another attempt; None if none is pending."""
     task: asyncio.Task[None] | None = None
-    wish: asyncio.Future[None] = field(default_factory=new_future)
+    wish: asyncio.Future[None] = field(default_factory=_new_future)
     """Done once the node has requested cancellation."""
     is_waiting: bool = False
     """Waiting for a slot, or for its next attempt."""
     overdue: FunctionCall | None = None
     """A call that did not end when it was canceled."""
+
+    def ended(self, started_ns: int) -> AttemptResult:
+        """A result of the current attempt, which ends now."""
+        return AttemptResult.now(self.intent, self.effect, self.attempt, started_ns)
 
     def cancel(self) -> None:
         """End it as canceled, once."""
@@ -54,10 +64,13 @@ class Job:
 
     @classmethod
     def of(cls, message: Message) -> Job:
+        """Read a ``run`` message (X-50), on the loop that talks to the node. The fields are not
+        checked: only the node sends messages."""
         return cls(
             intent=Hash(message["intent"]),
             effect=message["effect"],
             attempt=message["attempt"],
+            spent=message["spent"],
             params=message["params"],
             idempotency_key=message["idempotency_key"],
             workflow=message["workflow"],
@@ -71,8 +84,11 @@ class Job:
 
 @dataclass(slots=True, kw_only=True)
 class AttemptResult:
-    """How an attempt ended. ``failure`` is None for a value."""
+    """How an attempt ended. ``failure`` is None for a value. ``is_final``: the call may still run,
+    so that no other attempt may begin (X-45)."""
 
+    intent: Hash
+    effect: str
     attempt: int
     started_ns: int
     finished_ns: int
@@ -81,35 +97,41 @@ class AttemptResult:
     failure: AttemptFailure | None = None
     cost_cents: int | None = None
     blobs: tuple[bytes, ...] = ()
+    is_final: bool = False
 
     @classmethod
-    def now(cls, attempt: int, started_ns: int) -> AttemptResult:
+    def now(cls, intent: Hash, effect: str, attempt: int, started_ns: int) -> AttemptResult:
         """One that ends now; not before ``started_ns``, even if the wall clock was set back."""
         return cls(
-            attempt=attempt, started_ns=started_ns, finished_ns=max(started_ns, time.time_ns())
+            intent=intent,
+            effect=effect,
+            attempt=attempt,
+            started_ns=started_ns,
+            finished_ns=max(started_ns, time.time_ns()),
         )
 
     def fail(self, failure: AttemptFailure, status: str = "error") -> AttemptResult:
+        """Turn this result into a failure, in place, and return it. Its payload becomes the one
+        of ``failure``; its blobs are dropped, because nothing refers to them any more."""
         self.status = status
         self.failure = failure
         self.payload = failure.payload()
         self.blobs = ()
         return self
 
+    def time_out(self, timeout_s: float) -> AttemptResult:
+        """Make it the result of an attempt whose timeout expired now: retryable (X-45)."""
+        text = f"no result within {timeout_s:g} s"
+        return self.fail(AttemptFailure(code=TIMEOUT, message=text, retryable=True), TIMEOUT)
+
+    def cancel(self, when: str) -> AttemptResult:
+        """Make it the result of a task that was canceled now: not retryable (X-6). ``when``
+        completes its message: "canceled ``when``"."""
+        failure = AttemptFailure(code=CANCELED, message=f"canceled {when}", retryable=False)
+        return self.fail(failure, CANCELED)
+
 
 class RequestContext(EffectContext):
     """The context of a built-in effect: it adds the blobs that the params refer to, in order."""
 
     blobs: tuple[bytes, ...]
-
-
-def timed_out(attempt: int, started_ns: int, timeout_s: float) -> AttemptResult:
-    failure = AttemptFailure(
-        code=TIMEOUT, message=f"no result within {timeout_s:g} s", retryable=True
-    )
-    return AttemptResult.now(attempt, started_ns).fail(failure, TIMEOUT)
-
-
-def canceled(attempt: int, started_ns: int, when: str) -> AttemptResult:
-    failure = AttemptFailure(code=CANCELED, message=f"canceled {when}", retryable=False)
-    return AttemptResult.now(attempt, started_ns).fail(failure, CANCELED)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from aos.core.journal.inputs import receipt_message, stream_message
+from aos.core.journal.statements import receipt_message, stream_message
 from aos.values.digests import Hash, content_hash
 from aos.worker.executor_key import Signer
-from aos.worker.job import AttemptResult, Job
+from aos.worker.job import AttemptResult
 from aos.worker.progress import Progress
 from aos.worker.wire import Message
 
@@ -27,14 +27,14 @@ class Outbox:
         self._signer = signer
         self._send = send
         self._results: dict[Hash, Message] = {}
-        self._unsigned: dict[Hash, Message] = {}
+        self._unsigned: dict[Hash, tuple[AttemptResult, Message]] = {}
 
-    def put(self, intent: Hash, effect: str, result: AttemptResult, *, dropped: int = 0) -> None:
+    def put(self, result: AttemptResult, *, dropped: int = 0) -> None:
         """Send a result; ``dropped`` counts the stream frames that were not sent before it."""
         message: Message = {
             "op": "done",
-            "intent": intent,
-            "effect": effect,
+            "intent": result.intent,
+            "effect": result.effect,
             "attempt": result.attempt,
             "status": result.status,
             "payload": result.payload,
@@ -46,13 +46,15 @@ class Outbox:
             "blobs": list(result.blobs),
             "dropped": dropped,
         }
-        self._results[intent] = message
+        if result.is_final:
+            message["is_final"] = True
+        self._results[result.intent] = message
         if self._signer is None:
             self._send(message)
             return
         if not self._unsigned:
             asyncio.get_running_loop().call_soon(self.flush)
-        self._unsigned[intent] = message
+        self._unsigned[result.intent] = (result, message)
 
     def send_again(self, intent: Hash) -> bool:
         """Send a kept result again; return False if there is none."""
@@ -64,6 +66,8 @@ class Outbox:
         return True
 
     def acknowledged(self, intents: Iterable[Hash]) -> None:
+        """Drop the results that the journal has answered (X-55). A task that comes again after
+        this runs again. Unknown intents are ignored."""
         for intent in intents:
             self._results.pop(intent, None)
 
@@ -72,66 +76,56 @@ class Outbox:
 
     def flush(self) -> None:
         """Sign and send the results of this turn of the loop now."""
-        messages = list(self._unsigned.values())
+        unsigned = list(self._unsigned.values())
         self._unsigned.clear()
-        if self._signer is None or not messages:
+        if self._signer is None or not unsigned:
             return
         assert self._world is not None, "a signer without a world"
-        signed = self._signer.sign_receipts(
-            self._world, [_receipt(each, self._world, self._signer) for each in messages]
-        )
-        for message, each in zip(messages, signed, strict=True):
+        receipts = [_receipt(result, self._world, self._signer) for result, _ in unsigned]
+        signed = self._signer.sign_receipts(self._world, receipts)
+        for (_, message), each in zip(unsigned, signed, strict=True):
             message["signature"] = each.signature
             if each.batch is not None:
                 message["batch"] = [each.batch.index, each.batch.size, list(each.batch.path)]
             self._send(message)
 
-    def tell(self, job: Job, progress: Progress) -> None:
-        """Send a stream frame."""
+    def tell(self, progress: Progress) -> None:
+        """Send a stream frame, signed alone (J-41). It is not kept: a frame that is lost is not
+        sent again."""
         self._send(
             {
                 "op": "progress",
-                "intent": job.intent,
+                "intent": progress.intent,
                 "attempt": progress.attempt,
-                "number": progress.number,
-                "kind": progress.kind,
+                "number": progress.frame_seq,
+                "kind": progress.frame_kind,
                 "payload": progress.payload,
                 "blob": progress.blob,
-                "signature": self._signed_frame(job, progress),
+                "signature": self._signed_frame(progress),
             }
         )
 
-    def _signed_frame(self, job: Job, progress: Progress) -> bytes | None:
+    def _signed_frame(self, progress: Progress) -> bytes | None:
         if self._signer is None:
             return None
         assert self._world is not None, "a signer without a world"
         message = stream_message(
-            world=self._world,
-            intent=job.intent,
-            effect=job.effect,
-            executor=self._signer.name,
-            key_id=self._signer.public_key,
-            attempt=progress.attempt,
-            frame_seq=progress.number,
-            frame_kind=progress.kind,
+            self._world,
+            progress,
             payload=content_hash(progress.payload),
             payload_ref=None if progress.blob is None else content_hash(progress.blob),
+            executor=self._signer.name,
+            key_id=self._signer.public_key,
         )
         return self._signer.sign(message)
 
 
-def _receipt(done: Message, world: Hash, signer: Signer) -> bytes:
+def _receipt(result: AttemptResult, world: Hash, signer: Signer) -> bytes:
     """The bytes of a result that are signed."""
     return receipt_message(
-        world=world,
-        intent=done["intent"],
-        effect=done["effect"],
+        world,
+        result,
+        payload=content_hash(result.payload),
         executor=signer.name,
         key_id=signer.public_key,
-        attempt=done["attempt"],
-        status=done["status"],
-        payload=content_hash(done["payload"]),
-        started_ns=done["started_ns"],
-        finished_ns=done["finished_ns"],
-        cost_cents=done["cost_cents"],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from aos.manifest.effective import Effect
 from aos.manifest.forms import (
@@ -13,19 +13,30 @@ from aos.manifest.forms import (
     TIMEOUT_MS_DEFAULT,
 )
 from aos.worker.api import EffectFunction
+from aos.worker.failure import AttemptFailure
+
+PARKING_ATTEMPTS: Final = 5
+"""Attempts before an effect is parked, if neither definition nor decorator gives a number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """``attempts`` includes the first. The timeout is for one attempt."""
+    """``attempts`` includes the first; None if no one gave a number. The timeout is for one
+    attempt."""
 
-    attempts: int
+    attempts: int | None
     base_ms: int
     cap_ms: int
     timeout_s: float
 
+    def attempts_for(self, failure: AttemptFailure) -> int:
+        """How many attempts there are, the first included, if they fail with ``failure`` (X-44)."""
+        if self.attempts is not None:
+            return self.attempts
+        return PARKING_ATTEMPTS if failure.end == "park" else ATTEMPTS_DEFAULT
+
     def pause_s(self, failed: int) -> float:
-        """The pause after attempt number ``failed``."""
+        """The pause after attempt number ``failed``, in seconds (X-44)."""
         return float(min(self.base_ms * 2 ** min(failed - 1, 32), self.cap_ms)) / 1000
 
 
@@ -38,7 +49,7 @@ def policy_of(effect: Effect, function: EffectFunction[Any]) -> Policy:
     if effect.timeout_ms == TIMEOUT_MS_DEFAULT and function.timeout_s is not None:
         timeout_s = function.timeout_s
     return Policy(
-        attempts=_given(effect.attempts, ATTEMPTS_DEFAULT, function.attempts),
+        attempts=effect.attempts if effect.attempts != ATTEMPTS_DEFAULT else function.attempts,
         base_ms=_given(effect.base_ms, BASE_MS_DEFAULT, function.backoff_ms),
         cap_ms=_given(effect.cap_ms, CAP_MS_DEFAULT, function.backoff_cap_ms),
         timeout_s=timeout_s,

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from aos.manifest.limits import MIB, WorldLimits
 from aos.values.cbor import encode
+from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
 from aos.worker.results import to_value
 
@@ -25,14 +26,14 @@ KIND_BYTES_MAX: Final = 128
 
 WAITING_MAX: Final = 64
 WAITING_BYTES_MAX: Final = MIB
-"""Maximum size of all waiting frames together. A larger frame may wait if it is alone."""
+"""Maximum number and size of all waiting frames (X-72). A larger frame may wait if it is alone."""
 
 RATE_MAX: Final = 4096
 WINDOW_S: Final = 1.05
 """Slightly more than the second of the rate limit, because the journal has another clock."""
 
 ATTEMPT_BITS: Final = 32
-"""Frames are numbered from ``attempt << 32``, so that a later attempt has larger numbers."""
+"""Frames are numbered from ``attempt << 32``, so that a later attempt has larger numbers (X-71)."""
 
 Tell = Callable[[object, object, object], None]
 """Takes kind, payload and blob, from any thread. Returns at once and never raises."""
@@ -40,11 +41,14 @@ Tell = Callable[[object, object, object], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """One frame."""
+    """One stream frame of an attempt, with its number in the intent (X-71). ``size`` is the
+    bytes of payload and blob, which count for how much may wait (X-72)."""
 
+    intent: Hash
+    effect: str
     attempt: int
-    number: int
-    kind: str
+    frame_seq: int
+    frame_kind: str
     payload: bytes
     blob: bytes | None
 
@@ -63,6 +67,8 @@ class ProgressStream:
     def __init__(
         self,
         *,
+        intent: Hash,
+        effect: str,
         limits: WorldLimits,
         first: int,
         has_taker: bool,
@@ -71,6 +77,8 @@ class ProgressStream:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._intent = intent
+        self._effect = effect
         self._limits = limits
         self._next = first
         self._has_taker = has_taker
@@ -96,7 +104,7 @@ class ProgressStream:
         return partial(self._tell, attempt)
 
     def end(self) -> None:
-        """End the attempt: send the newest waiting frames, as many as the rate allows."""
+        """End the attempt: send the newest waiting frames, as many as the rate allows (X-72)."""
         with self._lock:
             self._attempt = None
             rest = list(self._waiting)
@@ -115,6 +123,7 @@ class ProgressStream:
     # Any thread
 
     def _tell(self, attempt: int, kind: object, payload: object, blob: object) -> None:
+        """Take a report; complain of the first invalid one, and never raise (X-73)."""
         try:
             self._put(attempt, *self._read(kind, payload, blob))
         except Exception as problem:  # noqa: BLE001  # an odd object must not fail the effect
@@ -144,7 +153,13 @@ class ProgressStream:
             if attempt != self._attempt:
                 return
             progress = Progress(
-                attempt=attempt, number=self._next, kind=kind, payload=payload, blob=blob
+                intent=self._intent,
+                effect=self._effect,
+                attempt=attempt,
+                frame_seq=self._next,
+                frame_kind=kind,
+                payload=payload,
+                blob=blob,
             )
             self._next += 1
             if not self._has_taker:

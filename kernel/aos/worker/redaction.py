@@ -67,6 +67,8 @@ class Redactor:
         return b"".join(parts)
 
     def text(self, text: str) -> str:
+        """As ``redacted``, for a header or the text of an error. Characters that are not UTF-8
+        are replaced."""
         return self.redacted(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 

@@ -14,7 +14,7 @@ from aos.manifest.hosts import PORT_MAX, read_host
 from aos.manifest.manifest_secrets import secret_name
 from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext
-from aos.worker.failure import EffectFailed
+from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.job import RequestContext
 from aos.worker.worker_secrets import HOST_DENIED, UNAVAILABLE, SecretValue, from_wire
 
@@ -74,7 +74,8 @@ def read_request(
 
     Raises:
         EffectFailed: ``http_bad_request``; ``secret_host_denied`` if a secret may not be sent to
-            the URL's host; ``secret_unavailable`` if its value is not valid in a header.
+            the URL's host.
+        NotConfigured: ``secret_unavailable``: the value of a secret is not valid in a header.
     """
     method, url = _method(params["method"]), _url(params["url"])
     host, port = _host(url), url.port or (443 if url.scheme == "https" else 80)
@@ -171,8 +172,10 @@ def _value(name: str, header: Mapping[str, Any], secrets: Mapping[str, SecretVal
         return value
     secret = secrets[secret_name(header["$value"]["alias"], header["$value"]["version"])]
     if not _HEADER_VALUE.fullmatch(secret.value):
-        raise EffectFailed(
-            UNAVAILABLE, f"secret {secret.name} holds characters that no header can have"
+        raise NotConfigured(
+            UNAVAILABLE,
+            f"secret {secret.name} holds characters that no header can have",
+            "correct its value",
         )
     return secret.value.strip()
 

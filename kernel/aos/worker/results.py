@@ -31,25 +31,30 @@ def payload_of(result: object, schema: Schema, *, bytes_max: int) -> bytes | Att
         return AttemptFailure(
             code=RESULT_INVALID,
             message=f"the result does not fit {schema.name}: {problem}",
-            retryable=False,
+            retryable=True,
+            end="park",
         )
     if len(payload) > bytes_max:
         return AttemptFailure(
             code=RESULT_TOO_LARGE,
             message=f"the result has {len(payload)} bytes: expected at most {bytes_max} "
             "(limits.world.event_bytes in the manifest)",
-            retryable=False,
+            retryable=True,
+            end="park",
         )
     return payload
 
 
 def cost_problem(cost: object) -> AttemptFailure | None:
+    """Return None if ``cost`` can be the cost of a receipt, in cents: None, or an ``int`` from 0
+    to ``COST_MAX``. Otherwise return the failure, which parks the effect."""
     if cost is None or (type(cost) is int and 0 <= cost <= COST_MAX):
         return None
     return AttemptFailure(
         code=RESULT_INVALID,
         message=f"ctx.cost_cents: expected a whole number of 0 or more, found {cost!r:.80}",
-        retryable=False,
+        retryable=True,
+        end="park",
     )
 
 

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from aos.manifest.effective import Effect, Effective
@@ -19,16 +18,17 @@ from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
 from aos.worker.api import EffectContext, EffectFunction, Executors
 from aos.worker.calls import CallEnd, Callers, FunctionCall
+from aos.worker.causes import Causes
 from aos.worker.console import say, show
 from aos.worker.executor_key import Signer
 from aos.worker.failure import (
+    CODE_CHARS_MAX,
     EFFECT_UNKNOWN,
-    EXCEPTION,
     AttemptFailure,
     bounded,
     failure_of,
 )
-from aos.worker.job import AttemptResult, Job, RequestContext, canceled, timed_out
+from aos.worker.job import AttemptResult, Job, RequestContext
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
 from aos.worker.progress import ProgressStream
@@ -43,7 +43,10 @@ PROBLEM_BYTES_MAX: Final = 1024
 
 
 class TaskRunner:
-    """Runs the tasks of one process. ``send`` sends a message to the node."""
+    """Runs the tasks of one process. ``send`` sends a message to the node.
+
+    Without ``retries``, a task ends with its first attempt: the node decides about another one.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,9 @@ class TaskRunner:
         signer: Signer | None,
         resource: object,
         send: Callable[[Message], None],
+        retries: bool = True,
     ) -> None:
+        self._retries = retries
         self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
         self._callers = callers
         self._world = world
@@ -68,6 +73,7 @@ class TaskRunner:
         }
         self._overdue: Counter[str] = Counter()
         self._jobs: dict[Hash, Job] = {}
+        self._causes = Causes()
         self._outbox = Outbox(world=world, signer=signer, send=send)
 
     def receive(self, message: Message) -> None:
@@ -83,6 +89,10 @@ class TaskRunner:
             self._answer(message)
         elif op == "manifest":
             self._use(Effective.from_document(message["document"]))
+
+    def has(self, intent: Hash) -> bool:
+        """Whether a task is here that has not ended."""
+        return intent in self._jobs
 
     def close(self) -> None:
         """Give up all running tasks, because the link to the node is gone."""
@@ -112,8 +122,9 @@ class TaskRunner:
         if job is not None:
             job.cancel()
         elif intent not in self._outbox:
-            result = canceled(message["attempt"], time.time_ns(), "before it ran")
-            self._outbox.put(intent, message["effect"], result)
+            effect, attempt = message["effect"], message["attempt"]
+            result = AttemptResult.now(intent, effect, attempt, time.time_ns())
+            self._outbox.put(result.cancel("before it ran"))
 
     def _answer(self, message: Message) -> None:
         job = self._jobs.get(Hash(message["intent"]))
@@ -124,12 +135,33 @@ class TaskRunner:
         try:
             result = await self._result(job)
         except asyncio.CancelledError:
-            result = canceled(job.attempt, time.time_ns(), "while it waited for an attempt")
+            result = job.ended(time.time_ns()).cancel("while it waited for an attempt")
         del self._jobs[job.intent]
         dropped = 0 if job.stream is None else job.stream.dropped
-        self._outbox.put(job.intent, job.effect, result, dropped=dropped)
+        failure = result.failure
+        if failure is not None and failure.end != "settle" and job.wish.done():
+            failure = result.cancel("while it ran").failure
+        if failure is None or failure.end == "settle":
+            self._outbox.put(result, dropped=dropped)
+        else:
+            self._halt(job, failure, dropped)
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
+
+    def _halt(self, job: Job, failure: AttemptFailure, dropped: int) -> None:
+        """Tell the node that a task does not settle: its intent stays open (X-15, X-17). It is not
+        kept: if the node misses it, the task runs again."""
+        self._send(
+            {
+                "op": "halt",
+                "intent": job.intent,
+                "attempt": job.attempt,
+                "phase": "held" if failure.end == "hold" else "parked",
+                "code": bounded(failure.code, CODE_CHARS_MAX),
+                "problem": bounded(failure.message, PROBLEM_BYTES_MAX),
+                "dropped": dropped,
+            }
+        )
 
     async def _result(self, job: Job) -> AttemptResult:
         function, effect = self._functions.get(job.effect), self._effects.get(job.effect)
@@ -137,9 +169,10 @@ class TaskRunner:
             failure = AttemptFailure(
                 code=EFFECT_UNKNOWN,
                 message=f"{job.effect} is not run here, or not in the manifest in force",
-                retryable=True,
+                retryable=False,
+                end="hold",
             )
-            return AttemptResult.now(job.attempt, time.time_ns()).fail(failure)
+            return job.ended(time.time_ns()).fail(failure)
         slots = self._slots[job.effect]
         job.is_waiting = True
         await slots.acquire()
@@ -169,18 +202,26 @@ class TaskRunner:
         job.stream = self._stream(job)
         while True:
             result = await self._attempt(job, function, effect, policy)
+            result.is_final = job.overdue is not None
             failure = result.failure
             if (
-                failure is None
+                not self._retries
+                or failure is None
                 or not failure.retryable
                 or job.wish.done()
                 or job.overdue is not None
-                or job.attempt >= policy.attempts
+                or job.attempt - job.spent >= policy.attempts_for(failure)
                 or effect.delivery == "at_most_once"
             ):
                 return result
-            say(f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}: {failure.message}")
-            if not await self._may_begin_again(job, failure, policy.pause_s(job.attempt)):
+            if failure.end == "settle":
+                say(
+                    f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}: "
+                    f"{failure.message}"
+                )
+            if not await self._may_begin_again(
+                job, failure, policy.pause_s(job.attempt - job.spent)
+            ):
                 return result
             job.attempt += 1
 
@@ -192,6 +233,7 @@ class TaskRunner:
                 "op": "attempt",
                 "intent": job.intent,
                 "attempt": job.attempt + 1,
+                "pause_ns": int(pause_s * 1e9),
                 "problem": bounded(f"{failure.code}: {failure.message}", PROBLEM_BYTES_MAX),
             }
         )
@@ -205,16 +247,19 @@ class TaskRunner:
             say(f"{job.effect} {hash_text(job.intent)}: {text}")
 
         return ProgressStream(
+            intent=job.intent,
+            effect=job.effect,
             limits=self._limits,
             first=job.next_frame,
             has_taker=job.has_taker,
-            send=partial(self._outbox.tell, job),
+            send=self._outbox.tell,
             complain=complain,
         )
 
     async def _attempt(
         self, job: Job, function: EffectFunction[Any], effect: Effect, policy: Policy
     ) -> AttemptResult:
+        """Run one attempt until it ends, its timeout expires or the node cancels it (X-45)."""
         assert job.stream is not None
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
@@ -229,10 +274,10 @@ class TaskRunner:
             job.overdue = call
         job.stream.end()
         if is_late:
-            return timed_out(job.attempt, started, policy.timeout_s)
+            return job.ended(started).time_out(policy.timeout_s)
         ended = call.ended.result() if call.ended.done() else None
         if ended is None or (job.wish.done() and isinstance(ended.error, asyncio.CancelledError)):
-            return canceled(job.attempt, started, "while it ran")
+            return job.ended(started).cancel("while it ran")
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:
@@ -256,16 +301,13 @@ class TaskRunner:
     def _judge(
         self, job: Job, effect: Effect, ended: CallEnd, ctx: EffectContext, started: int
     ) -> AttemptResult:
-        result = AttemptResult.now(job.attempt, started)
-        where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
+        result = job.ended(started)
         bad_cost = cost_problem(ctx.cost_cents)
         if bad_cost is None:
             result.cost_cents = ctx.cost_cents
         if ended.error is not None:
             failure = failure_of(ended.error)
-            if failure.code == EXCEPTION:
-                say(f"{where} raised")
-                show(ended.error)
+            self._tell(job, failure, ended.error)
             return result.fail(failure)
         value = ended.value
         if isinstance(value, WithBlobs):
@@ -273,10 +315,26 @@ class TaskRunner:
             value = value.value
         payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._limits.event_bytes)
         if isinstance(payload, AttemptFailure):
-            say(f"{where}: {payload.message}")
+            self._tell(job, payload)
             return result.fail(payload)
         result.payload = payload
         return result
+
+    def _tell(self, job: Job, failure: AttemptFailure, error: BaseException | None = None) -> None:
+        """Report a failure that no author classified, with its traceback: each cause once, then
+        only its count (X-18)."""
+        if failure.end != "park":
+            return
+        count = self._causes.count(
+            (job.effect, failure.code, None if error is None else _at(error))
+        )
+        if count == 1:
+            where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
+            say(f"{where}: {failure.message}")
+            if error is not None:
+                show(error)
+        elif count is not None:
+            say(f"{job.effect}: {count:,} attempts have failed so: {failure.message}")
 
     def _tell_if_stuck(self, job: Job, call: FunctionCall) -> None:
         """Ask the node for a restart if overdue calls block the loop or hold all slots."""
@@ -298,6 +356,16 @@ class TaskRunner:
                     "that did not end at their timeout",
                 }
             )
+
+
+def _at(error: BaseException) -> tuple[type[BaseException], str, int]:
+    """The type of an exception, and the place that raised it. Its text may differ each time."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error), "", 0
+    return type(error), trace.tb_frame.f_code.co_filename, trace.tb_lineno
 
 
 async def _first_of(*futures: asyncio.Future[Any], timeout_s: float) -> None:

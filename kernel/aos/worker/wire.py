@@ -6,7 +6,7 @@
     +--------+----------------------+
 
 Each map has ``op``. To the worker: hello, manifest, run, begin, cancel, ack. From it: ready or
-failed, then progress, attempt, done, stuck. The worker exits when the stream ends.
+failed, then progress, attempt, done, halt, stuck. The worker exits when the stream ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aos.errors import AosError
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 FD_VARIABLE: Final = "AOS_WORKER_FD"
 """Environment variable with the number of the inherited socket."""
@@ -94,7 +94,7 @@ def _read(body: bytes) -> Message:
     return message  # type: ignore[return-value]  # keys that are not text belong to no message
 
 
-class Link(asyncio.Protocol):
+class WireLink(asyncio.Protocol):
     """One end of the socket. Messages sent in one turn of the loop are written together.
 
     With ``stall_s`` the link is lost (``Stalled``) if the other side pauses for that long in the
@@ -117,10 +117,13 @@ class Link(asyncio.Protocol):
         self._stalling: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio. Messages that were sent before this are lost."""
         assert isinstance(transport, asyncio.WriteTransport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        """Called by asyncio: pass on each message that is complete. An invalid one closes the
+        link, and ``on_lost`` gets the WireProblem (X-50)."""
         try:
             for message in self._reader.feed(data):
                 self._on_message(message)
@@ -144,6 +147,8 @@ class Link(asyncio.Protocol):
         self._on_lost(Stalled(f"{held} bytes of one came, and then nothing for {seconds:g} s"))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Called by asyncio, also after ``close``: then ``on_lost`` may be called a second time.
+        Messages that are not written yet are lost."""
         self._forget_transport()
         self._on_lost(exc)
 

@@ -32,6 +32,8 @@ class SecretValue:
     hosts: tuple[HostPort, ...] | None
 
     def may_go_to(self, host: str, port: int) -> bool:
+        """Whether ``hosts`` permit this target (X-68). The list of allowed hosts applies in
+        addition. ``host`` is spelled as ``read_host`` returns it."""
         return self.hosts is None or any(place.covers(host, port) for place in self.hosts)
 
 

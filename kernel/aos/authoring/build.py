@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import json
 import os
 import re
 import tempfile
@@ -16,6 +15,7 @@ from typing import Final
 
 from aos.authoring.asc import compile_assemblyscript
 from aos.authoring.assemblyscript import generate, migration_class
+from aos.authoring.build_record import RECORD, BuildRecord, SourcesOfBuild, read_record
 from aos.authoring.definitions import (
     Definitions,
     generated,
@@ -27,6 +27,7 @@ from aos.authoring.project import AIR, ASSEMBLYSCRIPT, BUILD, GENERATED_AIR, Pro
 from aos.authoring.running import Console
 from aos.authoring.rust import compile_rust
 from aos.authoring.sections import AIR_SECTION, take_sections
+from aos.authoring.source_files import GENERATED_CODE
 from aos.errors import Unavailable, sentence
 from aos.host.apply.manifest_files import read_manifest_files
 from aos.manifest.effective import Effective
@@ -43,11 +44,6 @@ from aos.sandbox.caps import MODULE_BYTES_MAX
 from aos.sandbox.inspect import check_module
 from aos.sandbox.trial import trial_problem
 from aos.values.digests import Hash, content_hash
-
-COMPILER: Final = f"{BUILD}/compiler.json"
-"""The file that names the Rust compiler of the modules: another compiler makes other bytes."""
-
-GENERATED_CODE: Final = "assembly/generated.ts"
 
 _SHOWN: Final = 200
 """Maximum number of lines of a difference that are printed."""
@@ -76,6 +72,7 @@ class Built:
     modules: tuple[BuiltModule, ...]
     files: Mapping[str, bytes | None]
     inputs: Mapping[str, bytes]
+    record: BuildRecord
     loaded: Loaded
     took_ns: int
 
@@ -137,7 +134,7 @@ def check(project: Project, *, console: Console) -> Checked:
             return Checked(built=None, differing=(found,))
     built = _make(project, console=console, is_check=True)
     compared = dict(sorted(built.files.items()))
-    by_another = _is_by_another(project, built.files.get(COMPILER))
+    by_another = _is_by_another(project, built.record)
     if by_another:
         compared = {name: data for name, data in compared.items() if not name.startswith(BUILD)}
     differing = (_compare(project, name, data) for name, data in compared.items())
@@ -148,16 +145,18 @@ def check(project: Project, *, console: Console) -> Checked:
     )
 
 
-def _is_by_another(project: Project, compiler: bytes | None) -> bool:
+def _is_by_another(project: Project, made: BuildRecord) -> bool:
     """Whether the modules on disk were made by another compiler."""
-    file = project.folder / COMPILER
-    return compiler is not None and file.is_file() and file.read_bytes() != compiler
+    there = read_record(project)
+    return there is not None and there.compiler != made.compiler
 
 
 def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     began = time.monotonic_ns()
+    sources = SourcesOfBuild(project)
     written = _written_files(project)
     files: dict[str, bytes | None] = {}
+    compiler: Mapping[str, str] = {}
     if project.lang == ASSEMBLYSCRIPT:
         files[GENERATED_CODE] = code = _generated_code(project)
         if not is_check:
@@ -165,8 +164,7 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
         compiled = compile_assemblyscript(project, console=console)
     else:
         made = compile_rust(project, locked=is_check, console=console)
-        files[COMPILER] = (json.dumps(made.compiler, indent=2) + "\n").encode()
-        compiled = made.modules
+        compiler, compiled = made.compiler, made.modules
     definitions, modules = Definitions(), []
     for source in project.modules:
         taken = take_sections(compiled[source.name], AIR_SECTION)
@@ -177,15 +175,21 @@ def _make(project: Project, *, console: Console, is_check: bool) -> Built:
     files[GENERATED_AIR] = generated(project, definitions, written_nodes(written))
     files |= {each.artifact: each.wasm for each in modules}
     inputs = {**written, **{name: data for name, data in files.items() if data is not None}}
-    for name in (GENERATED_CODE, COMPILER):
-        inputs.pop(name, None)
+    inputs.pop(GENERATED_CODE, None)
     loaded = _loaded(project, inputs)
     _try(modules, project)
+    record = BuildRecord(
+        compiler=compiler,
+        sources=sources.digests(),
+        made={name: content_hash(data).hex() for name, data in files.items() if data is not None},
+    )
+    files[RECORD] = record.to_bytes()  # the last file: after a crash, the build counts as stale
     return Built(
         project=project,
         modules=tuple(modules),
         files=files,
         inputs=inputs,
+        record=record,
         loaded=loaded,
         took_ns=time.monotonic_ns() - began,
     )

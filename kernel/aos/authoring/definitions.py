@@ -135,7 +135,7 @@ def generated(
         nodes = [*nodes, _manifest(project, definitions, [node for _, node in written])]
     else:
         _check_manifest(project, definitions, *manifest)
-    return _json(nodes) if nodes else None
+    return air_json(nodes) if nodes else None
 
 
 def equal(one: Node, other: Node) -> bool:
@@ -235,7 +235,8 @@ def _named(entry: object) -> dict[str, object]:
     return {"name": entry.get("name")} if isinstance(entry, dict) else {}
 
 
-def _json(nodes: Sequence[Node]) -> bytes:
+def air_json(nodes: Sequence[Node]) -> bytes:
+    """The bytes of an AIR file, folded for readers."""
     return ("\n".join(_folded(nodes, 0)) + "\n").encode()
 
 

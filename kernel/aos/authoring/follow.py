@@ -20,10 +20,13 @@ from aos.audit.views.view import View
 from aos.core.journal.record_codec import from_bytes
 from aos.host.folder.reader import open_reader
 
+LINE_COLUMNS: Final = 120
+"""Columns of a line of a trace, if its values can be cut to fit."""
+
 REST_S: Final = 0.25
 """Time without new records after which they are returned."""
 
-WAIT_S: Final = 2.0
+LONGEST_S: Final = 2.0
 """Time after which they are returned in any case."""
 
 TRACES_MAX: Final = 10
@@ -41,7 +44,7 @@ TOLD: Final = frozenset(
 """Kinds of records that begin a tree, unless they belong to an earlier one."""
 
 
-class Follower:
+class TraceFollower:
     """Reads the journal of a world while another process runs it."""
 
     def __init__(self, world: Path, *, after: int | None = None) -> None:
@@ -68,7 +71,7 @@ class Follower:
             self._seen, self._seen_at = last, now
         if self._seen == self._told:
             return
-        is_time = now - self._seen_at >= REST_S or now - self._began_at >= WAIT_S
+        is_time = now - self._seen_at >= REST_S or now - self._began_at >= LONGEST_S
         if is_time or at_once:
             yield from self._tell()
 
@@ -76,6 +79,7 @@ class Follower:
         first, self._told = self._told + 1, self._seen
         self._reader.refresh()
         view = View(self._reader.state, self._reader.store, now_ns=time.time_ns())
+        view.spell()
         covered: set[int] = set()
         left_out = number = 0
         for seq in self._first(first, self._told):
@@ -87,7 +91,7 @@ class Follower:
             number += 1
             found = trace(view, [str(seq)], nodes_max=NODES_MAX)
             covered |= _sequences(found.roots)
-            yield tuple(map(shortened, lines(found)))
+            yield tuple(map(shortened, lines(found, width=LINE_COLUMNS)))
         if left_out:
             yield f"… and {left_out} more (see aos inspect journal)"
 

@@ -80,7 +80,8 @@ def _ways_out(
         old, new = before and before.workflows.get(name), after.workflows[name]
         if before and old and not Shapes(before, after).same(old.state, new.state):
             made = migration_class(after.workflows, name)
-            return f"{ways}; or {_take_over(lang, old.state.name, made)}"
+            written = f"aos build --migration {name} writes most of it"
+            return f"{ways}; or {_take_over(lang, old.state.name, made)}; {written}"
     return ways
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aos.authoring.follow import Follower
+from aos.authoring.follow import TraceFollower
 from aos.authoring.project import Project
 from aos.authoring.running import Stopped
 from aos.authoring.screen import Options, Screen
@@ -33,6 +33,7 @@ class _Life:
     wants_them: bool
     is_started: bool = False
     unasked: tuple[str, ...] = ()
+    lacking: set[str] = field(default_factory=set)
 
 
 class LiveWorld:
@@ -44,7 +45,7 @@ class LiveWorld:
         self._options = options
         self._screen = screen
         self._life: _Life | None = None
-        self._follower: Follower | None = None
+        self._follower: TraceFollower | None = None
         self._end: AosError | None = None
 
     @property
@@ -65,7 +66,7 @@ class LiveWorld:
         )
         self._life = _Life(WorldProcess(order), has_executors, bool(project.executors))
         if self._follower is None:
-            self._follower = Follower(self.path, after=after)
+            self._follower = TraceFollower(self.path, after=after)
 
     def restart(self, project: Project, *, has_executors: bool = True) -> None:
         """Restart it with the present executors, which get the open effects again."""
@@ -117,8 +118,9 @@ class LiveWorld:
                         self._stop_process()
                         raise NoExecutors(text)
                     raise self._ended(_KINDS.get(code, Refused)(text))
-                case {"unasked": list(unasked), "known": list(known)}:
+                case {"unasked": list(unasked), "known": list(known), "lacking": list(lacking)}:
                     self._tell_unasked(life, unasked, known)
+                    self._tell_lacking(life, lacking)
                 case {"ended": {"waiting": dict(waiting)}}:
                     for effect, number in waiting.items():
                         self._screen.note(
@@ -132,6 +134,13 @@ class LiveWorld:
             problem = f"the process of the world ended by itself (code {life.process.code})"
             raise self._ended(Unavailable(problem))
         return True
+
+    def _tell_lacking(self, life: _Life, lacking: Sequence[str]) -> None:
+        """Print once what effects of the manifest need and this process lacks."""
+        for line in lacking:
+            if line not in life.lacking:
+                life.lacking.add(line)
+                self._screen.note(f"effects stay open that need this: {line}")
 
     def _tell_unasked(self, life: _Life, unasked: Sequence[str], known: Sequence[str]) -> None:
         """Report effects of the executors that the manifest lacks: once for each process, and again

@@ -41,6 +41,8 @@ IN_CODE: Final = "project_name"
 """The project name in the templates, which are complete projects of that name."""
 
 COMMON: Final = "common"
+FLOW: Final = "flow"
+"""The template of a flow: files that replace those of the language's template."""
 HIDDEN: Final = {"gitignore": ".gitignore"}
 """Template files that would affect our own repository under their real name."""
 
@@ -58,8 +60,10 @@ class NewProject:
         return "src/lib.rs" if self.lang == RUST else "assembly/index.ts"
 
 
-def new_project(folder: Path, *, lang: str) -> NewProject:
+def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject:
     """Create a project in a new or empty folder; the folder's name is the project's.
+
+    Its workflow is a function that handles one event at a time, or a flow, which only Rust has.
 
     Raises:
         BadUsage: The name or the language is invalid. Nothing has changed.
@@ -71,10 +75,20 @@ def new_project(folder: Path, *, lang: str) -> NewProject:
     check_name(name)
     if lang not in LANGUAGES:
         raise BadUsage(sentence("--lang", expected=" or ".join(LANGUAGES), found=repr(lang)))
+    if is_flow and lang != RUST:
+        raise BadUsage(
+            sentence(
+                "--flow",
+                expected=f"--lang {RUST}",
+                found=lang,
+                hint="only the SDK of Rust has flows; leave out --flow for a workflow that handles "
+                "one event at a time",
+            )
+        )
     _check_free(place)
     try:
         with _unfinished(place) as made:
-            _fill(made, name, lang)
+            _fill(made, name, lang, (COMMON, lang, *([FLOW] if is_flow else [])))
             _put(made, place)
             files = sorted(_names(place))
     except OSError as error:
@@ -171,8 +185,9 @@ def _umask() -> int:
     return mask
 
 
-def _fill(folder: Path, name: str, lang: str) -> None:
-    for template in (templates() / COMMON, templates() / lang):
+def _fill(folder: Path, name: str, lang: str, layers: tuple[str, ...]) -> None:
+    """Write the templates, a file of a later one in place of an earlier one's, and the SDK."""
+    for template in (templates() / layer for layer in layers):
         for source in sorted(template.rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts:
                 _write(source, folder / _renamed(source.relative_to(template), name), name)

@@ -6,22 +6,16 @@ works on every file system.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from typing import Final, TypeAlias
 
-from aos.authoring.project import BUILD, GENERATED_AIR, Project
-
-SUFFIXES: Final = (".rs", ".toml", ".lock", ".ts", ".json")
-"""Name endings of files that a build may read."""
+from aos.authoring.project import Project
+from aos.authoring.source_files import SUFFIXES, source_files
 
 PYTHON: Final = ".py"
 """Name endings of files that executors are made of."""
 
-PASSED_OVER: Final = frozenset({"target", "node_modules", BUILD, "tests", "__pycache__"})
-MADE: Final = frozenset({GENERATED_AIR, "assembly/generated.ts"})
 FILES_MAX: Final = 5_000
 
 Seen: TypeAlias = dict[str, tuple[int, int]]
@@ -62,21 +56,11 @@ class Watch:
 
     def _look(self) -> Seen:
         seen: Seen = {}
-        for file in _files(self._folder):
-            name = file.relative_to(self._folder).as_posix()
-            if name in MADE or len(seen) == FILES_MAX:
-                continue
+        found_files = source_files(self._folder, (*SUFFIXES, PYTHON))
+        for name, file in islice(found_files, FILES_MAX):
             try:
                 found = file.stat()
             except OSError:
                 continue  # it was removed after it was listed
             seen[name] = (found.st_mtime_ns, found.st_size)
         return seen
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for here, below, names in os.walk(folder):
-        below[:] = sorted(n for n in below if n not in PASSED_OVER and not n.startswith("."))
-        for name in sorted(names):
-            if name.endswith((*SUFFIXES, PYTHON)) and not name.startswith("."):
-                yield Path(here, name)

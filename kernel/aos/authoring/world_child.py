@@ -92,7 +92,7 @@ def _started(found: Started) -> None:
 
 def _covered(coverage: Coverage, manifest: Effective) -> None:
     known = sorted(name for name in manifest.effects if not is_system(name))
-    _tell({"unasked": list(coverage.unused), "known": known})
+    _tell({"unasked": list(coverage.unused), "known": known, "lacking": list(coverage.lacking)})
 
 
 def _note(text: str) -> None:

@@ -36,7 +36,7 @@ asconfig.json ``extends`` ``aos-sdk/asconfig.json`` gets them from there. Withou
 imports ``abort`` and has a start function, and the kernel accepts neither (SA-2)."""
 
 _HEADER: Final = (
-    "// Generated from the AIR definitions by `aos build`. What is changed here is lost.\n"
+    "// Generated from the AIR definitions by `aos build`. Edits to this file are overwritten.\n"
 )
 
 

@@ -20,6 +20,7 @@ from aos.authoring.assemblyscript.names import (
 from aos.authoring.errors import BuildFailed
 from aos.errors import sentence
 from aos.manifest.builtins import EFFECTS, SCHEMAS
+from aos.manifest.effective import FLOW_STATE
 from aos.manifest.names import is_system
 from aos.values.expressions import FORMS, read_types
 
@@ -28,6 +29,9 @@ Expression = Mapping[str, Any]
 
 HANDLE: Final = re.compile(r"pending (?P<set>set )?(?P<effect>[a-z][^ /]*/[^ @]+@[1-9][0-9]*)")
 """The ``$comment`` on a type that makes it a handle (SD-20)."""
+
+FLOW_ARMS: Final = ["Start", "Control", "Receipt", "Rejected"]
+"""The arms with which the event of every flow begins (spec/flow.md, FL-3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,17 @@ class Class:
     members: tuple[Member, ...]
 
 
+def _is_flow(workflow: Node) -> bool:
+    return bool(workflow["state"] == FLOW_STATE)
+
+
+def _is_of_the_flow_engine(schema: Node) -> bool:
+    """Whether only the engine of flows reads a schema: their state, or the event of one. It gets a
+    class only if another schema refers to it."""
+    arms = schema["type"].get("variant")
+    return schema["name"] == FLOW_STATE or (arms is not None and [*arms][:4] == FLOW_ARMS)
+
+
 class Model:
     """The content of one generated file. ``classes`` are in the order in which they were found.
 
@@ -64,13 +79,15 @@ class Model:
         known = {} if system else SCHEMAS
         self.schemas: dict[str, Node] = dict(sorted({**known, **self._named("defschema")}.items()))
         self.effects = dict(sorted({**EFFECTS, **self._named("defeffect")}.items()))
-        self.workflows = dict(sorted(self._named("defworkflow").items()))
+        workflows = sorted(self._named("defworkflow").items())
+        self.workflows = {name: node for name, node in workflows if not _is_flow(node)}
         read_types({name: node["type"] for name, node in self.schemas.items()})
         self.class_names = self._names(self.schemas)
         self.effect_names = self._names(self.effects)
         self.workflow_names = class_names(self.workflows)
         for name in self.own_schemas():
-            self.kind_of(name)
+            if not _is_of_the_flow_engine(self.schemas[name]):
+                self.kind_of(name)
 
     def _names(self, definitions: Iterable[str]) -> Mapping[str, str]:
         """A class name for each definition; those of the SDK begin with ``aos.``."""

@@ -1,4 +1,4 @@
-// One order: it is charged; a bank that is closed is asked again, after a pause that doubles.
+// One order: it is charged; a closed bank is retried, after a pause that doubles.
 //
 //   New ─▶ Charging ─▶ Paid
 //            │  ▲ └──▶ Declined

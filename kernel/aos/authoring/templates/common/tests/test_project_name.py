@@ -32,7 +32,7 @@ def test_an_order_is_paid(aos_world: Worlds) -> None:
     assert world.events(PAID) == [{"order_id": "o-1", "charge": "ch-1"}]
 
 
-def test_a_closed_bank_is_asked_again_after_a_pause_that_doubles(aos_world: Worlds) -> None:
+def test_a_closed_bank_is_retried_after_a_pause_that_doubles(aos_world: Worlds) -> None:
     world = aos_world()
     world.on(CHARGE, in_turn(CLOSED, CLOSED, {"charge": "ch-1"}))
 

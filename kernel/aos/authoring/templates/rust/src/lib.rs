@@ -1,4 +1,4 @@
-//! One order: it is charged; a bank that is closed is asked again, after a pause that doubles.
+//! One order: it is charged; a closed bank is retried, after a pause that doubles.
 //!
 //! ```text
 //! New ─▶ Charging ─▶ Paid
@@ -14,7 +14,7 @@ use aos_sdk::prelude::*;
 const ATTEMPTS_MAX: u64 = 4;
 const FIRST_PAUSE_SECONDS: u64 = 1;
 
-/// What sends an order on its way. Whoever sells sends it: `aos send project-name/Placed@1 …`
+/// A customer's order. To send one: `aos send project-name/Placed@1 …`
 #[derive(Schema)]
 #[schema("project-name/Placed@1")]
 pub struct Placed {
@@ -52,7 +52,7 @@ pub struct Charged {
     pub charge: String,
 }
 
-/// What can reach the workflow: events, and the receipts of what it has asked for.
+/// Everything that the workflow receives: events, and the receipts of its effects.
 #[derive(Event)]
 #[schema("project-name/OrderEvent@1")]
 pub enum Event {
@@ -71,7 +71,7 @@ pub enum Phase {
     Declined,
 }
 
-/// What one order keeps.
+/// The state of one order.
 #[derive(Schema, Default)]
 #[schema("project-name/OrderState@1")]
 pub struct Order {

@@ -1,0 +1,77 @@
+"""Write the skeleton of a migration in AssemblyScript (AU-94)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aos.authoring.assemblyscript.migrations import migration_class
+from aos.authoring.assemblyscript.model import Model
+from aos.authoring.assemblyscript.names import class_names, fields
+from aos.authoring.migration.plan import Plan, file_stem
+
+Node = Mapping[str, Any]
+
+
+def entrypoint(workflow: str, workflows: Sequence[str]) -> str:
+    return f"migrate{class_names(workflows)[workflow]}"
+
+
+def script_text(plan: Plan, nodes: Sequence[Node]) -> str:
+    """The file's text. ``nodes`` are all definitions of the project, with the old state."""
+    model = Model(nodes)
+    workflows = sorted(model.workflows)
+    name = entrypoint(plan.workflow, workflows)
+    base = migration_class(workflows, plan.workflow)
+    old = model.schema(plan.source, where=plan.workflow).spelled
+    new = model.schema(plan.target, where=plan.workflow).spelled
+    own = {*model.class_names.values(), *model.classes}
+    used = sorted({base, *(each for each in re.findall(r"\w+", f"{old} {new}") if each in own)})
+    made = f"{name[0].upper()}{name[1:]}"
+    entry = {"migrate": {"from": plan.source, "entrypoint": name}}
+    lines = [
+        f"// Convert stored states of {plan.workflow}: from {plan.source} to {plan.target}.",
+        "//",
+        "// Replace each ERROR by the value that stored states get. To declare the migration,",
+        "// write in the workflow's definition in air/:",
+        "//",
+        f"//   {json.dumps(entry)[1:-1]}",
+        "//",
+        "// and in the module's entry file:",
+        "//",
+        f'//   export {{ {name} }} from "./{file_stem(plan.workflow)}";',
+        "",
+        'import { migrate } from "aos-sdk";',
+        f'import {{ {", ".join(used)} }} from "./generated";',
+        "",
+        f"class {made} extends {base} {{",
+        f"  migrate(old: {old}): {new} {{",
+        *_body(plan, new),
+        "  }",
+        "}",
+        "",
+        f"export function {name}(pointer: i32, length: i32): u64 {{",
+        f"  return migrate<{made}>(pointer, length);",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _body(plan: Plan, new: str) -> list[str]:
+    if plan.fields is None:
+        return [f"    ERROR({json.dumps(plan.whole)});"]
+    spelled = fields([each.name for each in plan.fields])
+    theirs = fields(plan.old["record"])
+    lines = [
+        f"    // {name} of the old state is in no field of the new one." for name in plan.dropped
+    ]
+    lines.append(f"    const made = new {new}();")
+    for each in plan.fields:
+        name = spelled[each.name]
+        if each.problem is None:
+            lines.append(f"    made.{name} = old.{theirs[each.name]};")
+        else:
+            lines.append(f"    ERROR({json.dumps(each.problem)}); // made.{name} = …;")
+    return [*lines, "    return made;"]

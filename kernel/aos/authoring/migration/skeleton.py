@@ -1,0 +1,161 @@
+"""Write the skeleton of a migration into a project (AU-90 to AU-95)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from aos.authoring.build import Built
+from aos.authoring.definitions import air_json
+from aos.authoring.migration import assemblyscript, rust
+from aos.authoring.migration.plan import Plan, file_stem, named_workflow, plan
+from aos.authoring.migration.rust_source import rust_types
+from aos.authoring.project import AIR, RUST, ModuleSource, Project
+from aos.errors import Refused, Unavailable, sentence
+from aos.manifest.effective import Effective
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skeleton:
+    """The files that were written, by their paths below the project, and what the author does next,
+    in order. ``entry`` is the field that the workflow's definition then has."""
+
+    workflow: str
+    source: str
+    target: str
+    files: tuple[str, ...]
+    todos: tuple[str, ...]
+    entry: Mapping[str, object]
+    next_steps: tuple[str, ...]
+
+
+def write_skeleton(built: Built, before: Effective, word: str) -> Skeleton:
+    """Write the skeleton of a migration from the states of ``before`` to those of ``built``.
+
+    Raises:
+        BadUsage: ``word`` names no workflow of the build.
+        Refused: There is nothing to migrate, or a file exists already. Nothing was written.
+        Unavailable: A file cannot be written.
+    """
+    project, after = built.project, built.loaded.effective
+    workflow = named_workflow(word, after.workflows)
+    nodes = _nodes(built)
+    types = {node["name"]: node["type"] for node in nodes if node["$kind"] == "defschema"}
+    found = plan(before, after, types, workflow)
+    module = _module(project, nodes, workflow)
+    make = _rust if project.lang == RUST else _script
+    files, entry, next_steps = make(project, module, found, nodes)
+    write_files(project.folder, files)
+    return Skeleton(
+        workflow=workflow,
+        source=found.source,
+        target=found.target,
+        files=tuple(files),
+        todos=tuple(each.problem for each in found.fields or () if each.problem is not None)
+        or ((found.whole,) if found.fields is None else ()),
+        entry=entry,
+        next_steps=next_steps,
+    )
+
+
+_Made = tuple[dict[str, str], Mapping[str, object], tuple[str, ...]]
+"""Files, the manifest's entry, and the steps of the author."""
+
+
+def _rust(project: Project, module: ModuleSource, found: Plan, _nodes: list[Node]) -> _Made:
+    crate = PurePosixPath(module.source)
+    types = rust_types(project.folder / crate)
+    if found.target not in types:
+        raise Refused(
+            sentence(
+                f"there is no type for {found.target}",
+                where=str(project.folder / crate / "src"),
+                expected=f'#[schema("{found.target}")] on a struct or enum',
+            )
+        )
+    file = str(crate / "src" / f"{file_stem(found.workflow)}.rs")
+    entry = rust.manifest_entry(found, rust.entrypoint(found.workflow))
+    mod, use = rust.imports(found)
+    steps = (
+        f"in {crate / 'src/lib.rs'}: {mod}",
+        f"in the module of the workflow: {use}",
+        f"in #[workflow] of {found.workflow}: {rust.declaration(found)}",
+    )
+    return {file: rust.rust_text(found, types)}, entry, steps
+
+
+def _script(_project: Project, module: ModuleSource, found: Plan, nodes: list[Node]) -> _Made:
+    stem = file_stem(found.workflow)
+    name = assemblyscript.entrypoint(
+        found.workflow, [node["name"] for node in nodes if node["$kind"] == "defworkflow"]
+    )
+    old = {"$kind": "defschema", "name": found.source, "type": found.old}
+    entry = {"migrate": {"from": found.source, "entrypoint": name}}
+    files = {}
+    kept = next((node for node in nodes if node.get("name") == found.source), None)
+    if kept is None:
+        nodes = [*nodes, old]
+        files[f"{AIR}/{stem}.air.json"] = air_json([old]).decode()
+    declared = [{**node, **entry} if node.get("name") == found.workflow else node for node in nodes]
+    file = str(PurePosixPath(module.source).parent / f"{stem}.ts")
+    files[file] = assemblyscript.script_text(found, declared)
+    steps = (
+        f"in the definition of {found.workflow} in {AIR}/: {json.dumps(entry)[1:-1]}",
+        f'in {module.source}: export {{ {name} }} from "./{stem}";',
+    )
+    return files, entry, steps
+
+
+def _nodes(built: Built) -> list[Node]:
+    """Every definition of the build, with its comments."""
+    found: list[Node] = []
+    for name, data in sorted(built.inputs.items()):
+        if name.endswith(".json"):
+            value = json.loads(data)
+            found += value if isinstance(value, list) else [value]
+    return [node for node in found if "name" in node]
+
+
+def _module(project: Project, nodes: list[Node], workflow: str) -> ModuleSource:
+    """The source of the module that runs the workflow."""
+    impl = next(node for node in nodes if node["name"] == workflow)["impl"]["module"]
+    artifact = next(node for node in nodes if node["name"] == impl)["runtime"]["artifact"]
+    path = os.path.normpath(f"{AIR}/{artifact['path']}")
+    for each in project.modules:
+        if each.artifact == path:
+            return each
+    raise Refused(f"{workflow} runs {impl}, which this project does not build")
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """Write new files, by their paths below the folder: all of them or none.
+
+    Raises:
+        Refused: One of them exists.
+        Unavailable: One of them cannot be written.
+    """
+    for name in files:
+        if (folder / name).exists():
+            raise Refused(
+                sentence(
+                    f"{name} exists already",
+                    where=str(folder),
+                    hint="finish that migration, or move the file away",
+                )
+            )
+    written: list[Path] = []
+    try:
+        for name, text in files.items():
+            with (folder / name).open("x", encoding="utf-8") as opened:
+                written.append(folder / name)
+                opened.write(text)
+    except OSError as error:
+        for file in written:
+            file.unlink(missing_ok=True)
+        raise Unavailable(f"{folder / name}: cannot be written: {error.strerror}") from error

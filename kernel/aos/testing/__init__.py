@@ -12,9 +12,17 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:  # the names below, only for type checkers
+    from aos.testing.crashes import everywhere
     from aos.testing.effects import Effect
+    from aos.testing.flows import Flow, FlowCompensation, FlowOperation, FlowWait
     from aos.testing.plain import like
-    from aos.testing.problems import CellFailed, FaultSeen, InputRefused, WorldProblem
+    from aos.testing.problems import (
+        BlockerSeen,
+        CellFailed,
+        FaultSeen,
+        InputRefused,
+        WorldProblem,
+    )
     from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn, response
     from aos.testing.transition import (
         Asked,
@@ -33,12 +41,17 @@ if TYPE_CHECKING:  # the names below, only for type checkers
 _PLACES: Final = {
     "After": "scripts",
     "Asked": "transition",
+    "BlockerSeen": "problems",
     "Cell": "views",
     "CellFailed": "problems",
     "Effect": "effects",
     "Emitted": "views",
     "Fail": "scripts",
     "FaultSeen": "problems",
+    "Flow": "flows",
+    "FlowCompensation": "flows",
+    "FlowOperation": "flows",
+    "FlowWait": "flows",
     "InputRefused": "problems",
     "NEVER": "scripts",
     "Sent": "world",
@@ -48,6 +61,7 @@ _PLACES: Final = {
     "WorldProblem": "problems",
     "answered": "transition",
     "canceled": "transition",
+    "everywhere": "crashes",
     "failed": "transition",
     "frame": "transition",
     "in_turn": "scripts",
@@ -62,12 +76,17 @@ __all__ = [
     "NEVER",
     "After",
     "Asked",
+    "BlockerSeen",
     "Cell",
     "CellFailed",
     "Effect",
     "Emitted",
     "Fail",
     "FaultSeen",
+    "Flow",
+    "FlowCompensation",
+    "FlowOperation",
+    "FlowWait",
     "InputRefused",
     "Sent",
     "Timeout",
@@ -76,6 +95,7 @@ __all__ = [
     "WorldProblem",
     "answered",
     "canceled",
+    "everywhere",
     "failed",
     "frame",
     "in_turn",

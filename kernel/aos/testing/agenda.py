@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from aos.core.state.cell import OpenIntent
@@ -38,9 +38,9 @@ class Agenda:
     def drop(self, intent: Hash) -> None:
         self._live.pop(intent, None)
 
-    def clear(self) -> None:
-        self._heap.clear()
-        self._live.clear()
+    def keep(self, intents: Collection[Hash]) -> None:
+        """Drop the actions of all other intents."""
+        self._live = {intent: each for intent, each in self._live.items() if intent in intents}
 
     def due_of(self, intent: Hash) -> int | None:
         """Due time of the intent's next action, in ns since 1970; None without one."""

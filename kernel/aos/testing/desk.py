@@ -80,6 +80,7 @@ class Desk:
         failed: Every fault of a cell, with the record that caused it.
         opened: Every intent that a step opened, in order; ``settled``: the status of its receipt.
         receipts: The receipts that settled an intent, as they were given.
+        steps: The number of steps so far.
     """
 
     def __init__(
@@ -103,6 +104,10 @@ class Desk:
         self.receipts: dict[Hash, ReceiptInput] = {}
         self._seed = encode(seed)
         self._draws = 0
+        self.steps = 0
+        self._crash_step: int | None = None
+        self._crashed: Callable[[list[Redelivery]], None] | None = None
+        self._salts = 0
         self._published = published
         self._over = over
         self._frame = NO_FRAME
@@ -201,32 +206,51 @@ class Desk:
     def run(self) -> int:
         """Run cells until none is ready, publish the intents that they opened, and return the
         number of steps."""
-        if not self._kernel.has_work:
-            self.seal()
-            return 0
-        steps = SHARED.there(self._steps)
+        before = self.steps
+        while self._kernel.has_work:
+            SHARED.there(self._run)
+            if self.steps == self._crash_step and self._crashed is not None:
+                self._crash_step = None
+                self._crashed(self.restart())
         self.seal()
-        return steps
+        return self.steps - before
 
-    def _steps(self) -> int:
-        steps = 0
+    def crash_after(self, step: int, crashed: Callable[[list[Redelivery]], None]) -> None:
+        """Crash once, right after this step of the world (0: never), and call ``crashed`` with the
+        intents that must be published again.
+
+        The salts of frames are drawn apart from now on, so that a crash, which ends a frame, does
+        not change any other draw.
+        """
+        self._crash_step, self._crashed = step or None, crashed
+
+    def _run(self) -> None:
+        """Run cells until none is ready, or until the step after which the world crashes."""
         while (record := self._kernel.step()) is not None:
-            steps += isinstance(record, Step | Faulted)
+            is_step = isinstance(record, Step | Faulted)
+            self.steps += is_step
             if self._kernel.last_engine_text and isinstance(record, Faulted):
                 self.notes[record.seq] = self._kernel.last_engine_text
             if self._kernel.pending_records >= FRAME_RECORDS:
                 self.seal()
-        return steps
+            if is_step and self.steps == self._crash_step:
+                return
 
     def seal(self) -> None:
         """Seal the frame: its records are durable from here on, and opened intents published."""
-        sealed = self._kernel.seal(self._draw(32)) if self._kernel.pending_records else None
+        sealed = self._kernel.seal(self._salt()) if self._kernel.pending_records else None
         if sealed is not None:
             self._keep(sealed)
             for hash in (*sealed.abandoned, *sealed.canceled):
                 self._over(hash)
             for intent in sealed.to_publish:
                 self._published(intent)
+
+    def _salt(self) -> bytes:
+        if self._crashed is None:
+            return self._draw(32)
+        self._salts += 1
+        return derive("aos testing salt", self._seed + self._salts.to_bytes(8, "big"), 32)
 
     def _keep(self, sealed: Sealed) -> None:
         head = Head.of(sealed.tip).signed(WORLD_KEY)

@@ -8,9 +8,11 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Protocol
 
+from aos.core.decide.fits import completed
 from aos.core.journal.inputs import BEGUN, LOST, AttemptInput
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
+from aos.errors import Erased
 from aos.host.executors.blob import GET, PUT, carry_out
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.redelivery import LOST_PROBLEM, Redelivery
@@ -18,7 +20,7 @@ from aos.manifest.builtins import TIMER
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk
 from aos.testing.functions import Again as AnotherAttempt
-from aos.testing.functions import Functions
+from aos.testing.functions import Functions, Stop
 from aos.testing.loop import Loop
 from aos.testing.plain import payload_bytes, plain, plain_key
 from aos.testing.problems import InputRefused, WorldProblem
@@ -48,6 +50,7 @@ class Dispatch:
         self.loop = Loop()
         self._agenda = Agenda()
         self._waiting: dict[Hash, OpenIntent] = {}
+        self._silent: set[Hash] = set()
         self._takers: dict[str, Taker] = {TIMER: self._set_timer, PUT: self._blob, GET: self._blob}
 
     # Called by the desk
@@ -90,14 +93,24 @@ class Dispatch:
     def due_of(self, intent: Hash) -> int | None:
         return self._agenda.due_of(intent)
 
-    def restarted(self, left: list[Redelivery]) -> None:
-        """Publish the open intents again after a restart; those that may run only once are lost."""
-        self._agenda.clear()
+    def restarted(self, left: list[Redelivery], *, keeps_answers: bool = False) -> None:
+        """Publish the open intents again after a restart; those that may run only once are lost,
+        or stay open if they were parked.
+
+        With ``keeps_answers``, the executors survive the crash: their delayed answers still come,
+        and they are not asked a second time.
+        """
+        kept = {each.intent.intent for each in left if keeps_answers and self._is_at_work(each)}
+        self._agenda.keep(kept)
         self._waiting.clear()
         for each in left:
+            if each.intent.intent in kept:
+                continue
             if each.is_lost:
                 self._attempt(each.intent, each.attempt, LOST, LOST_PROBLEM)
-            else:
+            elif not each.is_over:
+                if each.halted is not None:
+                    self._attempt(each.intent, each.attempt, BEGUN, each.halted.problem)
                 self.published(each.intent)
 
     def settle(self, intent: OpenIntent, given: Reply, *, wait_ns: int = 0) -> None:
@@ -124,12 +137,25 @@ class Dispatch:
         self._attempt(intent, last + 1, BEGUN, None)
 
     def params(self, intent: OpenIntent) -> Any:
-        return plain(intent.params, self.desk.read)
+        """The params as an executor gets them (K-71d)."""
+        effect = self.desk.state.effective.effects.get(intent.effect.name)
+        held = intent.params
+        if effect is not None:
+            # Erased params are shown as erased, below.
+            with contextlib.suppress(Erased):
+                held = completed(effect.params, slot_bytes(held, self.desk.read))
+        return plain(held, self.desk.read)
 
     def close(self) -> None:
         self.loop.close()
 
     # Internal
+
+    def _is_at_work(self, left: Redelivery) -> bool:
+        """Whether an executor has the intent and answers later, or never."""
+        intent = left.intent.intent
+        is_asked = self._agenda.due_of(intent) is not None or intent in self._silent
+        return is_asked and left.intent.effect.name != TIMER
 
     def _is_open(self, intent: OpenIntent) -> bool:
         return intent.intent in self.desk.state.intents
@@ -139,8 +165,17 @@ class Dispatch:
             self.begin(intent)
         self._takers[intent.effect.name](intent)
 
-    def _attempt(self, intent: OpenIntent, attempt: int, phase: str, problem: str | None) -> None:
-        given = AttemptInput(intent=intent.intent, attempt=attempt, phase=phase, problem=problem)
+    def _attempt(
+        self,
+        intent: OpenIntent,
+        attempt: int,
+        phase: str,
+        problem: str | None,
+        code: str | None = None,
+    ) -> None:
+        given = AttemptInput(
+            intent=intent.intent, attempt=attempt, phase=phase, problem=problem, code=code
+        )
         self.desk.admit(given)
 
     def _set_timer(self, intent: OpenIntent) -> None:
@@ -176,7 +211,9 @@ class Dispatch:
             wait_ns, answer = resolved(script, ask)
         except WorldProblem as problem:
             raise WorldProblem(f"{intent.effect.name}: {problem}") from problem
-        if answer is not NEVER:
+        if answer is NEVER:
+            self._silent.add(intent.intent)
+        else:
             given = reply(intent, answer, cost_cents=ctx.cost_cents)
             self.settle(intent, given, wait_ns=wait_ns)
 
@@ -188,6 +225,8 @@ class Dispatch:
             self._attempt(intent, ctx.attempt + 1, BEGUN, came.problem)
             due_ns = self.desk.now_ns + came.pause_ns
             self._agenda.add(due_ns, intent, partial(self._call, functions, intent))
+        elif isinstance(came, Stop):
+            self._attempt(intent, ctx.attempt, came.phase, came.problem, came.code)
         else:
             self.settle(intent, came)
 

@@ -10,6 +10,7 @@ from aos.audit.views.record_view import name_cell
 from aos.testing.effects import Effect
 from aos.testing.plain import Mismatch, mismatches, shown
 from aos.testing.scenario import ScenarioStep
+from aos.testing.words import CHECKS
 from aos.testing.world import World
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema, untyped_to_json
@@ -36,6 +37,7 @@ class Expectations:
         self._world = world
         self._kinds: dict[str, Callable[[ScenarioStep], None]] = {
             "cell": self._cell,
+            "flow": self._flow,
             "cells": partial(self._rows, self._cells),
             "effects": partial(self._rows, self._effects),
             "timers": partial(self._rows, self._timers),
@@ -68,6 +70,18 @@ class Expectations:
         }
         found = {name: found[name] for name in expected}
         self._compare(expected, found, step, said=expected)
+
+    def _flow(self, step: ScenarioStep) -> None:
+        fields = step.fields
+        found = self._world.flow_json(fields["workflow"], fields["key"])
+        if found is None or fields.get("is_gone"):
+            if (found is None) != fields.get("is_gone", False):
+                said = "no such flow" if found is None else f"one that is {found['status']}"
+                expected = "no such flow" if found is not None else fields["workflow"]
+                raise Differs([Mismatch("$", expected, said)])
+            return
+        expected = {name: fields[name] for name in CHECKS["flow"] if name in fields}
+        self._compare(expected, {name: found.get(name) for name in expected}, step, said=expected)
 
     def _rows(
         self, read: Callable[[ScenarioStep], list[dict[str, object]]], step: ScenarioStep

@@ -12,13 +12,14 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
+from aos.core.journal.vocabulary import HaltPhase
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.manifest.limits import WorldLimits
 from aos.testing.loop import Loop
 from aos.testing.receipts import Reply
 from aos.worker.api import EffectContext, EffectFunction, Executors
-from aos.worker.failure import EXCEPTION, AttemptFailure, failure_of
+from aos.worker.failure import AttemptFailure, failure_of
 from aos.worker.load_executors import load
 from aos.worker.policy import policy_of
 from aos.worker.results import cost_problem, payload_of
@@ -36,6 +37,15 @@ class Again:
     problem: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """The effect stays open without a receipt: it is held or parked (X-15, X-17)."""
+
+    phase: HaltPhase
+    code: str
+    problem: str
+
+
 class Functions:
     """The functions of one Executors. ``setup`` is entered before the first call."""
 
@@ -48,7 +58,7 @@ class Functions:
 
     def call(
         self, intent: OpenIntent, params: object, ctx: EffectContext, limits: WorldLimits
-    ) -> Reply | Again:
+    ) -> Reply | Again | Stop:
         """Run one attempt."""
         function = self.effects[intent.effect.name]
         if not self._is_set_up and self._setup is not None:
@@ -59,7 +69,7 @@ class Functions:
             value = self._called(function, params, ctx)
         except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
             failure = failure_of(problem)
-            if failure.code == EXCEPTION:
+            if failure.end == "park":
                 print(f"{function.name} raised:", file=sys.stderr)  # noqa: T201  # as a worker does
                 traceback.print_exception(problem)
             return self._failed(intent, function, ctx, failure)
@@ -67,7 +77,7 @@ class Functions:
             value, intent.effect.receipt, bytes_max=limits.event_bytes
         )
         if isinstance(payload, AttemptFailure):
-            return Reply(status="error", payload=payload.payload())
+            return self._failed(intent, function, ctx, payload)
         return Reply(status="ok", payload=payload, cost_cents=ctx.cost_cents)
 
     def _called(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> object:
@@ -82,12 +92,16 @@ class Functions:
         function: EffectFunction[Any],
         ctx: EffectContext,
         failure: AttemptFailure,
-    ) -> Reply | Again:
+    ) -> Reply | Again | Stop:
         policy = policy_of(intent.effect, function)
         is_once = intent.effect.delivery == "at_most_once"
-        if failure.retryable and ctx.attempt < policy.attempts and not is_once:
+        most = policy.attempts_for(failure)
+        if failure.retryable and ctx.attempt < most and not is_once:
             pause_ns = int(policy.pause_s(ctx.attempt) * 1000) * _MS
             return Again(pause_ns=pause_ns, problem=f"{failure.code}: {failure.message}")
+        if failure.end != "settle":
+            phase: HaltPhase = "held" if failure.end == "hold" else "parked"
+            return Stop(phase=phase, code=failure.code, problem=failure.message)
         cost = None if cost_problem(ctx.cost_cents) else ctx.cost_cents
         return Reply(status="error", payload=failure.payload(), cost_cents=cost)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import AosError
+from aos.testing.crashes import changed, differences, outcome
 from aos.testing.effects import Effect, only
 from aos.testing.expectations import Differs, Expectations
 from aos.testing.plain import Mismatch, matches
 from aos.testing.problems import InputRefused, WorldProblem
 from aos.testing.scenario import Scenario, ScenarioStep
-from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn
+from aos.testing.scripts import NEVER, After, Fail, Timeout, in_turn, response
 from aos.testing.times import START
 from aos.testing.words import WORDS
 from aos.testing.world import World
@@ -82,21 +83,45 @@ def play(scenario: Scenario) -> Played:
     """Play the steps up to the first one that fails. Never raises an error that a scenario can
     cause: it is in the result."""
     began = time.perf_counter()
+    found, world = _played(scenario, 0)
+    records = 0 if world is None else world.records
+    if scenario.crashes and world is not None and found is None:
+        found = _with_crashes(scenario, world)
+    return Played(
+        scenario=scenario, failure=found, records=records, seconds=time.perf_counter() - began
+    )
+
+
+def _played(scenario: Scenario, crash: int) -> tuple[ScenarioFailure | None, World | None]:
+    """Play a scenario with a crash after that step (0: without one); return its failure, and its
+    world, which is closed."""
     try:
         world = _made(scenario)
     except AosError as problem:
-        failure = ScenarioFailure(step=None, message=str(problem))
-        return Played(
-            scenario=scenario, failure=failure, records=0, seconds=time.perf_counter() - began
-        )
-    player = _Player(world, scenario.path.parent)
-    found = player.play(scenario)
-    return Played(
-        scenario=scenario,
-        failure=found,
-        records=world.records,
-        seconds=time.perf_counter() - began,
-    )
+        return ScenarioFailure(step=None, message=str(problem)), None
+    if scenario.crashes:
+        world.crash_after(crash)
+    return _Player(world, scenario.path.parent).play(scenario), world
+
+
+def _with_crashes(scenario: Scenario, whole: World) -> ScenarioFailure | None:
+    """Play a scenario again with a crash after each of its steps; return the first failure."""
+    expected = outcome(whole)
+    for step in range(1, whole.steps + 1):
+        found, world = _played(scenario, step)
+        if found is not None:
+            message = f"with a crash after step {step} of {whole.steps}: {found.message}"
+            return replace(found, message=message)
+        assert world is not None, "else it has failed"
+        places = differences(expected, outcome(world))
+        if places:
+            return ScenarioFailure(
+                step=None,
+                message=changed(step, whole.steps, places),
+                places=places,
+                trace=world.trace(),
+            )
+    return None
 
 
 def project_of(path: Path) -> Path | None:
@@ -105,12 +130,18 @@ def project_of(path: Path) -> Path | None:
     return next((each for each in (path, *path.parents) if (each / PROJECT).is_file()), None)
 
 
+def manifest_of(scenario: Scenario) -> Path:
+    """The path of the manifest that a scenario uses: the one it names, else its project's."""
+    folder = scenario.path.parent
+    home = project_of(folder) or folder
+    return home if scenario.manifest is None else _found(scenario.manifest, folder, home)
+
+
 def _made(scenario: Scenario) -> World:
     folder = scenario.path.parent
     home = project_of(folder) or folder
-    manifest = home if scenario.manifest is None else _found(scenario.manifest, folder, home)
     return World(
-        manifest,
+        manifest_of(scenario),
         now=START if scenario.now is None else scenario.now,
         seed="aos" if scenario.seed is None else scenario.seed,
         executors=[_executors(each, folder, home) for each in scenario.executors],
@@ -214,7 +245,7 @@ class _Player:
 
     def _answer(self, step: ScenarioStep) -> None:
         self._open(step).answer(
-            step.fields.get("value"),
+            _value(step.fields),
             after=step.fields.get("after", 0),
             cost_cents=step.fields.get("cost_cents"),
         )
@@ -262,8 +293,19 @@ def _may_fail(step: ScenarioStep) -> bool:
     return bool(step.fields.get("may_fail", False))
 
 
+def _value(answer: Mapping[str, Any]) -> object:
+    """The receipt of an answer that settles its effect with ``ok``."""
+    if "response" not in answer:
+        return answer.get("value")
+    given = answer["response"]
+    body = given.get("body", "").encode()
+    return response(
+        given.get("status", 200), json=given.get("json"), body=body, headers=given.get("headers")
+    )
+
+
 def _script(answer: Mapping[str, Any]) -> object:
-    script: object = answer.get("value")
+    script: object = _value(answer)
     if "fail" in answer:
         script = Fail(answer["fail"], answer.get("message", ""), answer.get("retryable", False))
     elif "timeout" in answer:

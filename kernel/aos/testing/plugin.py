@@ -21,6 +21,11 @@ NO_REPLAY: Final = "--aos-no-replay"
 PROJECT: Final = "aos.toml"
 TRACE: Final = "aos world"
 
+AUTHORING: Final = "aos.authoring.plugin"
+"""Knows projects and their builds. This package may not import it, so pytest does."""
+
+pytest_plugins = (AUTHORING,)
+
 _WORLDS: Final = pytest.StashKey[list[Any]]()
 
 
@@ -31,6 +36,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("aos").addoption(
         NO_REPLAY, action="store_true", help="Do not replay worlds at the end of their test."
     )
+
+
+class Hooks:
+    """The hooks that this plugin calls."""
+
+    @pytest.hookspec(firstresult=True)
+    def pytest_aos_source(self, path: Path, config: pytest.Config) -> Exception | None:
+        """Return why no world may have the manifest at ``path``; None if it may."""
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    pluginmanager.add_hookspecs(Hooks)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +62,7 @@ class Factory:
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._node = request.node
+        self._config = request.config
         self._home = home(Path(request.node.path), request.config.rootpath)
         self._replays = not request.config.getoption(NO_REPLAY)
         self.worlds: list[Any] = []
@@ -57,6 +75,10 @@ class Factory:
             source = self._home
         elif isinstance(source, str | os.PathLike):
             source = self._home / source
+        if isinstance(source, Path):
+            problem = self._config.hook.pytest_aos_source(path=source, config=self._config)
+            if problem is not None:
+                raise problem.with_traceback(None)
         if not self._replays:
             given["replay"] = False
         if "executors" in given:

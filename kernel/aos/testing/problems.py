@@ -15,6 +15,7 @@ from typing import Final
 from aos.audit.views.record_view import name_cell
 from aos.core.decide.answers import Blocker, Refusal
 from aos.errors import Refused
+from aos.testing.plain import plain_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,20 @@ class FaultSeen:
     def __str__(self) -> str:
         where = name_cell(self.workflow, self.key)
         return f"record {self.seq}: {where} failed: {self.kind}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockerSeen:
+    """Why an instance blocks a manifest (K-70, K-71). ``key`` is None if its workflow has no keys,
+    or if all instances of the workflow are meant."""
+
+    workflow: str
+    key: object
+    kind: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{name_cell(self.workflow, self.key)}: {self.kind}, {self.detail}"
 
 
 class WorldProblem(Refused):
@@ -70,12 +85,19 @@ class InputRefused(Refused):
     Attributes:
         rule: As ``aos.core.decide.answers.Rule`` spells it.
         message: One sentence.
-        blockers: The cells and intents that block a manifest.
+        blockers: The instances that block a manifest.
     """
 
     def __init__(self, refusal: Refusal) -> None:
         self.rule = refusal.rule.value
         self.message = refusal.message
-        self.blockers: tuple[Blocker, ...] = refusal.blockers
-        blocked = "".join(f"\n  {each.cell[0]}: {each.detail}" for each in self.blockers)
+        self.blockers = tuple(map(_seen, refusal.blockers))
+        blocked = "".join(f"\n  {each}" for each in self.blockers)
         super().__init__(f"{self.rule}: {self.message}{blocked}")
+
+
+def _seen(blocker: Blocker) -> BlockerSeen:
+    workflow, key = blocker.cell
+    return BlockerSeen(
+        workflow=workflow, key=plain_key(key), kind=blocker.kind, detail=blocker.detail
+    )

@@ -13,7 +13,17 @@ from typing import Any, Final
 
 from aos.errors import BadUsage, excerpt, sentence
 from aos.testing import words
-from aos.testing.words import ANSWER, EXPECTED, FILE, ROWS, WORDS, Fields
+from aos.testing.words import (
+    ANSWER,
+    CHECKS,
+    EVERYWHERE,
+    EXPECTED,
+    FILE,
+    RESPONSE,
+    ROWS,
+    WORDS,
+    Fields,
+)
 
 SUFFIX: Final = ".scenario.toml"
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -42,7 +52,8 @@ class ScenarioStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One scenario file. ``manifest`` is the path as written, or None."""
+    """One scenario file. ``manifest`` is the path as written, or None; ``crashes`` says that it is
+    played once for each step, with a crash right after it."""
 
     path: Path
     about: str
@@ -51,6 +62,7 @@ class Scenario:
     seed: str | None
     executors: tuple[str, ...]
     replay: bool
+    crashes: bool
     steps: tuple[ScenarioStep, ...]
 
 
@@ -97,6 +109,9 @@ class _Reader:
         if not rows and "step" not in document:
             self._problems.append(f"{self._path}: it has no step (write one: [[step]])")
         steps = [self._step(number, row) for number, row in enumerate(rows, 1)]
+        if document.get("crash", EVERYWHERE) != EVERYWHERE:
+            found = repr(document["crash"])
+            self._say(None, "the file: crash", "invalid value", expected=EVERYWHERE, found=found)
         if self._problems:
             raise BadUsage("\n".join(self._problems))
         document = _plain(document)
@@ -108,6 +123,7 @@ class _Reader:
             seed=document.get("seed"),
             executors=tuple(document.get("executors", ())),
             replay=document.get("replay", True),
+            crashes="crash" in document,
             steps=tuple(each for each in steps if each is not None),
         )
 
@@ -143,17 +159,19 @@ class _Reader:
             self._say(line, where, f"{name} is missing")
         if word == "on":
             self._answers(fields.get("answers"), where, line)
+        if word == "answer":
+            if fields.keys() >= {"value", "response"}:
+                self._say(line, where, "an answer has value or response, not both")
+            self._response(fields, where, line)
         return ScenarioStep(
             number=number, line=line, word=word, value=_plain(row[word]), fields=_plain(fields)
         )
 
     def _rows(self, row: dict[str, Any], where: str, line: int | None) -> None:
         what = str(row["expect"])
-        says = row.keys() & (
-            {"status", "state", "annotation", "is_gone"} if what == "cell" else {"are", "count"}
-        )
-        if not says:
-            expected = "status, state, annotation or is_gone" if what == "cell" else "are or count"
+        *most, last = CHECKS[what]
+        if not row.keys() & {*most, last}:
+            expected = f"{', '.join(most)} or {last}"
             self._say(line, where, "the step checks nothing", expected=expected)
         for index, each in enumerate(_list(row.get("are"))):
             if isinstance(each, dict):
@@ -164,15 +182,27 @@ class _Reader:
             if isinstance(each, dict):
                 here = f"{where}: answers[{index}]"
                 self._check(each, ANSWER, here, line=line)
-                said = [name for name in ("value", "fail", "timeout", "never") if name in each]
+                self._response(each, here, line)
+                outcomes = ("value", "response", "fail", "timeout", "never")
+                said = [name for name in outcomes if name in each]
                 if len(said) != 1:
-                    expected = "one of value, fail, timeout, never"
+                    expected = "one of " + ", ".join(outcomes)
                     found = ", ".join(said) or None
                     self._say(
                         line, here, "an answer has one outcome", expected=expected, found=found
                     )
         if not _list(given):
             self._say(line, where, "answers is empty", expected="at least one answer")
+
+    def _response(self, row: dict[str, Any], where: str, line: int | None) -> None:
+        """Check an HTTP response (T-62a)."""
+        given = row.get("response")
+        if not isinstance(given, dict):
+            return
+        here = f"{where}: response"
+        self._check(given, RESPONSE, here, line=line)
+        if "json" in given and "body" in given:
+            self._say(line, here, "a response has json or body, not both")
 
     def _check(self, row: dict[str, Any], known: Fields, where: str, *, line: int | None) -> None:
         for name, value in row.items():

@@ -26,7 +26,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emitted:
-    """An event that a step emitted, with its cell and the cells that it reached."""
+    """An event that a step emitted, with its cell and the cells that it reached. ``unknown`` are
+    cells that do not exist and that it may not create (K-42a)."""
 
     schema: str
     value: Any
@@ -34,6 +35,7 @@ class Emitted:
     key: Any
     to: tuple[tuple[str, Any], ...]
     seq: int
+    unknown: tuple[tuple[str, Any], ...] = ()
 
 
 def cell_id(desk: Desk, workflow: str, key: object) -> CellId:
@@ -100,6 +102,7 @@ def emitted(desk: Desk, schema: str | None) -> list[Emitted]:
             key=plain_key(record.cell[1]),
             to=named(event.to),
             seq=record.seq,
+            unknown=named(event.unknown),
         )
         for record in desk.records
         if isinstance(record, Step)

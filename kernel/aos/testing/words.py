@@ -52,7 +52,7 @@ WORDS: Final[Mapping[str, Word]] = MappingProxyType(
         "advance": Word(value=TEXT, fields=_MOVES),
         "advance_to": Word(value=TIME, fields=_MOVES),
         "finish": Word(value=TEXT, fields=_MOVES),
-        "answer": _settles(value=ANY, cost_cents=WHOLE, after=TEXT),
+        "answer": _settles(value=ANY, response=TABLE, cost_cents=WHOLE, after=TEXT),
         "fail": _settles("code", code=TEXT, message=TEXT, retryable=BOOL, after=TEXT),
         "timeout": _settles(message=TEXT, after=TEXT),
         "cancel": _settles(),
@@ -78,6 +78,8 @@ def _rows(**filters: str) -> Word:
     return Word(value=TEXT, fields=fields)
 
 
+_SELECTING: Final = frozenset({"workflow", "key", "effect", "schema", "exactly"})
+
 EXPECTED: Final[Mapping[str, Word]] = MappingProxyType(
     {
         "cell": Word(
@@ -92,6 +94,25 @@ EXPECTED: Final[Mapping[str, Word]] = MappingProxyType(
                 "exactly": BOOL,
             },
             required=frozenset({"workflow"}),
+        ),
+        "flow": Word(
+            value=TEXT,
+            fields={
+                "workflow": TEXT,
+                "key": ANY,
+                "status": TEXT,
+                "input": ANY,
+                "output": ANY,
+                "error": TABLE,
+                "view": ANY,
+                "operations": TABLES,
+                "waits": TABLES,
+                "compensations": TABLES,
+                "inbox": TABLES,
+                "is_gone": TRUE,
+                "exactly": BOOL,
+            },
+            required=frozenset({"workflow", "key"}),
         ),
         "cells": _rows(workflow=TEXT),
         "effects": _rows(effect=TEXT),
@@ -115,6 +136,7 @@ ROWS: Final[Mapping[str, Fields]] = MappingProxyType(
 
 ANSWER: Final[Fields] = {
     "value": ANY,
+    "response": TABLE,
     "fail": TEXT,
     "message": TEXT,
     "retryable": BOOL,
@@ -124,6 +146,9 @@ ANSWER: Final[Fields] = {
 }
 """The fields of an item of ``answers``."""
 
+RESPONSE: Final[Fields] = {"status": WHOLE, "json": ANY, "body": TEXT, "headers": TABLE}
+"""The fields of a ``response``: an HTTP response (T-62a)."""
+
 FILE: Final[Fields] = {
     "about": TEXT,
     "manifest": TEXT,
@@ -131,5 +156,17 @@ FILE: Final[Fields] = {
     "seed": TEXT,
     "executors": TEXTS,
     "replay": BOOL,
+    "crash": TEXT,
     "step": TABLES,
 }
+
+EVERYWHERE: Final = "everywhere"
+"""The value of ``crash``: play the scenario once for each step, with a crash right after it."""
+
+CHECKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        name: tuple(each for each in word.fields if each not in _SELECTING)
+        for name, word in EXPECTED.items()
+    }
+)
+"""The fields of each subject of ``expect`` that check something; the others select it."""

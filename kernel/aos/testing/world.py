@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
@@ -31,6 +32,7 @@ from aos.testing import views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
 from aos.testing.effects import Effect, Which, chosen, only
+from aos.testing.flows import Flow, flow_document, flow_of, seen_flow
 from aos.testing.functions import Functions, Given, read
 from aos.testing.plain import canonical
 from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
@@ -127,6 +129,11 @@ class World:
     def records(self) -> int:
         """Number of records in the journal."""
         return len(self._desk.records)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps so far, including those that ended with a fault."""
+        return self._desk.steps
 
     def workflow(self, word: str) -> str:
         """The full name of a workflow; ``word`` may be a part of it (A-5). Raises: BadUsage."""
@@ -251,6 +258,12 @@ class World:
         self._check_open()
         self._dispatch.restarted(self._desk.restart())
 
+    def crash_after(self, step: int) -> None:
+        """Crash once, right after this step of the world, counted from its creation; 0: never
+        (T-36a). In contrast to ``restart``, the executors survive: delayed answers still come."""
+        self._check_open()
+        self._desk.crash_after(step, partial(self._dispatch.restarted, keeps_answers=True))
+
     def snapshot(self) -> int:
         """Take a snapshot and continue from it; return the number of its record (T-18)."""
         self._check_open()
@@ -349,6 +362,21 @@ class World:
     def status(self, workflow: str, key: object = None) -> str | None:
         """A cell's status; None if the cell does not exist. Raises: BadUsage."""
         return views.status_of(self._desk, views.cell_id(self._desk, workflow, key))
+
+    def flow(self, name: str, key: object) -> Flow | None:
+        """An instance of a flow (T-35); None if it does not exist.
+
+        Raises:
+            BadUsage: There is no such flow, or the key does not fit it.
+            WorldProblem: Its state cannot be read.
+        """
+        seen = seen_flow(self._desk, name, key)
+        return None if seen is None else flow_of(seen)
+
+    def flow_json(self, name: str, key: object) -> dict[str, Any] | None:
+        """The same as JSON, as ``aos flow show --json`` has it (A-3a), and the name of the flow."""
+        seen = seen_flow(self._desk, name, key)
+        return None if seen is None else flow_document(self._desk, seen)
 
     def annotations(self, workflow: str, key: object = None) -> list[Any]:
         """The annotations of a cell's steps, in order. Raises: BadUsage."""

@@ -17,7 +17,7 @@ LAST: Final = 60
 def trace(desk: Desk, last: int = LAST) -> str:
     """One line per record, with the clock where it moved and the new state after each step."""
     records = desk.records
-    lens = Lens(desk.manifests, desk.read)
+    lens = Lens(desk.manifests, desk.read, spelled=True)
     lines = list(_lines(desk, [document(each, lens) for each in records[-last:]]))
     if len(records) > last:
         lines.insert(0, f"… {count(len(records) - last, 'record')} before")

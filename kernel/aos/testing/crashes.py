@@ -1,0 +1,87 @@
+"""Play a story once for each of its steps, with a crash right after that step (spec/testing.md,
+T-36)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from aos.testing.plain import Mismatch, mismatches
+from aos.testing.problems import WorldProblem
+from aos.testing.sources import Source
+from aos.testing.world import World
+
+PLACES_SAID: Final = 4
+
+
+def everywhere(story: Callable[[World], object], source: Source = ".", **settings: Any) -> int:
+    """Play ``story`` in a world of its own without a crash, then once for each step of it, with a
+    crash right after that step. Return the number of crashes.
+
+    Args:
+        story: Gets the world. It must do the same each time, and may contain assertions.
+        source: The manifest, as for ``World``.
+        settings: The other parameters of ``World``.
+
+    Raises:
+        WorldProblem: The states, events or effects at the end differ from those without a crash.
+        Exception: Any that the story raises, with a note that names the crash.
+    """
+    with World(source, **settings) as world:
+        world.crash_after(0)
+        story(world)
+        steps, expected = world.steps, outcome(world)
+    for step in range(1, steps + 1):
+        with World(source, **settings) as world:
+            world.crash_after(step)
+            try:
+                story(world)
+            except Exception as problem:
+                problem.add_note(f"with a crash after step {step} of {steps}")
+                raise
+            places = differences(expected, outcome(world))
+            if places:
+                raise WorldProblem(changed(step, steps, places))
+    return steps
+
+
+def outcome(world: World) -> dict[str, Any]:
+    """Return what a story left: the states of all cells, the events that steps emitted, and the
+    effects that they requested, each in order."""
+    return {
+        "states": [
+            {"workflow": each.workflow, "key": each.key, "status": each.status, "state": each.state}
+            for each in world.cells()
+        ],
+        "events": [
+            {"schema": each.schema, "value": each.value, "workflow": each.workflow, "key": each.key}
+            for each in world.emitted()
+        ],
+        "effects": [
+            {
+                "effect": each.name,
+                "params": each.params,
+                "workflow": each.workflow,
+                "key": each.key,
+                "issuer_ref": each.issuer_ref,
+                "requested_key": each.requested_key,
+                "status": each.status,
+            }
+            for each in world.asked()
+        ],
+    }
+
+
+def differences(expected: dict[str, Any], found: dict[str, Any]) -> tuple[Mismatch, ...]:
+    """Return the places where two outcomes differ."""
+    return tuple(mismatches(expected, found, exactly=True))
+
+
+def changed(step: int, steps: int, places: tuple[Mismatch, ...]) -> str:
+    """Return the message about a crash that changed the outcome."""
+    said = "; ".join(str(each) for each in places[:PLACES_SAID])
+    more = f"; and {len(places) - PLACES_SAID} places more" if len(places) > PLACES_SAID else ""
+    return (
+        f"a crash after step {step} of {steps} changes what happens (expected: without a crash): "
+        f"{said}{more}"
+    )

@@ -9,6 +9,7 @@ import typer
 
 from aos.audit.lens.words import count
 from aos.host.transfer.adopting import Adopted, adopt_world
+from aos.node.leases.table import clear_table
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json
@@ -29,6 +30,8 @@ def adopt(
 ) -> None:
     with progress("reading the journal") as advance:
         adopted = adopt_world(world, keys=keys, progress=advance)
+    if adopted.origin is not None:
+        clear_table(adopted.folder.path)  # its leases are those of another folder
     if json:
         print_json(_document(adopted))
     else:

@@ -13,27 +13,23 @@ import typer
 
 from aos.authoring import build as builds
 from aos.authoring.build import Built, Checked, StaleFile
+from aos.authoring.build_record import RECORD
 from aos.authoring.errors import BuildFailed
 from aos.authoring.project import Project, find_project
 from aos.authoring.running import Console
 from aos.authoring.sdk_update import outdated
-from aos.errors import Unavailable, sentence
+from aos.errors import BadUsage, Unavailable, sentence
 from aos.manifest.load import ManifestProblems
 from aos.values.digests import hash_text
-from aos_cli.options import Json
+from aos_cli.build_migration import build_migration
+from aos_cli.options import Json, ProjectPath
 from aos_cli.output import line, note, print_json
 
 SECOND_NS = 1_000_000_000
 
 
 def build(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="[PATH]",
-            help="Folder of the project, or a folder in it (default: the current folder).",
-        ),
-    ] = Path(),
+    path: ProjectPath = Path(),
     *,
     check: Annotated[
         bool,
@@ -41,10 +37,50 @@ def build(
             "--check", help="Write nothing; exit 1 if the files on disk differ from a new build."
         ),
     ] = False,
+    migration: Annotated[
+        str | None,
+        typer.Option(
+            "--migration",
+            metavar="WORKFLOW",
+            help="Build, then write the skeleton of a migration of this workflow's stored states, "
+            "from the manifest in force to this build.",
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="PATH",
+            help="With --migration: the manifest in force (default: that of the world).",
+        ),
+    ] = None,
+    world: Annotated[
+        Path | None,
+        typer.Option(
+            "--world",
+            "-w",
+            envvar="AOS_WORLD",
+            metavar="DIR",
+            help="With --migration: the world whose manifest is in force (default: the project's "
+            "scratch world).",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
+    if source is not None and migration is None:
+        raise BadUsage("--from: expected --migration with it")
+    if check and migration is not None:
+        raise BadUsage(
+            "--check writes nothing, and --migration writes a file: expected one of them"
+        )
     project = find_project(path)
     tell_outdated(project)
+    if migration is not None:
+        with stopping() as console:
+            build_migration(
+                project, migration, source=source, world=world, console=console, json=json
+            )
+        return 0
     with stopping() as console:
         try:
             if check:
@@ -66,7 +102,7 @@ def build(
         raise Unavailable(
             sentence(
                 "the modules on disk were made by another compiler, and are not compared",
-                where=builds.COMPILER,
+                where=RECORD,
                 hint="everything else is as it should be; use that compiler, or build and commit",
             )
         )

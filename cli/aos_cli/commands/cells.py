@@ -1,8 +1,7 @@
-"""``aos cells retry`` and ``aos cells unpin``: resume instances (spec/cli.md, C-26, C-26a)."""
+"""``aos cells``: resume, unpin, end and remove instances (spec/cli.md, C-26 to C-26c)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,19 +9,21 @@ import typer
 
 from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.words import count
+from aos.audit.views.view import check_word
 from aos.core.decide.answers import Answer, Refusal
-from aos.core.journal.inputs import RETRY, SKIP, UNPIN
+from aos.core.journal.inputs import END, REMOVE, RETRY, SKIP, UNPIN
 from aos.core.journal.records import CellId
+from aos.core.journal.vocabulary import TERMINAL
 from aos.core.state.cell import Cell
 from aos.core.state.version import is_pinned
 from aos.errors import BadUsage, Refused
-from aos.host.door.writer import open_writer
 from aos.manifest.effective import Effective
+from aos_cli.cell_commands import Answered, command_each
 from aos_cli.cell_names import cell_document, cell_text
+from aos_cli.cells_end import Order, carry_out
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
 
 REFUSALS_SHOWN: Final = 10
 
@@ -36,12 +37,26 @@ Key = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A cell, and the world's answer to its command."""
-
-    cell: CellId
-    answer: Answer
+OneWorkflow = Annotated[
+    str, typer.Argument(metavar="WORKFLOW", help="The workflow's name, or a unique part of it.")
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY", help="The instances' keys, as JSON or as plain text."),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GLOB", help="Instances whose key matches, as text: * is any text, ? a character."
+    ),
+]
+Why = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="The reason, which the journal keeps (at most 1,024 bytes)."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="List the instances and their work; change nothing.")
+]
 
 
 def retry(
@@ -122,6 +137,61 @@ def _pinned(world: Path, workflow: str | None) -> tuple[list[CellId], Effective 
         return [cell.id for cell in found], state.manifest
 
 
+def end(
+    workflow: OneWorkflow,
+    keys: Keys = None,
+    *,
+    status: Annotated[
+        str,
+        typer.Option(
+            "--as", metavar="STATUS", help="Status that they have then: completed or failed."
+        ),
+    ] = "completed",
+    why: Why = None,
+    pattern: Pattern = None,
+    is_all: Annotated[
+        bool, typer.Option("--all", help="Every instance that has not ended.")
+    ] = False,
+    dry_run: DryRun = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    check_word("status to end with", status, TERMINAL)
+    order = Order(
+        action=END,
+        status=status,
+        why=why,
+        workflow=workflow,
+        keys=tuple(keys or ()),
+        pattern=pattern,
+        is_all=is_all,
+    )
+    return carry_out(world, order, dry_run=dry_run, json=json)
+
+
+def remove(
+    workflow: OneWorkflow,
+    keys: Keys = None,
+    *,
+    why: Why = None,
+    pattern: Pattern = None,
+    is_all: Annotated[bool, typer.Option("--all", help="Every instance of the workflow.")] = False,
+    dry_run: DryRun = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    order = Order(
+        action=REMOVE,
+        status=None,
+        why=why,
+        workflow=workflow,
+        keys=tuple(keys or ()),
+        pattern=pattern,
+        is_all=is_all,
+    )
+    return carry_out(world, order, dry_run=dry_run, json=json)
+
+
 def _command_cells(
     world: Path,
     action: str,
@@ -132,7 +202,7 @@ def _command_cells(
     json: bool,
 ) -> int:
     """Send the command for each cell, print the answers, and return the exit code."""
-    told = _give(world, action, cells)
+    told = command_each(world, action, cells, doing="retrying")
     refused = [each for each in told if isinstance(each.answer, Refusal)]
     if is_one and refused:
         raise Refused(_message(refused[0].answer))
@@ -150,21 +220,7 @@ def _one_cell(world: Path, workflow: str, key: str | None) -> tuple[list[CellId]
         return [find_cell(view.state, workflow, key)], view.state.manifest
 
 
-def _give(world: Path, action: str, cells: list[CellId]) -> list[_Told]:
-    """Send the command for each cell: one record each. A refusal does not stop the others."""
-    if not cells:
-        return []
-    with progress("reading the journal") as advance:
-        writer = open_writer(world, progress=advance)
-    with writer, progress("retrying") as advance:
-        told = []
-        for cell in cells:
-            told.append(_Told(cell, writer.control(action, cell=cell)))
-            advance(len(told), len(cells))
-    return told
-
-
-def _document(told: list[_Told], manifest: Effective | None, action: str) -> dict[str, object]:
+def _document(told: list[Answered], manifest: Effective | None, action: str) -> dict[str, object]:
     refused = sum(isinstance(each.answer, Refusal) for each in told)
     return {
         "action": action,
@@ -195,13 +251,13 @@ _HOW: Final = {
 }
 
 
-def _show(told: _Told, manifest: Effective | None, action: str) -> None:
+def _show(told: Answered, manifest: Effective | None, action: str) -> None:
     assert not isinstance(told.answer, Refusal)
     how = _HOW[action]
     line(f"{cell_text(told.cell, manifest)} resumes {how} (record {told.answer.seq:,})")
 
 
-def _show_all(told: list[_Told], manifest: Effective | None, action: str) -> None:
+def _show_all(told: list[Answered], manifest: Effective | None, action: str) -> None:
     if not told:
         line("no cell is pinned" if action == UNPIN else "no cell has failed")
         return

@@ -13,7 +13,8 @@ from typing import Annotated, Final
 import typer
 
 from aos.errors import AosError, BadUsage, Refused, Unavailable
-from aos_cli.demo.files import find_files, short
+from aos_cli.demo.files import Files, find_files, short
+from aos_cli.demo.node_story import NodeStory
 from aos_cli.demo.processes import Children, stoppable
 from aos_cli.demo.story import Story
 from aos_cli.options import number
@@ -39,15 +40,26 @@ def demo(
         int,
         typer.Option(metavar="S", parser=number, help="Seed of the orders and of the failures."),
     ] = 7,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            parser=number,
+            help="Run the orders through a node: sent by HTTP, carried out by N `aos worker` "
+            "processes. The demo kills a worker, the front and the kernel process.",
+        ),
+    ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the temporary folder if no DIR is given.")
     ] = False,
 ) -> int:
     if orders < ORDERS_MIN:
         raise BadUsage(f"--orders: expected {ORDERS_MIN} or more, found {orders}")
+    if workers is not None and workers < 1:
+        raise BadUsage(f"--workers: expected 1 or more, found {workers}")
     files = find_files()
     with _place(directory, is_kept=keep) as place, stoppable(), Children() as children:
-        story = Story(files, place.folder, children, orders=orders, seed=seed)
+        story = _story(files, place.folder, children, orders=orders, seed=seed, workers=workers)
         story.tell()
         place.is_kept |= bool(story.failed)
     line()
@@ -63,6 +75,14 @@ def demo(
     else:
         line("keep the world to look around in it: aos demo DIR")
     return 0
+
+
+def _story(
+    files: Files, folder: Path, children: Children, *, orders: int, seed: int, workers: int | None
+) -> Story:
+    if workers is None:
+        return Story(files, folder, children, orders=orders, seed=seed)
+    return NodeStory(files, folder, children, orders=orders, seed=seed, workers=workers)
 
 
 @dataclass(slots=True)
@@ -96,6 +116,8 @@ def _taken(directory: Path) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
         found = next(directory.iterdir(), None)
     except OSError as error:
+        if directory.exists() and not directory.is_dir():
+            raise Refused(f"{directory}: expected an empty or new folder, found a file") from error
         raise Unavailable(f"{directory}: the folder cannot be made: {error.strerror}") from error
     if found is not None:
         raise Refused(f"{directory}: expected an empty or new folder, found {found.name!r} in it")

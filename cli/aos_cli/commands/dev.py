@@ -21,18 +21,14 @@ from aos.authoring.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
 from aos.manifest.difference import Difference
+from aos_cli.apply_blockers import show_blockers
 from aos_cli.commands import apply, build, trace
+from aos_cli.options import AllowHttp, ProjectPath, SecretsFile
 from aos_cli.output import line, note
 
 
 def dev(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="[PATH]",
-            help="Folder of the project, or a folder in it (default: the current folder).",
-        ),
-    ] = Path(),
+    path: ProjectPath = Path(),
     *,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Delete the scratch world and start with a new one.")
@@ -44,18 +40,8 @@ def dev(
             help="Send the lines of stdin, and exit when nothing is left to do.",
         ),
     ] = False,
-    allow_http: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST[:PORT]",
-            help="Allow sys/http.request@1 to reach this host (default: none). "
-            "May be given several times.",
-        ),
-    ] = None,
-    secrets: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Values of secrets with file:KEY bindings, mode 0600."),
-    ] = None,
+    allow_http: AllowHttp = None,
+    secrets: SecretsFile = None,
 ) -> int:
     project = find_project(path)
     build.tell_outdated(project)
@@ -118,7 +104,7 @@ class _Screen:
         apply.show_changes(difference)
 
     def blockers(self, blockers: Sequence[Blocker]) -> None:
-        apply.show_blockers(blockers, None)
+        show_blockers(blockers, None)
 
     def trace(self, branches: tuple[Branch, ...]) -> None:
         line()

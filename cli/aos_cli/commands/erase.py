@@ -14,12 +14,12 @@ from aos.audit.views.value_view import value as value_document
 from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.inputs import ERASE
 from aos.errors import BadUsage, Refused, Unavailable
-from aos.host.door.writer import Writer, open_writer
+from aos.host.door.writer import Writer
 from aos.values.digests import Hash
 from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.open_writing import writing_to
+from aos_cli.options import DEFAULT_WORLD, Json, ValueHash, World
 from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
 
 PLACES_SHOWN: Final = 10
 
@@ -27,9 +27,7 @@ Found = dict[str, Any]
 
 
 def erase(
-    value: Annotated[
-        str, typer.Argument(metavar="HASH", help="The value's content hash, in full.")
-    ],
+    value: ValueHash,
     *,
     yes: Annotated[
         bool, typer.Option("--yes", help="Erase without asking for confirmation.")
@@ -69,7 +67,7 @@ def _ask(*, yes: bool) -> None:
     if yes:
         return
     if sys.stdin is None or not sys.stdin.isatty():
-        raise BadUsage("erase: what is erased does not come back: expected --yes, or a terminal")
+        raise BadUsage("erase: erased bytes cannot be restored: expected --yes, or a terminal")
     if not typer.confirm("erase it for good?", err=True):
         raise Refused("nothing was erased")
 
@@ -79,9 +77,7 @@ def _erase(world: Path, value: Hash, *, is_there: bool) -> tuple[int | None, boo
 
     Returns the record that erases it, or None, and whether the file was compacted.
     """
-    with progress("reading the journal") as advance:
-        writer = open_writer(world, progress=advance)
-    with writer:
+    with writing_to(world) as writer:
         seq = None
         if is_there:
             answer = writer.control(ERASE, value=value)
@@ -109,6 +105,6 @@ def _tell(found: Found, seq: int | None, *, is_compacted: bool) -> None:
         line("its bytes have left the store's file")
     else:
         line(
-            "its bytes leave the store's file when their place is written again, or at once by the "
-            "same command while nobody runs the world"
+            "its bytes stay in the store's file until other data overwrites them; to remove them "
+            "now, run the same command while no process runs the world"
         )

@@ -57,10 +57,10 @@ def _document(made: Exported, to: int | None) -> dict[str, object]:
 def _show(made: Exported, to: int | None) -> None:
     line(f"exported to record {made.seq:,}: {made.path}", style="bold")
     if to is not None and to != made.seq:
-        line(f"  record {to:,} stands in a frame that ends with record {made.seq:,}")
+        line(f"  record {to:,} is in a frame that ends with record {made.seq:,}")
     gone = f", {count(made.erased, 'value')} erased" if made.erased else ""
     line(
-        f"  {count(made.frames, 'frame')}, {count(made.blobs, 'value')} beside them{gone}, "
+        f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}{gone}, "
         f"{made.size:,} bytes"
     )
     line(f"next: aos verify {quote(str(made.path))}")

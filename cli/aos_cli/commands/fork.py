@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -14,7 +13,7 @@ from aos.core.journal.inputs import CANCEL_OPEN, KEEP_OPEN
 from aos.host.transfer.forking import Forked, fork_world
 from aos.manifest.keys import key_text
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.options import DEFAULT_WORLD, Json, NewWorld, World, number
 from aos_cli.output import line, print_json
 from aos_cli.progress import progress
 
@@ -27,9 +26,7 @@ class Intents(Enum):
 
 
 def fork(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
-    ],
+    directory: NewWorld,
     *,
     at: Annotated[
         int,
@@ -100,7 +97,7 @@ def _show(made: Forked) -> None:
         line(f"  {count(made.canceled, 'open effect')} canceled")
     if made.kept:
         line(
-            f"  {count(made.kept, 'open effect')} kept: nobody carries them out here "
+            f"  {count(made.kept, 'open effect')} kept: no executor carries out inherited effects "
             f"(aos effects cancel --world {where})",
             style="yellow",
         )

@@ -9,7 +9,7 @@ import typer
 from aos.audit.lens.words import count
 from aos.errors import BadUsage
 from aos.host.retention.gc import SNAPSHOTS_KEPT, Collected, collect_world
-from aos.host.retention.marking import MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
+from aos.host.retention.marking import BASE, MANIFEST, NAMED, PUT, RECORD, SNAPSHOT
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import line, print_json
@@ -21,6 +21,7 @@ WORDS: Final = {
     RECORD: "values that records refer to",
     NAMED: "named by a field of type hash",
     PUT: "told to instances that are not over, by records that were pruned",
+    BASE: "needed to rebuild other blobs, which are stored as deltas",
 }
 
 
@@ -82,4 +83,7 @@ def _show(found: Collected) -> None:
     if found.is_compacted:
         line("the store's file was compacted")
     elif found.gone.blobs and not found.is_dry:
-        line("their room is used again; the file becomes smaller when nobody runs the world")
+        line(
+            "their space is used again; to make the file smaller, run aos gc while no process runs "
+            "the world"
+        )

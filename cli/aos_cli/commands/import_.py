@@ -11,7 +11,7 @@ import typer
 from aos.audit.lens.words import count
 from aos.host.transfer.importing import Imported, import_world
 from aos.values.digests import hash_text
-from aos_cli.options import Json
+from aos_cli.options import Json, NewWorld
 from aos_cli.output import line, print_json
 from aos_cli.progress import progress
 
@@ -20,9 +20,7 @@ def import_(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Bundle file, written by aos export.")
     ],
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
-    ],
+    directory: NewWorld,
     *,
     json: Json = False,
 ) -> None:
@@ -49,7 +47,7 @@ def _show(made: Imported) -> None:
     where = quote(str(made.folder.path))
     line(f"imported to record {made.seq:,} into {made.folder.path}", style="bold")
     line(f"  {hash_text(made.folder.world)}")
-    line(f"  {count(made.frames, 'frame')}, {count(made.blobs, 'value')} beside them")
+    line(f"  {count(made.frames, 'frame')} and {count(made.blobs, 'value')}")
     if made.open_intents:
         line(f"  {count(made.open_intents, 'effect')} open")
     line(f"next: aos verify --world {where}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
@@ -11,14 +10,12 @@ import typer
 from aos.host.folder.folder import WorldFolder, init_world
 from aos.manifest.keys import key_text
 from aos.values.digests import hash_text
-from aos_cli.options import Json
+from aos_cli.options import Json, NewWorld
 from aos_cli.output import line, print_json
 
 
 def init(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
-    ],
+    directory: NewWorld,
     *,
     operator: Annotated[
         str,

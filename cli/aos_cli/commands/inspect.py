@@ -16,15 +16,17 @@ from typing import Annotated, Final
 import typer
 
 from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
+from aos.audit.views.cell_selection import BY_KEY, WAITS, CellSelection
 from aos.audit.views.record_view import Document
-from aos.audit.views.view import LIMIT, View
+from aos.audit.views.view import LIMIT, View, check_word
+from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
 from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
-from aos_cli.open_view import looking_at
-from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
-from aos_cli.output import has_reader, print_json, print_json_line
+from aos_cli.open_view import looking_at, work_of
+from aos_cli.options import DEFAULT_WORLD, At, Json, ValueHash, World, number, span
+from aos_cli.output import has_reader, print_bytes, print_json, print_json_line
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -77,7 +79,18 @@ def _process(world: Path) -> Document | None:
         status = ask_running(world, "status")
     except AosError:
         return None
-    return {name: status[name] for name in ("pid", "steps", "queued", "no_room")}
+    work = work_of(world)
+    phases = {} if work is None else work["executors"]
+    return {
+        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+        "executors": {
+            executor: {
+                phase: {"number": number, "since_ns": since_ns}
+                for phase, (number, since_ns) in found.items()
+            }
+            for executor, found in phases.items()
+        },
+    }
 
 
 def inspect_manifest(
@@ -99,21 +112,62 @@ def inspect_cells(
     workflow: Workflow = None,
     status: Annotated[
         str | None,
-        typer.Option(metavar="STATUS", help=f"{', '.join(cell_view.CELL_STATUSES)}."),
+        typer.Option(metavar="STATUS", help=f"{', '.join(CELL_STATUSES)}."),
     ] = None,
     key_prefix: KeyPrefix = None,
+    waits_for: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help=f"Only cells that wait for this effect, or for {', '.join(WAITS)}.",
+        ),
+    ] = None,
+    older_than: Annotated[
+        int | None,
+        typer.Option(
+            metavar="D",
+            parser=span,
+            help="Only cells whose last step was at least this long ago, such as 90s, 5m or 2d.",
+        ),
+    ] = None,
+    pinned: Annotated[
+        bool, typer.Option("--pinned", help="Only cells pinned to an earlier manifest.")
+    ] = False,
+    fault: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only cells that failed by this fault.")
+    ] = None,
+    state: Annotated[
+        bool, typer.Option("--state", help="Show the state of each cell in the list.")
+    ] = False,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="BY",
+            help="key (default); age: the longest without a step first; mail: the fullest "
+            "mailbox first.",
+        ),
+    ] = BY_KEY,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
-        found = cell_view.cells(
-            view,
+    with looking_at(world, at, spells=not json) as view:
+        selection = CellSelection(
             workflow=workflow,
             status=status,
             key_prefix=key_prefix,
+            waits_for=waits_for,
+            older_than_ns=older_than,
+            pinned=pinned,
+            fault=fault,
+        )
+        found = cell_view.cells(
+            view,
+            selection,
+            order=sort,
+            with_state=state,
             limit=limit,
             offset=offset,
         )
@@ -130,7 +184,7 @@ def inspect_cell(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
+    with looking_at(world, at, asks=True, spells=not json) as view:
         found = cell_view.cell(view, workflow, key)
     _show(found, text.cell, json=json)
 
@@ -138,9 +192,24 @@ def inspect_cell(
 def inspect_intents(
     *,
     status: Annotated[
-        str,
-        typer.Option(metavar="STATUS", help=f"{', '.join(intent_view.INTENT_STATUSES)} or {ALL}."),
-    ] = "open",
+        str | None,
+        typer.Option(
+            metavar="STATUS",
+            help=f"{', '.join(intent_view.INTENT_STATUSES)}, {ALL}, or the status of a receipt: "
+            f"{', '.join(STATUSES)} (default: open).",
+        ),
+    ] = None,
+    code: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C",
+            help="Only intents that were settled with this error code; with --parked, only those "
+            "that are held or parked with this code.",
+        ),
+    ] = None,
+    parked: Annotated[
+        bool, typer.Option("--parked", help="Only open intents that are held or parked.")
+    ] = False,
     workflow: Workflow = None,
     effect: Annotated[str | None, typer.Option(metavar="NAME", help="Only this effect.")] = None,
     key_prefix: KeyPrefix = None,
@@ -150,10 +219,14 @@ def inspect_intents(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
+    check_word("intent status", status, (*intent_view.INTENT_STATUSES, *STATUSES, ALL))
+    is_open = parked or code is None
+    with looking_at(world, at, spells=not json) as view:
         found = intent_view.intents(
             view,
-            status=None if status == ALL else status,
+            status=None if status == ALL else status or ("open" if is_open else None),
+            halted=parked,
+            code=code,
             workflow=workflow,
             effect=effect,
             key_prefix=key_prefix,
@@ -171,7 +244,7 @@ def inspect_intent(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world) as view:
+    with looking_at(world, asks=True, spells=not json) as view:
         found = intent_view.intent(view, intent)
     _show(found, text.intent, json=json)
 
@@ -188,7 +261,7 @@ def inspect_faults(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
+    with looking_at(world, at, spells=not json) as view:
         found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
     _show(found, text.faults, json=json)
 
@@ -199,20 +272,27 @@ def inspect_record(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world) as view:
+    with looking_at(world, spells=not json) as view:
         found = journal_view.record(view, seq)
     _show(found, text.value, json=json)
 
 
 def inspect_value(
-    value: Annotated[
-        str, typer.Argument(metavar="HASH", help="The value's content hash, all of it.")
-    ],
+    value: ValueHash,
     *,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Write the bytes of the value to stdout, and nothing else."),
+    ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if raw and json:
+        raise BadUsage("--raw writes bytes: leave out --json")
     with looking_at(world) as view:
+        if raw:
+            print_bytes(value_view.value_bytes(view, value))
+            return
         found = value_view.value(view, value)
     _show(found, text.whereabouts, json=json)
 
@@ -253,9 +333,13 @@ def inspect_journal(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if limit is not None and limit < 1:
+        raise BadUsage(f"--limit: expected 1 or more, found {limit}")
     if follow and (last is not None or (limit is not None and first is not None)):
-        raise BadUsage("--follow has no end: leave out --to, and --limit beside --from")
-    with looking_at(world) as view:
+        raise BadUsage(
+            "--follow has no end: leave out --to, and use only one of --limit and --from"
+        )
+    with looking_at(world, spells=not json) as view:
         kinds = tuple(kind) if kind else None
         selection = journal_view.selection(view, kinds=kinds, workflow=workflow, key=key)
         for found in _records(view, selection, first=first, last=last, limit=limit, follow=follow):

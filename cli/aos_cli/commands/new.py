@@ -25,9 +25,16 @@ def new(
     lang: Annotated[
         str, typer.Option(metavar="LANG", help="Language of the workflow: rust or assemblyscript.")
     ],
+    flow: Annotated[
+        bool,
+        typer.Option(
+            "--flow",
+            help="Create a flow: an async function that survives crashes. Only with --lang rust.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
-    made = new_project(name, lang=lang)
+    made = new_project(name, lang=lang, is_flow=flow)
     if json:
         print_json(
             {

@@ -18,7 +18,7 @@ from aos.host.folder.folder import open_folder
 from aos.sandbox.config import PULLEY
 from aos.store.bundle.reader import open_bundle
 from aos.values.digests import hash_text
-from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
+from aos_cli.options import DEFAULT_WORLD, Abi, Bundle, Json, World, check_abi
 from aos_cli.output import line, note, print_json
 from aos_cli.progress import Advance, progress
 from aos_cli.replay_against import run_against
@@ -60,18 +60,23 @@ def replay(
         list[str] | None,
         typer.Option(
             "--against",
-            metavar="[NAME=]MODULE",
-            help="Run the recorded steps on this build (.wasm) and compare. NAME selects one of "
-            "several modules. May be given several times.",
+            metavar="[NAME=]PATH",
+            help="Run the recorded steps on this build (.wasm), or on this manifest (folder or "
+            ".air.json file) with its migrations, and compare. NAME selects one of several "
+            "modules. May be given several times for builds.",
         ),
     ] = None,
+    abi: Abi = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
+    check_abi(abi)
+    if abi is not None and not candidates:
+        raise BadUsage("--abi goes with --against PATH, where PATH is a manifest")
     if candidates:
         if engine is not Engine.NATIVE:
             raise BadUsage("--engine goes without --against: candidates run as they would live")
-        return run_against(candidates, file=file, start=start, world=world, json=json)
+        return run_against(candidates, abi=abi, file=file, start=start, world=world, json=json)
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
     target = PULLEY if engine is Engine.PULLEY else None

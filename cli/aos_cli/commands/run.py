@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from time import monotonic
-from typing import Annotated, Final, Protocol
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from time import monotonic, time_ns
+from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.words import count
-from aos.core.journal.ports import BlobReader
+from aos.audit.lens.words import FAR_NS, SECOND, count, span_text, time_text
 from aos.core.state.cells import RESTING_MAX
+from aos.errors import BadUsage, Unavailable
 from aos.host.errors import NoRoomLeft, Stopping
-from aos.host.executors.blob import BlobExecutor
-from aos.host.executors.http import HttpExecutor
-from aos.host.executors.python import PythonExecutor
-from aos.host.executors.task import TaskExecutor
-from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
-from aos.host.process import Ended, Started, Status, run_world
+from aos.host.process import Ended, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
-from aos.values.digests import Hash, hash_text
-from aos_cli.options import DEFAULT_WORLD, Json, World
-from aos_cli.output import errors_are_on_terminal, errors_screen, line, note, print_json
+from aos.manifest.builtins import TIMER
+from aos.values.digests import hash_text
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    AllowHttp,
+    CellCacheSize,
+    ExecutorSpecs,
+    Json,
+    SecretsFile,
+    SnapshotRecords,
+    World,
+    span,
+)
+from aos_cli.output import line, note, print_json
+from aos_cli.run_screen import run_screen
+from aos_cli.run_start import RunStart, standard_executors
 
-PLAIN_EVERY_S: Final = 10.0
-"""Interval of plain status lines without a terminal, in seconds."""
+WAITS_EVERY_S: Final = 10.0
+"""Least interval of notes about what a run that ends by itself waits for, in seconds."""
+
+QUIET_S: Final = 1.0
+"""Time before the first such note, in seconds."""
 
 REFUSED_SHOWN: Final = 10
 
@@ -47,68 +58,53 @@ def run(
             "executor of this process runs.",
         ),
     ] = False,
-    executors: Annotated[
-        list[str] | None,
+    max_wait: Annotated[
+        int | None,
         typer.Option(
-            metavar="M:A",
-            help="Run Python effects in a process of their own: package.module:attribute or "
-            "path/to/file.py:attribute. May be given several times.",
+            metavar="D",
+            parser=span,
+            help="With --until-idle or --until-waiting: exit with code 4 after this time, such as "
+            "90s or 5m, and list what is still open.",
         ),
     ] = None,
-    allow_http: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST[:PORT]",
-            help="Allow sys/http.request@1 to reach this host (default: none). "
-            "May be given several times.",
-        ),
-    ] = None,
-    secrets: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File with the values of file:KEY secrets: KEY=VALUE lines or a JSON object, "
-            "mode 0600. Read again when it changes.",
-        ),
-    ] = None,
-    snapshot_records: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            envvar="AOS_SNAPSHOT_RECORDS",
-            help="Take a snapshot after this number of records; 0: only on request (aos snapshot).",
-        ),
-    ] = EVERY_RECORDS,
-    cell_cache_size: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=1,
-            envvar="AOS_CELL_CACHE_SIZE",
-            help="Maximum number of idle cells kept in memory, for each workflow.",
-        ),
-    ] = RESTING_MAX,
+    executors: ExecutorSpecs = None,
+    allow_http: AllowHttp = None,
+    secrets: SecretsFile = None,
+    snapshot_records: SnapshotRecords = EVERY_RECORDS,
+    cell_cache_size: CellCacheSize = RESTING_MAX,
     world: World = DEFAULT_WORLD,
     json: Json = False,
-) -> None:
+) -> int:
+    ends_by_itself = until_idle or until_waiting
+    if max_wait is not None and not ends_by_itself:
+        raise BadUsage("--max-wait needs --until-idle or --until-waiting: it limits their wait")
     values = Secrets(secrets)
+    start = RunStart()
+    waits = _Waits(max_wait)
     try:
-        with _screen() as screen:
+        with run_screen() as screen:
+
+            def show(status: Status) -> None:
+                screen.status(status)
+                if ends_by_itself:
+                    waits.status(status)
+
             ended = asyncio.run(
                 run_world(
                     world,
-                    executors=lambda read, world: _executors(
+                    executors=lambda read, world: standard_executors(
                         read, world, executors or [], allow_http or [], values
                     ),
                     until_idle=until_idle,
                     until_waiting=until_waiting,
+                    max_wait_s=None if max_wait is None else max_wait / SECOND,
                     snapshot_every=Every(records=snapshot_records),
                     cells_kept=cell_cache_size,
                     report=note,
                     on_fold=screen.fold,
-                    on_started=_started,
-                    on_status=screen.status,
+                    on_started=start.started,
+                    on_status=show,
+                    on_coverage=start.covered,
                 )
             )
     except NoRoomLeft:
@@ -116,110 +112,76 @@ def run(
     except (KeyboardInterrupt, Stopping):
         # The signal came while the journal was read, or while the runner did not handle signals.
         note("stopped; everything acknowledged is durable")
-        return
+        return 0
     if json:
         print_json(_document(ended))
     else:
-        _summary(ended)
+        _summary(ended, max_wait)
+    return Unavailable.exit_code if ended.is_late else 0
 
 
-def _executors(
-    read: BlobReader,
-    world: Hash,
-    specs: Sequence[str],
-    allow_http: Sequence[str],
-    secrets: Secrets,
-) -> list[TaskExecutor]:
-    return [
-        TimerExecutor(report=note),
-        BlobExecutor(read, report=note),
-        HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
-        *(PythonExecutor(spec, world=world, report=note) for spec in specs),
-    ]
+class _Waits:
+    """Notes what a run that ends by itself waits for, and until when, whenever that changes while
+    no step runs; at most every ``WAITS_EVERY_S``."""
 
-
-def _started(found: Started) -> None:
-    number = found.open_intents
-    again = f", {count(number, 'open effect')} published again" if number else ""
-    note(f"running {found.folder.path} from record {found.seq:,}{again} (Ctrl-C stops it)")
-
-
-class _Screen(Protocol):
-    def fold(self, done: int, total: int) -> None: ...
-
-    def status(self, status: Status) -> None: ...
-
-
-@contextmanager
-def _screen() -> Iterator[_Screen]:
-    """A live status line on a terminal; elsewhere a plain line every ``PLAIN_EVERY_S``."""
-    if not errors_are_on_terminal():
-        yield _Plain()
-        return
-    with errors_screen().status_line() as show:
-        yield _Terminal(show)
-
-
-class _Terminal:
-    def __init__(self, show: Callable[[str, str], None]) -> None:
-        self._show = show
-
-    def fold(self, done: int, total: int) -> None:
-        self._show(_folding(done, total), "dim")
+    def __init__(self, max_wait_ns: int | None) -> None:
+        self._end_ns = None if max_wait_ns is None else time_ns() + max_wait_ns
+        self._noted: object = None
+        self._steps = -1
+        self._last = monotonic() - WAITS_EVERY_S + QUIET_S
 
     def status(self, status: Status) -> None:
-        self._show(_status(status), "cyan")
+        steps, self._steps = self._steps, status.stats.figures.steps
+        found = _at_work(status)
+        what = (found, status.next_timer_ns)
+        is_quiet = steps == self._steps and found
+        if not is_quiet or what == self._noted or monotonic() - self._last < WAITS_EVERY_S:
+            return
+        self._noted, self._last = what, monotonic()
+        note(f"{_waits(found, status.next_timer_ns)}{self._end()}")
+
+    def _end(self) -> str:
+        if self._end_ns is None:
+            return ""
+        return f"; gives up at {time_text(self._end_ns)} (--max-wait)"
 
 
-class _Plain:
-    def __init__(self) -> None:
-        self._last = monotonic()
-        self._told = -1
-
-    def fold(self, done: int, total: int) -> None:
-        if self._is_time():
-            note(_folding(done, total))
-
-    def status(self, status: Status) -> None:
-        seq = status.stats.figures.seq
-        if seq != self._told and self._is_time():
-            self._told = seq
-            note(_status(status))
-
-    def _is_time(self) -> bool:
-        now = monotonic()
-        if now - self._last < PLAIN_EVERY_S:
-            return False
-        self._last = now
-        return True
+def _at_work(status: Status) -> dict[str, int]:
+    """The open effects, by name, that an executor of this process runs."""
+    at_work = {name: n - status.waiting.get(name, 0) for name, n in status.open.items()}
+    return {name: number for name, number in sorted(at_work.items()) if number > 0}
 
 
-def _folding(done: int, total: int) -> str:
-    return f"reading the journal: record {done:,} of {total:,}"
+def _waits(found: Mapping[str, int], next_timer_ns: int | None) -> str:
+    """Return the work that a run waits for: ``waits for 1 shop/charge@1, 2 timers (the next is due
+    …)``. If there are only timers, and none is due today, the time comes first."""
+    if set(found) == {TIMER} and next_timer_ns is not None:
+        left_ns = next_timer_ns - time_ns()
+        if left_ns >= FAR_NS:
+            return (
+                f"waits until {time_text(next_timer_ns)}, {span_text(left_ns)} from now, for the "
+                f"next of {count(found[TIMER], 'timer')} (Ctrl-C ends this run and keeps all "
+                "timers; --until-waiting does not wait for timers)"
+            )
+    parts = [f"{number:,} {name}" for name, number in found.items() if name != TIMER]
+    if TIMER in found:
+        parts.append(count(found[TIMER], "timer") + _due(next_timer_ns))
+    return f"waits for {', '.join(parts)}"
 
 
-def _status(status: Status) -> str:
-    figures = status.stats.figures
-    waiting = sum(status.waiting.values())
-    parts = [
-        f"record {figures.seq:,}",
-        count(figures.cells, "cell"),
-        f"{status.steps_per_s:,.0f} steps/s",
-        f"{count(figures.open_intents, 'effect')} open",
-    ]
-    if waiting:
-        parts.append(f"{waiting:,} without executor")
-    if figures.faults:
-        parts.append(count(figures.faults, "fault"))
-    if status.stats.no_room is not None:
-        parts.append("no room on the disk")
-    return " · ".join(parts)
+def _due(due_ns: int | None) -> str:
+    if due_ns is None:
+        return ""
+    left_ns = due_ns - time_ns()
+    when = f"in {span_text(left_ns)}" if left_ns > 0 else "now"
+    return f" (the next is due at {time_text(due_ns)}, {when})"
 
 
 def _document(ended: Ended) -> dict[str, object]:
     figures = ended.stats.figures
     return {
         "idle": ended.is_idle,
+        "late": ended.is_late,
         "seq": figures.seq,
         "cells": figures.cells,
         "events": figures.events,
@@ -227,36 +189,70 @@ def _document(ended: Ended) -> dict[str, object]:
         "receipts": figures.receipts,
         "faults": figures.faults,
         "open_intents": figures.open_intents,
+        "open": [asdict(each) for each in ended.open],
         "waiting": dict(ended.waiting),
+        "halted": [
+            {"effect": effect, "phase": phase, "code": code, "count": number}
+            for (effect, phase, code), number in sorted(_halts(ended).items())
+        ],
         "refused": {
             hash_text(intent): f"refused: {why.text}" for intent, why in ended.refused.items()
         },
     }
 
 
+def _halts(ended: Ended) -> Counter[tuple[str, str, str]]:
+    return Counter((effect, why.phase, why.code) for effect, why in ended.halted.values())
+
+
 def _why_not(effect: str, ended: Ended) -> str:
     if effect in ended.given_up:
         return "its executor here gave up (it is tried again when the world is run again)"
-    return "nobody here runs (add --executors MODULE:ATTRIBUTE with a function for it)"
+    return "no executor here runs (add --executors MODULE:ATTRIBUTE with a function for it)"
 
 
-def _summary(ended: Ended) -> None:
+def _summary(ended: Ended, max_wait_ns: int | None) -> None:
     figures = ended.stats.figures
     how = "idle" if ended.is_idle else "stopped"
+    if ended.is_late:
+        how = f"not idle after {span_text(max_wait_ns or 0)} (--max-wait), stopped"
     parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
     if figures.faults:
         parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
     parts.append(f"{count(figures.open_intents, 'effect')} open")
     line(f"{how} at record {figures.seq:,}: {', '.join(parts)}")
-    for effect, waiting in ended.waiting.items():
+    for (effect, phase, code), number in sorted(_halts(ended).items()):
         line(
-            f"  {waiting:,} wait for {effect}, which {_why_not(effect, ended)}",
+            f"  {number:,} {phase}: {effect}: {code} (aos inspect intents --parked)", style="yellow"
+        )
+    halted = Counter(effect for effect, _ in ended.halted.values())
+    for effect, number in ended.waiting.items():
+        waiting = number - halted[effect]
+        if not waiting:
+            continue
+        line(
+            f"  {waiting:,} {'waits' if waiting == 1 else 'wait'} for {effect}, which "
+            f"{_why_not(effect, ended)}",
             style="yellow",
         )
-    if ended.timers:
-        line(f"  {count(ended.timers, 'timer')} not due yet")
+    if ended.is_late:
+        _still_open(ended)
+    elif ended.timers:
+        due_ns = next((each.due_ns for each in ended.open if each.effect == TIMER), None)
+        line(f"  {count(ended.timers, 'timer')} not due yet{_due(due_ns)}")
     refused = list(ended.refused.items())
     for intent, why in refused[:REFUSED_SHOWN]:
         line(f"  the receipt for {hash_text(intent)[:23]}… was refused: {why.text}", style="red")
     if len(refused) > REFUSED_SHOWN:
         line(f"  and {len(refused) - REFUSED_SHOWN} more (--json lists them all)", style="red")
+
+
+def _still_open(ended: Ended) -> None:
+    """List the open effects that executors of this process run."""
+    for each in ended.open:
+        number = each.number - ended.waiting.get(each.effect, 0)
+        if number > 0 and each.effect == TIMER:
+            line(f"  {count(number, 'timer')}{_due(each.due_ns)}")
+        elif number > 0:
+            age = span_text(max(0, time_ns() - each.oldest_ns))
+            line(f"  {number:,} open: {each.effect}, the oldest for {age}")

@@ -11,7 +11,7 @@ from aos import __version__
 from aos.audit.lens.words import count
 from aos.authoring.project import find_project
 from aos.authoring.sdk_update import Updated, update_sdk
-from aos_cli.options import Json
+from aos_cli.options import Json, ProjectPath
 from aos_cli.output import line, note, print_json
 
 PACKAGE: Final = "package.json"
@@ -19,13 +19,7 @@ PACKAGE: Final = "package.json"
 
 
 def update(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="[PATH]",
-            help="Folder of the project, or a folder in it (default: the current folder).",
-        ),
-    ] = Path(),
+    path: ProjectPath = Path(),
     *,
     force: Annotated[
         bool,

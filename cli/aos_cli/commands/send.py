@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
+from aos.audit.views.record_view import name_cell
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.errors import AosError, BadUsage, Refused, Unavailable
-from aos.host.door.writer import Item, Writer, open_writer
+from aos.host.door.writer import Item, Writer
 from aos.manifest.effective import Effective
 from aos.values.errors import ValueProblem, quoted
 from aos.values.json_text import parse_json
 from aos_cli.cell_names import cell_document, cell_text
+from aos_cli.node_option import NodeUrl
+from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json_line
 from aos_cli.progress import Advance, progress
+from aos_cli.refusals import Refusals
+
+if TYPE_CHECKING:
+    from aos.client.sending import Accepted
+    from aos_cli.node_writing import NodeWriter
 
 LINE_BYTES_MAX: Final = 20 * 1024 * 1024
 CHUNK_BYTES: Final = 256 * 1024
-REFUSALS_SHOWN: Final = 10
 STDIN: Final = "-"
 CELLS_SHOWN: Final = 8
 FIELDS: Final = "{schema, value, submission_id?}"
-UNROUTED: Final = "reached nobody: no workflow subscribes to it"
+UNROUTED: Final = "reached no cell: no workflow subscribes to it"
 
 
 def send(
@@ -53,6 +60,7 @@ def send(
             help="Submission id; sending the same event with it again has no effect.",
         ),
     ] = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -60,27 +68,52 @@ def send(
         schema, jsonl = None, STDIN
     if schema is not None and value is not None and jsonl is None:
         item = Item(schema=schema, value=_json(value, "JSON"), submission_id=submission_id)
-        return _send_one(world, item, json=json)
+        return _send_one(node, world, item, json=json)
     if schema is not None or value is not None or jsonl is None:
         raise BadUsage("send: expected SCHEMA JSON, or --jsonl FILE, or - (see aos send --help)")
     if submission_id is not None:
         raise BadUsage("--id goes with one event; of JSON lines, each has its own submission_id")
     with _opened(jsonl) as lines:
-        return _send_many(world, lines, json=json)
+        return _send_many(node, world, lines, json=json)
 
 
-def _send_one(world: Path, item: Item, *, json: bool) -> int:
-    with ExitStack() as stack:
-        writer = _writer(stack, world)
+def _send_one(node: str | None, world: Path, item: Item, *, json: bool) -> int:
+    with _receiver(node, world) as writer:
         answers = _Answers(writer, is_json=json, is_each_shown=True)
         answers.take(writer.send([item], batch_items=1))
+    if node is None and not json and Rule.INSTANCE_IS_UNKNOWN in answers.rules:
+        _show_near_keys(world, item)
     return answers.exit_code()
 
 
-def _send_many(world: Path, lines: _Lines, *, json: bool) -> int:
+def _receiver(
+    node: str | None, world: Path
+) -> AbstractContextManager[Writer] | AbstractContextManager[NodeWriter]:
+    if node is None:
+        return writing_to(world)
+    # The client of a node imports much that the folder's does not need.
+    from aos_cli.node_writing import writing_to_node  # noqa: PLC0415
+
+    return writing_to_node(node)
+
+
+def _show_near_keys(world: Path, item: Item) -> None:
+    """Name instances with a key that resembles the one that does not exist (C-24b)."""
+    # Reading the world imports much that a successful send does not need.
+    from aos_cli.near_keys import near_keys  # noqa: PLC0415
+
+    found = near_keys(world, item)
+    if found is None:
+        return
+    workflow, keys = found
+    if keys:
+        note(f"instances with a key like it: {', '.join(keys)}")
+    note(f"instances of this workflow: aos inspect cells --workflow {workflow}")
+
+
+def _send_many(node: str | None, world: Path, lines: _Lines, *, json: bool) -> int:
     """Send every event up to the first invalid line. A refusal does not stop the others."""
-    with ExitStack() as stack:
-        writer = _writer(stack, world)
+    with _receiver(node, world) as writer:
         answers = _Answers(writer, is_json=json, is_each_shown=lines.is_typed)
         is_quiet = not json and not lines.is_typed
         try:
@@ -94,11 +127,6 @@ def _send_many(world: Path, lines: _Lines, *, json: bool) -> int:
     if lines.problem is not None:
         raise lines.problem
     return answers.exit_code()
-
-
-def _writer(stack: ExitStack, world: Path) -> Writer:
-    with progress("reading the journal") as advance:
-        return stack.enter_context(open_writer(world, progress=advance))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,22 +213,24 @@ def _opened(name: str) -> Iterator[_Lines]:
 class _Answers:
     """Prints the answers as they arrive, and counts them for the summary and the exit code."""
 
-    def __init__(self, writer: Writer, *, is_json: bool, is_each_shown: bool) -> None:
+    def __init__(self, writer: Writer | NodeWriter, *, is_json: bool, is_each_shown: bool) -> None:
         self._writer = writer
         self._is_json = is_json
         self._is_each_shown = is_each_shown
         self._manifest: Effective | None = None
         self._seqs: tuple[int, int] | None = None
         self._counts = {"admitted": 0, "duplicate": 0, "refused": 0}
-        self._rules: set[Rule] = set()
+        self.rules: set[Rule] = set()
+        """The rules that refused an event."""
+        self._refusals = Refusals()
 
-    def take(self, answers: Iterable[Answer], advance: Advance | None = None) -> None:
+    def take(self, answers: Iterable[Answer | Accepted], advance: Advance | None = None) -> None:
         for answer in answers:
             kind = _kind(answer)
             self._counts[kind] += 1
             number = sum(self._counts.values())
             if isinstance(answer, Refusal):
-                self._rules.add(answer.rule)
+                self.rules.add(answer.rule)
             else:
                 first, last = self._seqs or (answer.seq, answer.seq)
                 self._seqs = min(first, answer.seq), max(last, answer.seq)
@@ -217,9 +247,7 @@ class _Answers:
         """Print the counts of answers, unless each answer was printed already."""
         if self._is_json or self._is_each_shown:
             return
-        hidden = self._counts["refused"] - REFUSALS_SHOWN
-        if hidden > 0:
-            note(f"and {hidden:,} more were refused (--json lists them all)", style="red")
+        self._refusals.finish()
         parts = [f"{self._counts['admitted']:,} admitted"]
         for kind, words in (("duplicate", "sent before"), ("refused", "refused")):
             if self._counts[kind]:
@@ -231,17 +259,17 @@ class _Answers:
         line(how + ", ".join(parts) + where)
 
     def exit_code(self) -> int:
-        if not self._rules:
+        if not self.rules:
             return 0
-        is_busy = self._rules == {Rule.WORLD_IS_BUSY}
+        is_busy = self.rules == {Rule.WORLD_IS_BUSY}
         return Unavailable.exit_code if is_busy else Refused.exit_code
 
     def _in_force(self) -> Effective | None:
-        if self._manifest is None:
+        if self._manifest is None and isinstance(self._writer, Writer):
             self._manifest = self._writer.about().manifest
         return self._manifest
 
-    def _document(self, answer: Answer, number: int) -> dict[str, object]:
+    def _document(self, answer: Answer | Accepted, number: int) -> dict[str, object]:
         found: dict[str, object] = {"number": number, "answer": _kind(answer)}
         match answer:
             case Admitted(seq=seq, to=to):
@@ -252,30 +280,37 @@ class _Answers:
             case Refusal(rule=rule, message=message):
                 found["rule"] = rule.value
                 found["message"] = message
+            case _:
+                found["seq"] = answer.seq
+                found["to"] = [{"workflow": name, "key": key} for name, key in answer.to]
         return found
 
-    def _words(self, answer: Admitted | Duplicate) -> str:
+    def _words(self, answer: Admitted | Duplicate | Accepted) -> str:
         if isinstance(answer, Duplicate):
             return f"{answer.seq}  sent before"
-        cells = [cell_text(cell, self._in_force()) for cell in answer.to[:CELLS_SHOWN]]
+        if isinstance(answer, Admitted):
+            cells = [cell_text(cell, self._in_force()) for cell in answer.to[:CELLS_SHOWN]]
+        else:
+            cells = [name_cell(name, key) for name, key in answer.to[:CELLS_SHOWN]]
         if len(answer.to) > CELLS_SHOWN:
             cells.append(f"{len(answer.to) - CELLS_SHOWN} more")
         return f"{answer.seq}  → {', '.join(cells)}" if cells else f"{answer.seq}  {UNROUTED}"
 
     def _show_refusal(self, answer: Refusal, number: int) -> None:
-        if self._counts["refused"] <= REFUSALS_SHOWN or self._is_each_shown:
-            where = "" if self._is_each_shown else f"event {number}: "
-            note(f"aos: {where}{answer.message}", style="red")
+        if self._is_each_shown:
+            note(f"aos: {answer.message}", style="red")
+        else:
+            self._refusals.add(number, answer.message)
 
 
-def _kind(answer: Answer) -> str:
+def _kind(answer: Answer | Accepted) -> str:
     match answer:
-        case Admitted():
-            return "admitted"
         case Duplicate():
             return "duplicate"
         case Refusal():
             return "refused"
+        case _:
+            return "admitted"
 
 
 def _json(text: str, where: str) -> object:

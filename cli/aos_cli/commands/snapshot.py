@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from aos.audit.lens.words import count
-from aos.host.door.writer import open_writer
 from aos.values.digests import hash_text
+from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, print_json
-from aos_cli.progress import progress
 
 
 def snapshot(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    with progress("reading the journal") as told, open_writer(world, progress=told) as writer:
+    with writing_to(world) as writer:
         made = writer.snapshot()
     if json:
         print_json({**made.to_message(), "document": hash_text(made.document)})

@@ -1,4 +1,4 @@
-"""``aos test``: run scenario files and the project's Python tests (spec/cli.md, C-46)."""
+"""``aos test``: build what is stale, then run scenarios, pytest and cargo test (C-46, C-46a)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from typing import Annotated, Final
 import typer
 
 from aos.audit.lens.words import count
+from aos.authoring.build import build
+from aos.authoring.build_record import project_built_at, refuse_stale_build, stale_because
+from aos.authoring.cargo_tests import CargoTests, cargo_tests
 from aos.authoring.live import shown
-from aos.errors import BadUsage, Refused
-from aos.testing.play import Played, ScenarioFailure, play, project_of
+from aos.authoring.project import PROJECT_FILE, Project, read_project
+from aos.errors import AosError, BadUsage, Refused, Unavailable
+from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
+from aos_cli.commands.build import stopping, tell_outdated
 from aos_cli.options import Json
 from aos_cli.output import finish, line, note, print_json
 
@@ -30,8 +35,21 @@ PLUGIN: Final = "aos.testing.plugin"
 
 @dataclass(slots=True)
 class _Found:
+    """Scenario files, files and folders for pytest, and folders of projects."""
+
     scenarios: list[Path] = field(default_factory=list)
     python: list[Path] = field(default_factory=list)
+    projects: list[Path] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Ran:
+    """The result of pytest, or of cargo for all packages. ``code`` is None if it did not run;
+    ``unable`` says why tests could not run."""
+
+    code: int | None = None
+    is_empty: bool = True
+    unable: AosError | None = None
 
 
 def run_tests(
@@ -45,32 +63,98 @@ def run_tests(
     ] = None,
     *,
     no_pytest: Annotated[
-        bool, typer.Option("--no-pytest", help="Run scenarios only, and no tests in Python.")
+        bool, typer.Option("--no-pytest", help="Run no tests in Python (pytest).")
+    ] = False,
+    no_cargo: Annotated[
+        bool, typer.Option("--no-cargo", help="Run no tests in Rust (cargo test).")
+    ] = False,
+    no_build: Annotated[
+        bool,
+        typer.Option("--no-build", help="Refuse to test a stale build (default: build it first)."),
     ] = False,
     json: Json = False,
 ) -> int:
     found = _found(paths or [project_of(Path()) or Path()])
     if no_pytest:
         found.python = []
-    if not found.scenarios and not found.python:
-        raise BadUsage(
-            f"there is nothing to test: expected NAME{SUFFIX}, or tests/test_NAME.py, in "
-            + ", ".join(map(str, paths or [Path()]))
-        )
+    packages = [] if no_cargo else _cargo_tests(found.projects)
+    if not found.scenarios and not found.python and not packages:
+        raise _nothing(paths)
     if not json:
-        found = _Found(
-            scenarios=[Path(shown(each)) for each in found.scenarios],
-            python=[Path(shown(each)) for each in found.python],
-        )
+        found.scenarios = [Path(shown(each)) for each in found.scenarios]
+        found.python = [Path(shown(each)) for each in found.python]
     # All files are read first, so that an invalid one is reported before anything runs.
-    played = [_played(each, json=json) for each in _read(found.scenarios)]
-    code = _pytest(found.python, json=json) if found.python else None
-    has_failed = any(each.failure for each in played) or code not in (None, 0)
+    scenarios = _read(found.scenarios)
+    built = _build_stale(_projects(scenarios, found.python), refuse=no_build)
+    played = [_played(each, json=json) for each in scenarios]
+    pytest = _pytest(found.python, json=json)
+    cargo = _cargo(packages, json=json)
+    has_failed = any(each.failure for each in played) or bool(pytest.code or cargo.code)
+    unable = [each.unable for each in (pytest, cargo) if each.unable is not None]
     if json:
-        print_json(_document(played, code, ok=not has_failed))
+        print_json(
+            {
+                "ok": not has_failed and not unable,
+                "built": built,
+                "scenarios": [each.to_document() for each in played],
+                "pytest": _exit(pytest.code),
+                "cargo": _exit(cargo.code),
+                "not_run": [str(each) for each in unable],
+            }
+        )
     elif played:
         _show_total(played)
-    return Refused.exit_code if has_failed else 0
+    for each in unable:
+        note(f"aos: {each}", style="red")
+    if has_failed:
+        return Refused.exit_code
+    if unable:
+        return Unavailable.exit_code
+    if not played and pytest.is_empty and cargo.is_empty:
+        raise _nothing(paths)
+    return 0
+
+
+def _nothing(paths: Sequence[Path] | None) -> BadUsage:
+    return BadUsage(
+        f"there is nothing to test: expected NAME{SUFFIX}, tests/test_NAME.py with a test, or a "
+        "#[test] in Rust, in " + ", ".join(map(str, paths or [Path()]))
+    )
+
+
+def _projects(scenarios: Sequence[Scenario], python: Sequence[Path]) -> list[Project]:
+    """The projects whose builds the tests use, each once. Tests in Rust use only the sources."""
+    folders = {project_of(each) for each in python}
+    found = {folder: read_project(folder) for folder in folders if folder is not None}
+    for scenario in scenarios:
+        project = project_built_at(manifest_of(scenario))
+        if project is not None:
+            found[project.folder] = project
+    return [found[folder] for folder in sorted(found)]
+
+
+def _build_stale(projects: Sequence[Project], *, refuse: bool) -> list[str]:
+    """Build the projects whose build is stale; return their folders.
+
+    Raises:
+        Refused: With ``refuse``, if there is one.
+        AosError: It cannot be built.
+    """
+    if refuse:
+        for each in projects:
+            refuse_stale_build(each)
+        return []
+    built = []
+    for project in projects:
+        because = stale_because(project)
+        if because is None:
+            continue
+        note(f"building {project.name}: {because}")
+        tell_outdated(project)
+        with stopping() as console:
+            build(project, console=console)
+        built.append(str(project.folder))
+    return built
 
 
 def _found(paths: Sequence[Path]) -> _Found:
@@ -83,6 +167,8 @@ def _found(paths: Sequence[Path]) -> _Found:
         elif path.is_dir():
             found.scenarios.extend(_scenarios(path))
             found.python.extend(_python(path))
+            if (path / PROJECT_FILE).is_file():
+                found.projects.append(path)
         elif path.exists():
             raise BadUsage(f"{path}: expected a folder, NAME{SUFFIX} or a pytest file")
         else:
@@ -159,24 +245,45 @@ def _show_total(played: Sequence[Played]) -> None:
     line(said, style="bold red" if failed else "bold green")
 
 
-def _pytest(places: Sequence[Path], *, json: bool) -> int | None:
-    """The exit code of pytest, also 0 if it found no tests; None if it is not installed."""
+def _cargo_tests(folders: Sequence[Path]) -> list[CargoTests]:
+    return [each for folder in folders for each in cargo_tests(read_project(folder))]
+
+
+def _pytest(places: Sequence[Path], *, json: bool) -> _Ran:
+    """Run pytest on these files and folders, if there are any."""
+    if not places:
+        return _Ran()
     if importlib.util.find_spec("pytest") is None:
         names = ", ".join(map(str, places))
-        note(f"pytest is not installed: the tests in {names} were not run", style="yellow")
-        return None
-    command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-q", *map(str, places)]
-    finish()  # our output so far comes before that of pytest
-    # The output of pytest is not part of a JSON document.
-    ran = subprocess.run(  # noqa: S603  # our own interpreter, and paths that the caller named
+        missing = Unavailable(
+            f"pytest is not installed, so the tests in {names} were not run "
+            "(pip install pytest, or run aos test --no-pytest)"
+        )
+        return _Ran(unable=missing)
+    code = _run([sys.executable, "-m", "pytest", "-p", PLUGIN, "-q", *map(str, places)], json=json)
+    return _Ran(code=0 if code == PYTEST_NOTHING else code, is_empty=code == PYTEST_NOTHING)
+
+
+def _cargo(packages: Sequence[CargoTests], *, json: bool) -> _Ran:
+    """Run the tests in Rust of every package; the first exit code that is not 0 counts."""
+    ran = _Ran()
+    for each in packages:
+        try:
+            code = _run(each.command(), json=json)
+        except Unavailable as problem:
+            ran.unable = problem
+            continue
+        ran.is_empty, ran.code = False, ran.code or code
+    return ran
+
+
+def _run(command: Sequence[str], *, json: bool) -> int:
+    finish()  # our output so far comes before that of the program
+    # The output of a program is not part of a JSON document.
+    return subprocess.run(  # noqa: S603  # pytest or cargo, and paths that the caller named
         command, stdout=sys.stderr.fileno() if json else None, check=False
-    )
-    return 0 if ran.returncode == PYTEST_NOTHING else ran.returncode
+    ).returncode
 
 
-def _document(played: Sequence[Played], code: int | None, *, ok: bool) -> dict[str, object]:
-    return {
-        "ok": ok,
-        "scenarios": [each.to_document() for each in played],
-        "pytest": None if code is None else {"exit_code": code},
-    }
+def _exit(code: int | None) -> dict[str, int] | None:
+    return None if code is None else {"exit_code": code}

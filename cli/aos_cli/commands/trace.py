@@ -21,7 +21,11 @@ _STYLES: Final = {
     "receipt": "yellow",
     "case": "bold",
     "left_out": "dim",
+    "log": "dim",
 }
+
+VALUE_BYTES_MAX: Final = 1 << 20
+"""The longest value that is shown as text, in bytes; of a longer one, its hash is shown."""
 
 
 def trace(
@@ -34,15 +38,24 @@ def trace(
         ),
     ],
     *,
+    follow_events: Annotated[
+        bool,
+        typer.Option(
+            "--follow-events",
+            help="For a cell: show also what the events that it emitted caused in other cells.",
+        ),
+    ] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world) as view:
-        found = find_trace(view, words)
+    with looking_at(world, asks=True) as view:
+        if not json:
+            view.spell(most=VALUE_BYTES_MAX)
+        found = find_trace(view, words, follow_events=follow_events)
     if json:
         print_json(found.to_document())
         return
-    show_branches(lines(found))
+    show_branches(lines(found, width=screen().width if is_terminal() else None))
 
 
 def show_branches(branches: tuple[Branch, ...]) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from aos.audit.lens.words import count
 from aos.audit.replay.bundle import verify_bundle
-from aos.audit.verify.findings import VerifyReport
+from aos.audit.verify.findings import FindingKind, VerifyReport
 from aos.audit.verify.verify_world import verify_world
 from aos.errors import BadUsage, Damage, sentence
 from aos.host.folder.folder import open_folder
@@ -79,9 +79,11 @@ def _show(report: VerifyReport, what: str) -> None:
             line(f"  {each.kind.value}: {each}", style="red")
         if total > FINDINGS_SHOWN:
             line(f"  and {total - FINDINGS_SHOWN:,} more (--json lists them)", style="red")
+        if all(each.kind is FindingKind.DERIVED_DIFFERS for each in report.findings):
+            note("the journal itself is sound: aos rebuild makes the derived rows again from it")
     line(f"  {count(report.frames, 'frame')}, {count(report.records, 'record')} in one chain")
     if report.pruned:
-        line(f"  from the snapshot of record {report.pruned:,} on: what came before was pruned")
+        line(f"  from the snapshot of record {report.pruned:,} on: earlier records were pruned")
     line(
         f"  {count(report.signatures, 'signature')} and {count(report.blobs, 'blob')} checked, "
         f"{count(report.values, 'value')} by their schemas"

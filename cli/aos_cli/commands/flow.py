@@ -1,0 +1,332 @@
+"""``aos flow``: start, signal, cancel, resume and show flows (spec/cli.md, C-70 to C-76)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.audit.lens.flow_lookup import find_message
+from aos.audit.lens.words import count
+from aos.audit.views import flow_view
+from aos.audit.views.flow_reading import FAULTED, SHOWN_STATUSES, SeenFlow
+from aos.audit.views.view import LIMIT
+from aos.core.decide.answers import Admitted, Answer
+from aos.core.journal.inputs import RETRY, SKIP
+from aos.core.journal.records import EntryId, slot_bytes
+from aos.core.state.cell import EventMail
+from aos.errors import BadUsage, Refused
+from aos.flow.declaration import CANCEL, RESUME
+from aos.flow.flow_state import CANCELLED, STUCK
+from aos.host.door.writer import Item
+from aos_cli import flow_text as text
+from aos_cli.cell_names import cell_document, cell_text
+from aos_cli.flow_cancelling import Skipping, skip_to_cancel
+from aos_cli.flow_naming import Named, admitted, json_argument, named
+from aos_cli.flow_signals import message_value
+from aos_cli.flow_starting import start_flow
+from aos_cli.flow_waiting import wait_for_end
+from aos_cli.open_view import looking_at
+from aos_cli.open_writing import writing_to
+from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
+from aos_cli.output import line, note, print_json
+
+CELLS_SHOWN: Final = 8
+
+FlowName = Annotated[
+    str, typer.Argument(metavar="FLOW", help="The flow's name, or a unique part of it.")
+]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="The instance's key, as JSON or as plain text.")
+]
+
+
+def start(
+    flow: FlowName,
+    value: Annotated[str, typer.Argument(metavar="JSON", help="The input, with the key in it.")],
+    *,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the flow has ended, and print its output.")
+    ] = False,
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    if timeout is not None and not wait:
+        raise BadUsage("flow start: --timeout goes with --wait (see aos flow start --help)")
+    given = json_argument(value, "JSON")
+    started = start_flow(world, flow, given)
+    if wait:
+        return wait_for_end(world, started, timeout_ns=timeout, json=json)
+    if json:
+        print_json({**started.document, "output": None, "error": None, "fault": None})
+        return 0
+    line(started.text)
+    if started.is_run is False:
+        note("no process runs this world, so the flow does not advance (aos run)")
+    return 0
+
+
+def signal(
+    flow: FlowName,
+    key: Key,
+    message: Annotated[
+        str,
+        typer.Argument(metavar="MESSAGE", help="The message's schema, or a unique part of it."),
+    ],
+    value: Annotated[
+        str, typer.Argument(metavar="JSON", help="The message; its key field is filled in.")
+    ],
+    *,
+    submission_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Submission id; sending the same message with it again has no effect.",
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    given = json_argument(value, "JSON")
+    with looking_at(world) as view:
+        found = named(view, flow, key)
+        schema = find_message(found.declaration, message)
+        filled = message_value(found, schema, given)
+        manifest = view.state.effective
+    if found.seen is not None and found.seen.state is not None and found.seen.state.has_ended:
+        raise Refused(
+            f"{found.text} is {found.seen.status}: it takes no message any more "
+            f"(aos flow show {found.words})"
+        )
+    answer = _send(world, Item(schema=schema, value=filled, submission_id=submission_id))
+    taken = admitted(answer)
+    to = taken.to if isinstance(taken, Admitted) else ()
+    if json:
+        print_json(
+            {
+                **found.document,
+                "message": schema,
+                "answer": "admitted" if isinstance(taken, Admitted) else "duplicate",
+                "seq": taken.seq,
+                "to": [cell_document(each, manifest) for each in to],
+            }
+        )
+        return 0
+    cells = ", ".join(cell_text(each, manifest) for each in to[:CELLS_SHOWN])
+    line(f"{taken.seq}  → {cells}" if cells else f"{taken.seq}  sent before")
+    _note_on(found.seen)
+    return 0
+
+
+def _note_on(seen: SeenFlow | None) -> None:
+    """Say why the flow does not take a message at once."""
+    if seen is None or seen.state is None or seen.state.input is None:
+        note("the flow has not started: the message waits in its inbox")
+    elif seen.status == FAULTED:
+        note("a fault has stopped the flow: the message waits behind it")
+
+
+def cancel(
+    flow: FlowName,
+    key: Key,
+    *,
+    no_rollback: Annotated[
+        bool, typer.Option("--no-rollback", help="Run no compensation: leave what was done.")
+    ] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    with looking_at(world) as view:
+        found = named(view, flow, key)
+        seen = _existing(found)
+        if seen.state is not None and seen.state.has_ended and seen.cell.fault is None:
+            if seen.status != CANCELLED:
+                raise Refused(f"{found.text} is {seen.status}: there is nothing to cancel")
+            _show_cancelled(found, None, None, json=json)
+            return 0
+        waiting = _waiting_cancel(found, seen, view.journal.blob)
+    skipping = None
+    with writing_to(world) as writer:
+        entry = waiting
+        if entry is None:
+            value = found.declaration.control_value(found.id[1], CANCEL, rollback=not no_rollback)
+            item = Item(schema=found.declaration.control.name, value=value)
+            [answer] = writer.send([item], batch_items=1)
+            entry = admitted(answer).seq, 0
+        if seen.cell.fault is not None:
+            skipping = skip_to_cancel(world, writer, found.id, entry)
+    _show_cancelled(found, entry[0], skipping, json=json)
+    return 0
+
+
+def _existing(found: Named) -> SeenFlow:
+    """Return the instance itself. Raises Refused if there is none."""
+    if found.seen is None:
+        raise Refused(
+            f"there is no {found.text}: nothing has reached it (aos flow list --flow {found.id[0]} "
+            "shows those that there are)"
+        )
+    return found.seen
+
+
+def _waiting_cancel(found: Named, seen: SeenFlow, read: Any) -> EntryId | None:
+    """Return the entry of a Cancel that waits in the mailbox already; None if there is none."""
+    control = found.declaration.control
+    for mail in seen.cell.mailbox:
+        if isinstance(mail, EventMail) and mail.schema == control.name:
+            value = control.from_record(slot_bytes(mail.value, read))
+            command = value.get("command") if isinstance(value, dict) else None
+            if isinstance(command, dict) and command.get("$tag") == CANCEL:
+                return mail.entry
+    return None
+
+
+def _show_cancelled(
+    found: Named, seq: int | None, skipping: Skipping | None, *, json: bool
+) -> None:
+    skipped = [] if skipping is None else skipping.skipped
+    if json:
+        print_json(
+            {
+                **found.document,
+                "seq": seq,
+                "skipped": skipped,
+                "commands": [] if skipping is None else skipping.seqs,
+                "is_over": skipping is None or skipping.is_over,
+            }
+        )
+        return
+    if seq is None:
+        line(f"{found.text} is cancelled already")
+        return
+    line(f"{found.text} gets Cancel (record {seq:,})")
+    for each in skipped:
+        line(f"  skipped, and not compensated: {text.mail(each)}")
+    if skipping is None:
+        return
+    if skipping.effects:
+        note(
+            f"{count(len(skipping.effects), 'skipped receipt')} reported a success that the flow "
+            "never got: find out whether it has to be undone by hand (the journal keeps it: "
+            f"aos flow show {found.words} --history)"
+        )
+    if skipping.is_over:
+        return
+    if skipping.is_run:
+        note(f"Cancel has not run yet: see aos flow show {found.words}")
+    else:
+        note(
+            "no process runs this world: Cancel runs with the next aos run. If the flow is still "
+            f"faulted then, another entry failed before Cancel: aos flow cancel {found.words}"
+        )
+
+
+def resume(
+    flow: FlowName,
+    key: Key,
+    *,
+    skip: Annotated[
+        bool,
+        typer.Option(
+            "--skip", help="Leave out the compensation that is stuck, or the entry that failed."
+        ),
+    ] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    with looking_at(world) as view:
+        found = named(view, flow, key)
+    seen = _existing(found)
+    if seen.status not in (FAULTED, STUCK):
+        raise Refused(
+            f"{found.text} is {seen.status}: only a flow that a fault has stopped, or that is "
+            f"stuck in its rollback, can be resumed (aos flow show {found.words})"
+        )
+    if seen.status == FAULTED:
+        with writing_to(world) as writer:
+            answer = writer.control(SKIP if skip else RETRY, cell=found.id)
+    else:
+        value = found.declaration.control_value(found.id[1], RESUME, skip=skip)
+        answer = _send(world, Item(schema=found.declaration.control.name, value=value))
+    seq = admitted(answer).seq
+    if json:
+        print_json({**found.document, "from": seen.status, "skip": skip, "seq": seq})
+        return 0
+    if seen.status == FAULTED:
+        how = "after the entry that failed" if skip else "with the entry that failed"
+    else:
+        how = "without the compensation that is stuck" if skip else "its rollback"
+    line(f"{found.text} resumes {how} (record {seq:,})")
+    return 0
+
+
+def _send(world: Path, item: Item) -> Answer:
+    with writing_to(world) as writer:
+        [answer] = writer.send([item], batch_items=1)
+    return answer
+
+
+def list_flows(
+    *,
+    flow: Annotated[
+        str | None,
+        typer.Option(metavar="FLOW", help="Only this flow: its name, or a unique part of it."),
+    ] = None,
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help=f"{', '.join(SHOWN_STATUSES)}.")
+    ] = None,
+    key_prefix: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only instances whose key begins with this text."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
+    ] = LIMIT,
+    offset: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")
+    ] = 0,
+    at: At = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    with looking_at(world, at) as view:
+        found = flow_view.flows(
+            view, flow=flow, status=status, key_prefix=key_prefix, limit=limit, offset=offset
+        )
+        now_ns = view.now_ns
+    if json:
+        print_json(found)
+    else:
+        text.flows(found, now_ns)
+
+
+def show(
+    flow: FlowName,
+    key: Key,
+    *,
+    history: Annotated[
+        bool,
+        typer.Option(
+            "--history",
+            help="Also show the operations that its state no longer has, from the journal.",
+        ),
+    ] = False,
+    at: At = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    with looking_at(world, at, asks=True) as view:
+        found = flow_view.flow(view, flow, key, with_history=history)
+        now_ns = view.now_ns
+    if json:
+        print_json(found)
+    else:
+        text.flow(found, now_ns)

@@ -1,0 +1,163 @@
+"""``aos node``: run a world and serve it over HTTP (spec/cli.md, C-110)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.audit.lens.words import count
+from aos.core.state.cells import RESTING_MAX
+from aos.errors import BadUsage
+from aos.host.errors import NoRoomLeft, Stopping
+from aos.host.folder.folder import read_key
+from aos.host.folder.secrets import Secrets
+from aos.host.process import Ended
+from aos.host.world.snapshots import EVERY_RECORDS, Every
+from aos.node.running import LISTEN, NodeOptions, Opened, run_node
+from aos.node.sockets import ListenAddress, Tls
+from aos_cli.options import (
+    DEFAULT_WORLD,
+    AllowHttp,
+    CellCacheSize,
+    ExecutorSpecs,
+    Json,
+    SecretsFile,
+    SnapshotRecords,
+    World,
+)
+from aos_cli.output import line, note, print_json
+from aos_cli.run_screen import run_screen
+from aos_cli.run_start import RunStart, standard_executors
+
+
+def node(
+    *,
+    listen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address of the HTTP API. Other machines can reach an address that is not a "
+            "loopback address, so that one needs a token (aos token create) and TLS.",
+        ),
+    ] = LISTEN.text,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Certificate and its chain, in PEM format."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Key of the certificate, in PEM format, mode 0600."),
+    ] = None,
+    tls_client_ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Authorities, in PEM format: only clients with a certificate of one of them may "
+            "connect.",
+        ),
+    ] = None,
+    insecure_http: Annotated[
+        bool,
+        typer.Option(
+            "--insecure-http",
+            help="Serve other machines without TLS. Tokens cross the network unencrypted, unless "
+            "something in front of the node encrypts.",
+        ),
+    ] = False,
+    operator_key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Key of an operator, which signs the commands of clients whose token may operate "
+            "(default: clients sign themselves).",
+        ),
+    ] = None,
+    executors: ExecutorSpecs = None,
+    allow_http: AllowHttp = None,
+    secrets: SecretsFile = None,
+    snapshot_records: SnapshotRecords = EVERY_RECORDS,
+    cell_cache_size: CellCacheSize = RESTING_MAX,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    values = Secrets(secrets)
+    start = RunStart(needs_executors=False)
+    tls = _tls(tls_cert, tls_key, tls_client_ca)
+    try:
+        with run_screen() as screen:
+            ended = asyncio.run(
+                run_node(
+                    world,
+                    NodeOptions(
+                        listen=ListenAddress.read(listen),
+                        tls=tls,
+                        is_insecure=insecure_http,
+                        operator_key=None if operator_key is None else read_key(operator_key),
+                        executors=lambda read, world: standard_executors(
+                            read, world, executors or [], allow_http or [], values
+                        ),
+                        snapshot_every=Every(records=snapshot_records),
+                        cells_kept=cell_cache_size,
+                        report=note,
+                        on_fold=screen.fold,
+                        on_started=start.started,
+                        on_open=_opened,
+                        on_status=screen.status,
+                        on_coverage=start.covered,
+                    ),
+                )
+            )
+    except NoRoomLeft:
+        raise
+    except (KeyboardInterrupt, Stopping):
+        # The signal came while the journal was read, or while the runner did not handle signals.
+        note("stopped; everything acknowledged is durable")
+        return 0
+    _summary(ended, as_json=json)
+    return 0
+
+
+def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
+    if cert is None or key is None:
+        if not (cert is None and key is None and client_ca is None):
+            raise BadUsage("--tls-cert, --tls-key: expected both of them, found only one")
+        return None
+    return Tls(cert=cert, key=key, client_ca=client_ca)
+
+
+def _opened(opened: Opened) -> None:
+    """Print where the node answers, and who may use it."""
+    note(f"serving {opened.url} (its API: {opened.url}/v1/openapi.json)")
+    if opened.is_open:
+        note(
+            "  every program on this machine may send, read and work; no token exists (aos token "
+            "create)"
+        )
+    else:
+        note("  clients need a token (aos token create, list, revoke)")
+    note(f"  without a token, for those who may read the folder: {opened.own_socket}")
+
+
+def _summary(ended: Ended, *, as_json: bool) -> None:
+    figures = ended.stats.figures
+    if as_json:
+        print_json(
+            {
+                "seq": figures.seq,
+                "cells": figures.cells,
+                "events": figures.events,
+                "steps": figures.steps,
+                "receipts": figures.receipts,
+                "faults": figures.faults,
+                "open_intents": figures.open_intents,
+            }
+        )
+        return
+    parts = [count(figures.steps, "step"), count(figures.receipts, "receipt")]
+    if figures.faults:
+        parts.append(f"{count(figures.faults, 'fault')} (aos inspect faults)")
+    parts.append(f"{count(figures.open_intents, 'effect')} open")
+    line(f"stopped at record {figures.seq:,}: {', '.join(parts)}")

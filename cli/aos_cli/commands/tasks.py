@@ -1,0 +1,125 @@
+"""``aos tasks list``, ``release`` and ``retry``: the tasks of workers elsewhere (C-91)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from aos.audit.lens.words import count, span_text
+from aos.client.node_address import NodeAddress
+from aos.errors import BadUsage
+from aos.node.worker.node_requests import NodeRequests
+from aos_cli.node_option import NodeUrl, node_token
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+
+DIGITS_MIN = 8
+
+Tasks = Annotated[
+    list[str],
+    typer.Argument(metavar="INTENT...", help="Hashes, or at least their first 8 digits."),
+]
+
+
+def list_tasks(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    found = asyncio.run(_ask(node or str(world), None, None))
+    if json:
+        print_json(found)
+        return
+    for each in found["tasks"]:
+        line(_line(each))
+    note(
+        f"{count(found['leased'], 'task')} at workers, {found['offered']:,} offered, "
+        f"{found['parked']:,} held or parked"
+    )
+
+
+def release(
+    intents: Tasks,
+    *,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    answer = _change(node or str(world), "/v1/work/reclaim", intents)
+    if json:
+        print_json(answer)
+        return
+    for each in answer["tasks"]:
+        line(f"{each} is given to another worker, under the next attempt")
+    if not answer["tasks"]:
+        note("no worker has these tasks (aos tasks list)")
+
+
+def retry(
+    intents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INTENT]...", help="Hashes, or at least their first 8 digits."),
+    ] = None,
+    *,
+    all_parked: Annotated[
+        bool, typer.Option("--all-parked", help="Retry all tasks that are parked.")
+    ] = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    if bool(intents) == all_parked:
+        raise BadUsage("tasks retry: expected intents, or --all-parked (aos tasks list)")
+    answer = _change(node or str(world), "/v1/work/retry", intents)
+    if json:
+        print_json(answer)
+        return
+    for each in answer["tasks"]:
+        line(f"{each} is offered again")
+    if not answer["tasks"]:
+        note("none of these tasks is held or parked, or may run again (aos tasks list)")
+
+
+def _change(node: str, path: str, intents: Sequence[str] | None) -> Mapping[str, Any]:
+    answer: Mapping[str, Any] = asyncio.run(_ask(node, path, intents))
+    return answer
+
+
+async def _ask(node: str, path: str | None, words: Sequence[str] | None) -> Any:
+    """Return the list of tasks; with a ``path``, the answer of a request about some of them."""
+    requests = NodeRequests(NodeAddress.read(node), token=node_token())
+    try:
+        if path is not None and words is None:
+            return await requests.post(path, {"all_parked": True})
+        listed = await requests.get("/v1/work/tasks")
+        if path is None or words is None:
+            return listed
+        known = [each["task"] for each in listed["tasks"]]
+        return await requests.post(path, {"tasks": [_named(word, known) for word in words]})
+    finally:
+        await requests.close()
+
+
+def _named(word: str, known: Sequence[str]) -> str:
+    digits = word.removeprefix("blake3:")
+    if len(digits) < DIGITS_MIN or not set(digits) <= set("0123456789abcdef"):
+        raise BadUsage(f"intent {word!r}: expected a hash, or at least its first 8 digits")
+    found = [each for each in known if each.removeprefix("blake3:").startswith(digits)]
+    if len(found) != 1:
+        what = "no task" if not found else f"{len(found)} tasks"
+        raise BadUsage(f"intent {word}: {what} at a worker or parked (aos tasks list)")
+    return found[0]
+
+
+def _line(task: Mapping[str, Any]) -> str:
+    text = f"{task['task'][7:19]}  {task['effect']}  {task['phase']}  attempt {task['attempt']}"
+    if "worker" in task:
+        text += f"  {task['worker']} ({task['token']})"
+    if "until_ns" in task:
+        left_ns = max(0, task["until_ns"] - time.time_ns())
+        text += f"  for {span_text(left_ns)}"
+    if task["lost"]:
+        text += f"  {count(task['lost'], 'lost lease')}"
+    if task.get("problem"):
+        text += f"  {task['problem']}"
+    return text

@@ -1,0 +1,95 @@
+"""``aos token``: create, list and revoke the tokens of a node (spec/cli.md, C-100 to C-102)."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Annotated
+
+import typer
+
+from aos.errors import BadUsage
+from aos.host.folder.folder import open_folder
+from aos.node import tokens
+from aos.values.spelling import time_text
+from aos_cli.options import DEFAULT_WORLD, Json, World, span
+from aos_cli.output import line, note, print_json, table
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the token, for you and the log.")
+]
+
+
+def create(
+    name: Name,
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCOPE",
+            help="send[:SCHEMA], read, work[:EFFECT] or operate; SCHEMA and EFFECT may end with *. "
+            "May be given several times.",
+        ),
+    ] = None,
+    expires: Annotated[
+        int | None,
+        typer.Option(
+            metavar="D", parser=span, help="Lifetime, such as 12h or 90d (default: no end)."
+        ),
+    ] = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    if not scope:
+        raise BadUsage(
+            f"token create: expected at least one --scope (aos token create {name} --scope read)"
+        )
+    now_ns = time.time_ns()
+    expires_ns = None if expires is None else now_ns + expires
+    secret = tokens.create(
+        open_folder(world),
+        name,
+        tuple(map(tokens.Scope.read, scope)),
+        secret=os.urandom(tokens.SECRET_BYTES),
+        now_ns=now_ns,
+        expires_ns=expires_ns,
+    )
+    if json:
+        print_json({"name": name, "token": secret, "scopes": scope, "expires_ns": expires_ns})
+        return
+    note("the token is shown only now; send it as: Authorization: Bearer TOKEN")
+    line(secret)
+
+
+def list_tokens(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    found = tokens.load(open_folder(world)).by_name.values()
+    if json:
+        print_json({"tokens": [each.to_document() for each in found]})
+        return
+    now_ns = time.time_ns()
+    table(
+        ("name", "scopes", "created", "expires"),
+        [
+            (
+                each.name,
+                " ".join(scope.text for scope in each.scopes),
+                time_text(each.created_ns),
+                _expiry(each, now_ns),
+            )
+            for each in found
+        ],
+    )
+
+
+def _expiry(token: tokens.Token, now_ns: int) -> str:
+    if token.expires_ns is None:
+        return "-"
+    return time_text(token.expires_ns) + (" (expired)" if token.is_expired(now_ns) else "")
+
+
+def revoke(name: Name, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    tokens.revoke(open_folder(world), name)
+    if json:
+        print_json({"revoked": name})
+        return
+    line(f"revoked {name}: a running node refuses it within a second")

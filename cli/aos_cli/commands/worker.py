@@ -1,0 +1,118 @@
+"""``aos worker``: carry out effects of a world on another machine (spec/cli.md, C-90)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.errors import BadUsage
+from aos.node.worker import Worker
+from aos.node.worker.remote_worker import LEASE_S
+from aos.worker.load_executors import load
+from aos_cli.node_option import NodeUrl, node_token
+from aos_cli.output import note
+
+
+def worker(
+    executors: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="M:A...",
+            help="Functions: package.module:attribute or path/to/file.py:attribute.",
+        ),
+    ],
+    *,
+    node: NodeUrl = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of this worker at the node (default: host and process id). Two processes "
+            "need two names.",
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Most tasks of each M:A at a time, in addition to the limits of its effects.",
+        ),
+    ] = None,
+    lease_ms: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1_000,
+            max=3_600_000,
+            help="Time in milliseconds after which the node gives a task to another worker if this "
+            "one does not report.",
+        ),
+    ] = int(LEASE_S * 1000),
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Sign results with this Ed25519 seed, as the name of the M:A."
+        ),
+    ] = None,
+) -> None:
+    if node is None:
+        raise BadUsage("worker: expected --node URL, or AOS_NODE (a URL, or a world's folder)")
+    found = [load(spec) for spec in executors]
+    names = [name] * len(found) if len(found) == 1 else _names(name, [each.name for each in found])
+    workers = [
+        Worker(
+            node,
+            each,
+            token=node_token(),
+            name=own,
+            concurrency=concurrency,
+            lease_s=lease_ms / 1000,
+            key_file=key,
+        )
+        for each, own in zip(found, names, strict=True)
+    ]
+    effects = sorted(effect for each in found for effect in each.effects)
+    asyncio.run(_run(workers, f"worker for {node}: {', '.join(effects)} (Ctrl-C stops it)"))
+
+
+def _names(name: str | None, executors: list[str]) -> list[str | None]:
+    """A name for each of several workers of this process."""
+    if len(set(executors)) != len(executors):
+        raise BadUsage("worker: two of the given executors have the same name")
+    return [None if name is None else f"{name}-{each}" for each in executors]
+
+
+async def _run(workers: list[Worker], started: str) -> None:
+    """Print ``started`` once a signal ends the worker cleanly, then run until a signal; the second
+    one ends the wait for functions that still run."""
+    loop = asyncio.get_running_loop()
+    running = [asyncio.ensure_future(each.run()) for each in workers]
+    signals = 0
+
+    def stop() -> None:
+        nonlocal signals
+        signals += 1
+        for each in workers:
+            each.stop()
+        if signals > 1:
+            for task in running:
+                task.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    note(started)
+    try:
+        await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+        for each in workers:
+            each.stop()
+        for ended in await asyncio.gather(*running, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from shlex import join
 from typing import Any, Final
 
-from aos.audit.lens.words import count, short, span_text, time_text
-from aos.audit.views.record_view import cell_text, kernel_cause, name_cell
+from aos.audit.lens.words import compact, count, short, span_text, time_text
+from aos.audit.views.cell_selection import EVENT
+from aos.audit.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos.host.folder.adoption import WORDS, Origin
 from aos_cli.output import (
     STATUS_STYLES,
@@ -36,10 +38,21 @@ KIND_STYLES: Final = {
     "attempt": "yellow",
     "control": "magenta",
 }
+PHASES: Final = {
+    "queued": "queued",
+    "running": "running",
+    "backoff": "in backoff",
+    "held": "held",
+    "parked": "parked",
+}
+
 PREFIX_DIGITS: Final = 12
 """Digits of an intent's hash that a terminal shows; commands accept this prefix."""
 
 MODULE_DIGITS: Final = 8
+
+WIDE: Final = 110
+"""Columns from which on a terminal has room for what cells wait for."""
 
 _SEQ_WIDTH: Final = 7
 _KIND_WIDTH: Final = 14
@@ -81,8 +94,41 @@ def world(found: Found) -> None:
     pairs += [(f"  {name}", _counts(each)) for name, each in cells["by_workflow"].items()]
     pairs.append(("effects", _effects(intents)))
     pairs += [(f"  {name}", f"{number:,} open") for name, number in intents["by_effect"].items()]
+    process = found["process"] or {"executors": {}}
+    now_ns = time.time_ns() if found["at"] is None else journal["clock_ns"]
+    pairs += [
+        (f"  executor {name}", _executor(each, process["executors"].get(name, {}), now_ns))
+        for name, each in intents["by_executor"].items()
+    ]
+    pairs += [(f"  {each['effect']}", _halted(each)) for each in intents["halted"]]
     pairs.append(("mail", _mail(found["mail"])))
     fields(pairs)
+
+
+def _executor(found: Found, phases: Found, now_ns: int) -> str:
+    """The open effects of one executor: by phase if a process runs them, else by their attempts."""
+    parts = [f"{found['open']:,} open, {_age(found['oldest_open_ns'], now_ns)}"]
+    if found["retried"]:
+        parts.append(f"{found['retried']:,} retried, {_age(found['oldest_retried_ns'], now_ns)}")
+    parts += [
+        f"{phases[phase]['number']:,} {words}, {_age(phases[phase]['since_ns'], now_ns)}"
+        for phase, words in PHASES.items()
+        if phase in phases
+    ]
+    return "; ".join(parts)
+
+
+def _age(ns: int, now_ns: int) -> str:
+    if ns > now_ns:
+        return f"the next begins in {span_text(ns - now_ns)}"
+    return f"the oldest for {span_text(now_ns - ns)}"
+
+
+def _halted(found: Found) -> Styled:
+    return Styled(
+        f"{found['count']:,} {found['phase']}: {found['code']} (aos inspect intents --parked)",
+        style="red",
+    )
 
 
 def _versions(found: list[Found]) -> list[tuple[str, str | Styled]]:
@@ -100,9 +146,9 @@ def _versions(found: list[Found]) -> list[tuple[str, str | Styled]]:
 
 def _process(found: Found | None, origin: str | None) -> str:
     if origin is not None:
-        return f"nobody: {WORDS[Origin(origin)]} (aos adopt)"
+        return f"none: {WORDS[Origin(origin)]} (aos adopt)"
     if found is None:
-        return "nobody runs this world (aos run)"
+        return "no process runs this world (aos run)"
     text = (
         f"pid {found['pid']} runs it: {found['steps']:,} steps, {found['queued']:,} inputs queued"
     )
@@ -124,10 +170,11 @@ def _counts(found: Found) -> Styled:
     total = sum(found[name] for name in ("running", "waiting", "completed", "failed"))
     text = Styled(f"{total:,}")
     separator = ": "
-    for name in ("running", "waiting", "completed", "failed"):
-        if found[name]:
+    shown = {**found, "running": found["running"] - found["idle"]}
+    for name in ("running", "idle", "waiting", "completed", "failed"):
+        if shown[name]:
             text.append(separator)
-            text.append(f"{found[name]:,} {name}", style=STATUS_STYLES[name])
+            text.append(f"{shown[name]:,} {name}", style=STATUS_STYLES[name])
             separator = ", "
     return text
 
@@ -155,7 +202,7 @@ def manifest(found: Found) -> None:
             ("schemas", f"{len(found['schemas'])} (aos inspect manifest NAME shows one)"),
         ]
     )
-    _section("workflows")
+    section("workflows")
     table(
         ["workflow", "key", "event", "module"],
         [
@@ -163,7 +210,7 @@ def manifest(found: Found) -> None:
             for each in found["workflows"]
         ],
     )
-    _section("effects")
+    section("effects")
     table(
         ["effect", "executor", "attempts", "timeout"],
         [
@@ -176,14 +223,14 @@ def manifest(found: Found) -> None:
             for each in found["effects"]
         ],
     )
-    _section("routes")
+    section("routes")
     table(
         ["event", "workflow", "key"],
-        [[each["event"], each["workflow"], each["key_field"] or ""] for each in found["routes"]],
+        [[each["event"], each["workflow"], _route_key(each)] for each in found["routes"]],
     )
-    _section("modules")
+    section("modules")
     table(["module", "hash"], [[each["name"], each["hash"]] for each in found["modules"]])
-    _section("executors")
+    section("executors")
     if found["executors"] is None:
         line("the world's own key signs for every effect")
     else:
@@ -196,7 +243,14 @@ def manifest(found: Found) -> None:
         )
 
 
-def _section(title: str) -> None:
+def _route_key(found: Found) -> str:
+    """The key field of a route, and whether it delivers only to existing instances."""
+    only = "" if found["creates"] else "existing instances only"
+    return ", ".join(filter(None, (found["key_field"], only)))
+
+
+def section(title: str) -> None:
+    """Begin a part of the text with its title."""
     line()
     line(title, style="bold")
 
@@ -207,16 +261,23 @@ def cells(found: Found) -> None:
     everything = not is_terminal()
     has_fault = everything or any(each["fault"] for each in found["cells"])
     has_pin = any(each["version"]["is_pinned"] for each in found["cells"])
+    has_state = any("state" in each for each in found["cells"])
+    has_waits = everything or (
+        terminal_width() >= WIDE
+        and any(each["waits_for"] not in ([], [EVENT]) for each in found["cells"])
+    )
     columns: list[tuple[str, bool, Callable[[Found], str | Styled]]] = [
         ("workflow", True, lambda each: str(each["workflow"])),
         ("key", True, lambda each: _key(each["key"])),
-        ("status", True, lambda each: status_text(each["status"])),
+        ("status", True, _status),
         ("effects", True, lambda each: f"{each['in_flight']}"),
         ("mail", True, lambda each: f"{each['mailbox']}"),
         ("record", True, lambda each: f"{each['last_record']}"),
         ("last active", everything or not has_pin, _last_active),
         ("version", everything or has_pin, lambda each: _version(each["version"])),
         ("fault", has_fault, _fault_kind),
+        ("waits for", has_waits, lambda each: ", ".join(each["waits_for"])),
+        ("state", has_state, lambda each: _state(each["state"])),
     ]
     shown = [(title, cell) for title, is_shown, cell in columns if is_shown]
     table(
@@ -225,6 +286,29 @@ def cells(found: Found) -> None:
         right=("effects", "mail", "record"),
     )
     _more(found, "cells")
+    if found["total"] > len(found["cells"]) or found["total"] < found["looked_at"]:
+        reasons = ", ".join(f"{number:,} {why}" for why, number in found["by_reason"].items())
+        note(f"{count(found['looked_at'], 'cell')} looked at" + (f": {reasons}" if reasons else ""))
+
+
+def _state(state: Any) -> str:
+    """A state on one line; of a flow only what fits there, without its operations."""
+    if not (isinstance(state, dict) and {"operations", "waits", "history_problem"} <= state.keys()):
+        return compact(state)
+    parts = [state["status"]]
+    if state["waits"]:
+        parts.append(f"waits at {', '.join(each['path'] for each in state['waits'])}")
+    parts += [
+        f"{name} {compact(state[name])}"
+        for name in ("view", "output", "error")
+        if state[name] is not None
+    ]
+    return "; ".join(parts)
+
+
+def _status(found: Found) -> Styled:
+    """A cell's status; ``idle`` for a running one that only waits for an event."""
+    return status_text("idle" if found["is_idle"] else found["status"])
 
 
 def _fault_kind(found: Found) -> Styled:
@@ -267,26 +351,26 @@ def _pin(found: Found) -> list[tuple[str, str | Styled]]:
 def cell(found: Found) -> None:
     pairs: list[tuple[str, str | Styled]] = [
         ("cell", name_cell(found["workflow"], found["key"])),
-        ("status", status_text(found["status"])),
+        ("status", _status(found)),
         ("last active", _last_active(found)),
         ("last record", f"{found['last_record']}" if found["last_record"] else "none"),
         ("module", found["module_hash"]),
         *_pin(found["version"]),
     ]
-    pairs += [("why", _reason(each)) for each in found["reasons"]]
+    pairs += [("why", reason(each)) for each in found["reasons"]]
     if found["fault"] is not None:
         if found["fault"]["engine_text"] is not None:
             pairs.append(("engine", found["fault"]["engine_text"].strip()))
         pairs.append(("mail", _kept(found)))
     fields(pairs)
     if found["state"] is not None:
-        _section("state")
+        section("state")
         value(found["state"])
     if found["intents"]:
-        _section("open effects")
+        section("open effects")
         _intent_table(found["intents"])
     if found["mail"]:
-        _section(f"mail: {found['mailbox']:,}")
+        section(f"mail: {found['mailbox']:,}")
         table(
             ["record", "what", "value"],
             [[str(each["record"]), *_mail_words(each)] for each in found["mail"]],
@@ -311,7 +395,7 @@ def _mail_words(found: Found) -> tuple[str, str]:
     return f"receipt for {found['effect']}", found["status"]
 
 
-def _reason(found: Found) -> Styled:
+def reason(found: Found) -> Styled:
     text = Styled(found["text"], style="red" if found["is_stuck"] else "")
     if found["next"]:
         text.append(f" ▸ {found['next']}", style="bold")
@@ -321,11 +405,14 @@ def _reason(found: Found) -> Styled:
 def intents(found: Found) -> None:
     _intent_table(found["intents"])
     _more(found, "intents")
+    if found["total"] < found.get("looked_at", 0):
+        note(f"{count(found['looked_at'], 'receipt')} looked at")
 
 
 def _intent_table(rows: list[Found]) -> None:
+    has_path = any(each["flow"] for each in rows)
     table(
-        ["intent", "effect", "cell", "status", "record", "age"],
+        ["intent", "effect", "cell", "status", "record", "age", *(["at"] if has_path else [])],
         [
             [
                 _hash(each["intent"]),
@@ -334,6 +421,7 @@ def _intent_table(rows: list[Found]) -> None:
                 _intent_status(each),
                 str(each["record"]),
                 "" if each["age_ns"] is None else span_text(each["age_ns"]),
+                *([each["flow"]["path"] if each["flow"] else ""] if has_path else []),
             ]
             for each in rows
         ],
@@ -352,6 +440,10 @@ def _intent_status(found: Found) -> Styled:
     text = status_text(found["status"])
     if found["receipt_status"] is not None:
         text.append(f" {found['receipt_status']}")
+    if found["code"] not in (None, found["receipt_status"]):
+        text.append(f" {found['code']}")
+    if found["halt"] is not None:
+        text.append(f" {found['halt']['phase']} {found['halt']['code']}", style="red")
     return text
 
 
@@ -367,7 +459,7 @@ def intent(found: Found) -> None:
     if found["age_ns"] is not None:
         pairs.append(("open for", span_text(found["age_ns"])))
     if found["reason"] is not None:
-        pairs.append(("why", _reason(found["reason"])))
+        pairs.append(("why", reason(found["reason"])))
     pairs += [
         ("attempt", f"{each['attempt']} {each['phase']}, record {each['seq']}{_because(each)}")
         for each in found["attempts"]
@@ -375,6 +467,13 @@ def intent(found: Found) -> None:
     pairs += [
         ("canceled", f"by {each['principal']}, record {each['seq']}") for each in found["cancels"]
     ]
+    pairs += [
+        ("settled", f"as {each['status']} by {each['principal']}, record {each['seq']}")
+        for each in found["settlements"]
+    ]
+    ended = found["abandoned_by"]
+    if ended is not None:
+        pairs.append(("abandoned", f"record {ended['seq']}: {control_text(ended)}"))
     if found["frames"]:
         last = found["last_frames"][-1]
         words = f"{count(found['frames'], 'frame')}, the last {last['frame_kind']}"
@@ -385,15 +484,15 @@ def intent(found: Found) -> None:
         if receipt["problem"]:
             pairs.append(("problem", receipt["problem"]))
     fields(pairs)
-    _section("params")
+    section("params")
     value(found["params"])
     if receipt is not None:
-        _section("answer")
+        section("answer")
         value(receipt["payload"])
 
 
 def _because(found: Found) -> str:
-    return f": {found['problem']}" if found["problem"] else ""
+    return "".join(f": {each}" for each in (found["code"], found["problem"]) if each)
 
 
 def _receipt(found: Found) -> list[tuple[str, str]]:
@@ -401,7 +500,7 @@ def _receipt(found: Found) -> list[tuple[str, str]]:
         return [
             ("settled", f"record {found['seq']}"),
             ("receipt", f"{found['status']}, {kernel_cause(found)}"),
-            ("signed by", "nobody: the core made it"),
+            ("signed by", "no executor: the core made it"),
         ]
     took = span_text(found["finished_ns"] - found["started_ns"])
     batch = found["batch"]
@@ -431,7 +530,9 @@ def faults(found: Found) -> None:
     for kind, advice in {each["kind"]: each["advice"] for each in found["faults"]}.items():
         note(f"{kind} ▸ {advice}")
     if found["faults"]:
-        note("to let one go on: aos cells retry WORKFLOW KEY (--skip drops what it failed on)")
+        note(
+            "to resume one: aos cells retry WORKFLOW KEY (--skip drops the entry that it failed on)"
+        )
     _more(found, "faults")
 
 
@@ -442,10 +543,10 @@ def whereabouts(found: Found) -> None:
             ("value", found["value"]),
             ("size", "" if found["size"] is None else f"{found['size']:,} bytes"),
             ("bytes", "there" if found["is_there"] else "not there"),
-            ("erased by", erased or "nobody"),
+            ("erased by", erased or "no record"),
         ]
     )
-    _section(f"records: {found['total']:,}")
+    section(f"records: {found['total']:,}")
     table(
         ["record", "kind", "where", "cell"],
         [

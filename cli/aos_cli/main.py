@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -11,7 +12,7 @@ from typer.exceptions import TyperException
 
 import aos
 from aos.errors import AosError, BadUsage, sentence
-from aos_cli import output, registry
+from aos_cli import misuse, output, registry
 from aos_cli.lazy_group import Group
 from aos_cli.output import note
 
@@ -56,6 +57,7 @@ def main() -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code. Errors are printed to stderr, one sentence each."""
+    output.escape_words([*arguments, os.environ.get("AOS_WORLD", "")])
     code = _exit_code(arguments)
     try:
         output.finish()
@@ -93,24 +95,24 @@ def _exit_code(arguments: list[str]) -> int:
 
 def say(error: AosError) -> None:
     """Print an error: one line, or one for each of several problems."""
-    for text in str(error).splitlines() or [type(error).__name__]:
+    for text in output.with_escapes(str(error)).splitlines() or [type(error).__name__]:
         note(f"aos: {text}", style="red")
 
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:
     """Print an error of the command line's parser as one sentence, and return the exit code."""
-    text = error.format_message().strip().rstrip(".").replace("Value error, ", "")
+    text = misuse.said(error)
     if not text:
         return BadUsage.exit_code  # Typer has printed the help already
     context = getattr(error, "ctx", None)
     command = _asked(arguments) if context is None else context.command_path
     hint = f"see {command} --help"
     if command == "aos" and arguments[0].partition("=")[0] in WORLD_NAMES:
-        hint = "an option stands after its command: aos inspect world --world DIR; or set AOS_WORLD"
+        hint = "options follow their command: aos inspect world --world DIR; or set AOS_WORLD"
     say(
         BadUsage(
             sentence(
-                text[0].lower() + text[1:],
+                text,
                 where=command.removeprefix("aos").strip() or None,
                 hint=hint,
             )
@@ -121,14 +123,11 @@ def _misuse(error: TyperException, arguments: list[str]) -> int:
 
 def _asked(arguments: list[str]) -> str:
     """The command that a refused command line names, if the parser does not report it."""
-    names = {each.name for each in registry.below("")}
-    return f"aos {arguments[0]}" if arguments and arguments[0] in names else "aos"
+    paths = {each.path for each in registry.COMMANDS}
+    named = (" ".join(arguments[:n]) for n in (2, 1))
+    return " ".join(["aos", *(path for path in named if path in paths)][:2])
 
 
 def _interrupted() -> int:
     note("aos: interrupted")
     return INTERRUPTED
-
-
-if __name__ == "__main__":
-    main()

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aos.audit.views.diagnosis import Running, RunningTask
+from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
+from aos.errors import AosError
+from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
 from aos_cli.progress import progress
 
 
 @contextmanager
-def looking_at(world: Path, at: int | None = None) -> Iterator[View]:
+def looking_at(
+    world: Path, at: int | None = None, *, asks: bool = False, spells: bool = False
+) -> Iterator[View]:
     """A view of the world's durable state now, whether or not a process runs it; or as it was
-    after record ``at``, with the journal's clock at that record."""
+    after record ``at``, with the journal's clock at that record. With ``asks``, a view of now also
+    has what the process that runs the world does with its effects. With ``spells``, values are for
+    people (A-48)."""
     with progress("reading the journal") as advance:
         reader = open_reader(world, at=at, progress=advance)
     with reader:
-        yield View(
+        view = View(
             reader.state,
             reader.store,
             now_ns=time.time_ns() if at is None else None,
             is_past=at is not None,
         )
+        if spells:
+            view.spell()
+        if asks and at is None:
+            view.running = running_of(work_of(world))
+        yield view
+
+
+def work_of(world: Path) -> Document | None:
+    """Return the current work of the process that runs the world (H-53); None if there is no such
+    process, or if it does not answer."""
+    if not os.path.lexists(open_folder(world).socket):
+        return None
+    # The client imports the writing half of the kernel, which only this answer needs.
+    from aos.host.door.remote import ask_running  # noqa: PLC0415
+
+    try:
+        return ask_running(world, "work")
+    except AosError:
+        return None
+
+
+def running_of(work: Document | None) -> Running | None:
+    """The same for the advice of a view."""
+    if work is None:
+        return None
+    return Running(
+        effects=frozenset(work["effects"]),
+        tasks={
+            intent: RunningTask(phase, attempt, since_ns)
+            for intent, phase, attempt, since_ns in work["tasks"]
+        },
+    )

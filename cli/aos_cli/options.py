@@ -7,6 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
+from aos.errors import BadUsage, sentence
+from aos.values.spelling import duration_ns
+
 DEFAULT_WORLD: Final = Path(".aos")
 
 World = Annotated[
@@ -31,7 +34,25 @@ def number(text: str) -> int:
         raise typer.BadParameter(f"expected a whole number, found {text!r}") from None
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print stable, documented JSON (spec/cli.md).")]
+def span(text: str) -> int:
+    """Parse an option's duration, such as ``1h30m``, into nanoseconds. Raises
+    ``typer.BadParameter``."""
+    found = duration_ns(text)
+    if found is None or found < 0:
+        raise typer.BadParameter(f"expected a duration such as 90s, 5m or 2d, found {text!r}")
+    return found
+
+
+def check_abi(abi: str | None) -> None:
+    """Raise ``BadUsage`` for an ``--abi`` that this kernel does not have."""
+    # Only two commands have the option, and the others need not import this.
+    from aos.manifest.forms import ABIS  # noqa: PLC0415
+
+    if abi is not None and abi not in ABIS:
+        raise BadUsage(sentence("--abi", expected=" or ".join(ABIS), found=repr(abi)))
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, whose keys are stable.")]
 
 Bundle = Annotated[
     Path | None,
@@ -45,5 +66,79 @@ At = Annotated[
         metavar="SEQ",
         parser=number,
         help="Show the world as it was after this record (default: now).",
+    ),
+]
+
+NewWorld = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder of the new world; new or empty.")
+]
+
+ProjectPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="[PATH]",
+        help="Folder of the project, or a folder in it (default: the current folder).",
+    ),
+]
+
+ValueHash = Annotated[
+    str, typer.Argument(metavar="HASH", help="The value's content hash, in full.")
+]
+
+Abi = Annotated[
+    str | None,
+    typer.Option(
+        "--abi",
+        metavar="ABI",
+        help="ABI assumed for modules that declare none: aos/1 (default), or agentos for "
+        "AgentOS folders.",
+    ),
+]
+
+AllowHttp = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="HOST[:PORT]",
+        help="Allow sys/http.request@1 to reach this host (default: none). "
+        "May be given several times.",
+    ),
+]
+
+SecretsFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with the values of file:KEY secrets: KEY=VALUE lines or a JSON object, "
+        "mode 0600. Read again when it changes.",
+    ),
+]
+
+ExecutorSpecs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--executors",
+        metavar="M:A",
+        help="Run Python effects in a process of their own: package.module:attribute or "
+        "path/to/file.py:attribute. May be given several times.",
+    ),
+]
+
+SnapshotRecords = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=0,
+        envvar="AOS_SNAPSHOT_RECORDS",
+        help="Take a snapshot after this number of records; 0: only on request (aos snapshot).",
+    ),
+]
+
+CellCacheSize = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        envvar="AOS_CELL_CACHE_SIZE",
+        help="Maximum number of idle cells kept in memory, for each workflow.",
     ),
 ]

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
 from aos.errors import Unavailable
 from aos_cli.styled import CONTROLS, Styled
@@ -25,6 +25,7 @@ STATUS_STYLES: Final = {
     "completed": "green",
     "waiting": "yellow",
     "running": "cyan",
+    "idle": "dim",
     "abandoned": "dim",
     "settled": "green",
     "open": "yellow",
@@ -52,13 +53,16 @@ TERMINAL_NAMES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Environment variables that make rich treat any stream as a terminal."""
 
 PLAIN_WIDTH: Final = 80
+_BREAKS: Final = frozenset("\n\t")
 _JSON_DEPTH: Final = 20_000
 
 
 class _Output:
-    """Whether stdout still has a reader. One for the process, like stdout."""
+    """One for the process, like stdout: whether stdout still has a reader, and words of the command
+    line with line ends or tabs, with their escapes."""
 
     has_reader = True
+    escapes: ClassVar[dict[str, str]] = {}
 
 
 def has_reader() -> bool:
@@ -125,6 +129,24 @@ def prepare() -> None:
         stream.reconfigure(errors=WITHOUT_UTF8)
 
 
+def escape_words(words: Iterable[str]) -> None:
+    """Print line ends and tabs in names that the user gave as escapes from now on. Other control
+    characters are always escaped; these two also occur in our own texts."""
+    names = (word for word in words if not word.lstrip().startswith(("{", "[")))  # no JSON
+    parts = {part for name in names for part in name.split("/")}
+    _Output.escapes = {
+        part: "".join(_escaped(sign) if sign in _BREAKS else sign for sign in part)
+        for part in sorted(parts, key=len, reverse=True)
+        if not _BREAKS.isdisjoint(part) and part.strip()
+    }
+
+
+def with_escapes(text: str) -> str:
+    for part, escaped in _Output.escapes.items():
+        text = text.replace(part, escaped)
+    return text
+
+
 def finish() -> None:
     """Flush stdout.
 
@@ -178,8 +200,21 @@ def _write_json(document: object, *, indent: int | None, at_once: bool) -> None:
     write(text.translate(CONTROLS) + "\n", at_once=at_once)
 
 
+def print_bytes(data: bytes) -> None:
+    """Write bytes to stdout unchanged, also to a terminal."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _lose_reader()
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
 def line(text: str | Styled = "", *, style: str | None = None) -> None:
     """Print one line of a result. It is never folded or cut."""
+    text = with_escapes(text) if isinstance(text, str) else text
     if is_terminal():
         screen().line(safe(text, style))
     else:
@@ -194,7 +229,7 @@ TAIL_BYTES: Final = 512
 
 def note(text: str, *, style: str | None = None) -> None:
     """Print progress, a problem or an error to stderr. A long line loses its middle."""
-    text = bounded(text)
+    text = bounded(with_escapes(text))
     if errors_are_on_terminal():
         errors_screen().line(safe(text, style))
         return
@@ -272,7 +307,7 @@ def entry(columns: Sequence[tuple[str, int]], text: str, *, style: str | None = 
 
 def _one_line(cell: str | Styled) -> str:
     """A cell of a tab-separated line, without tabs and line ends."""
-    return str(cell).replace("\t", " ").replace("\n", " ").translate(CONTROLS)
+    return with_escapes(str(cell)).replace("\t", " ").replace("\n", " ").translate(CONTROLS)
 
 
 def _is_utf8(stream: TextIO) -> bool:

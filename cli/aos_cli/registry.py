@@ -50,7 +50,7 @@ COMMANDS: Final = (
     ),
     Command(
         "apply", RUN, "Validate a manifest, show its changes, and put it in force.",
-        ("aos apply manifests/orders --dry-run", "aos apply manifests/orders --mode pin"),
+        ("aos apply . --dry-run", "aos apply . --mode pin"),
         "apply:apply",
     ),
     Command(
@@ -63,11 +63,19 @@ COMMANDS: Final = (
     ),
     Command(
         "run", RUN, "Run a world in the foreground until Ctrl-C, or until it is idle.",
-        ("aos run --until-idle --executors manifests/orders/effects.py:shop",), "run:run",
+        ("aos run --until-idle --executors effects.py:shop",), "run:run",
     ),
     Command(
-        "cells", RUN, "Resume failed instances, or unpin them from an earlier manifest.",
-        ("aos cells retry order o-1", "aos cells unpin --all-pinned"),
+        "node", RUN, "Run a world and serve it over HTTP, until Ctrl-C.",
+        (
+            "aos node --executors effects.py:shop",
+            "aos node --listen 0.0.0.0:7460 --tls-cert cert.pem --tls-key key.pem",
+        ),
+        "node:node",
+    ),
+    Command(
+        "cells", RUN, "Resume instances, or unpin, end or remove them.",
+        ("aos cells retry order o-1", "aos cells end order o-1 --why 'ordered twice'"),
     ),
     Command(
         "cells retry", RUN, "Resume failed instances: run the failed entry again, or skip it.",
@@ -79,11 +87,90 @@ COMMANDS: Final = (
         ("aos cells unpin order o-1",), "cells:unpin",
     ),
     Command(
-        "effects", RUN, "Cancel open effects.", ("aos effects cancel 7b7cfd51842d",),
+        "cells end", RUN, "End instances: drop their mail, and cancel their open effects.",
+        (
+            "aos cells end order o-1 o-2 --why 'ordered twice'",
+            "aos cells end order --pattern 'test-*' --dry-run",
+        ),
+        "cells:end",
+    ),
+    Command(
+        "cells remove", RUN, "Remove instances with their state, their mail and open effects.",
+        ("aos cells remove order o-1", "aos cells remove order --all --dry-run"),
+        "cells:remove",
+    ),
+    Command(
+        "flow", RUN, "Run flows: start, signal, cancel, resume, list and show them.",
+        ("""aos flow start order '{"order_id": "o-1"}' --wait""", "aos flow show order o-1"),
+    ),
+    Command(
+        "flow start", RUN, "Send a flow its input, which starts it once for each key.",
+        (
+            """aos flow start order '{"order_id": "o-1"}'""",
+            """aos flow start order '{"order_id": "o-1"}' --wait --timeout 30s""",
+        ),
+        "flow:start",
+    ),
+    Command(
+        "flow signal", RUN, "Send a message to a flow; its key field is filled in.",
+        ("aos flow signal order o-1 Cancel '{}' --id cancel-o-1",), "flow:signal",
+    ),
+    Command(
+        "flow cancel", RUN, "Cancel a flow: run its compensations, then end it as cancelled.",
+        ("aos flow cancel order o-1", "aos flow cancel order o-1 --no-rollback"), "flow:cancel",
+    ),
+    Command(
+        "flow resume", RUN, "Resume a flow that is stuck in its rollback or stopped by a fault.",
+        ("aos flow resume order o-1", "aos flow resume order o-1 --skip"), "flow:resume",
+    ),
+    Command(
+        "flow list", LOOK, "List the instances of flows: their status, and where they wait.",
+        ("aos flow list --flow order --status stuck",), "flow:list_flows",
+    ),
+    Command(
+        "flow show", LOOK, "Show one flow: its operations as a tree, and where it waits.",
+        ("aos flow show order o-1", "aos flow show order o-1 --history"), "flow:show",
+    ),
+    Command(
+        "effects", RUN, "Cancel or settle open effects, or run parked ones again.",
+        ("aos effects retry --parked", "aos effects cancel 7b7cfd51842d"),
+    ),
+    Command(
+        "effects settle", RUN, "Settle an open effect with a receipt that you state.",
+        (
+            """aos effects settle 7b7cfd51842d --ok '{"ref": "p-17"}'""",
+            "aos effects settle 7b7cfd51842d --error bank_closed 'The bank is gone'",
+        ),
+        "effects:settle",
+    ),
+    Command(
+        "effects retry", RUN, "Run held or parked effects again, at once.",
+        ("aos effects retry --parked --code exception", "aos effects retry 7b7cfd51842d"),
+        "effects:retry",
     ),
     Command(
         "effects cancel", RUN, "Cancel an open effect; a receipt that arrives later is refused.",
         ("aos effects cancel 7b7cfd51842d",), "effects:cancel",
+    ),
+    Command(
+        "worker", RUN, "Run effects of a world on another machine.",
+        ("aos worker --node https://shop.example:8443 effects.py:shop",), "worker:worker",
+    ),
+    Command(
+        "tasks", RUN, "Show the tasks of workers on other machines; release or retry them.",
+        ("aos tasks list", "aos tasks retry --all-parked"),
+    ),
+    Command(
+        "tasks list", RUN, "List the tasks that workers have, and those that wait.",
+        ("aos tasks list",), "tasks:list_tasks",
+    ),
+    Command(
+        "tasks release", RUN, "End the leases of tasks, so that another worker gets them.",
+        ("aos tasks release 7b7cfd51842d",), "tasks:release",
+    ),
+    Command(
+        "tasks retry", RUN, "Run held or parked tasks again.",
+        ("aos tasks retry 7b7cfd51842d", "aos tasks retry --all-parked"), "tasks:retry",
     ),
     Command(
         "journal", RUN, "Move old records out of the journal.",
@@ -106,6 +193,22 @@ COMMANDS: Final = (
     Command(
         "gc", RUN, "Remove blobs that nothing needs any more, and old snapshots.",
         ("aos gc --dry-run",), "gc:gc",
+    ),
+    Command(
+        "token", RUN, "Create tokens for the HTTP API of a node, list and revoke them.",
+        ("aos token create web --scope 'send:shop/*' --scope read", "aos token list"),
+    ),
+    Command(
+        "token create", RUN, "Create a token for HTTP, and print it once.",
+        ("aos token create web --scope 'send:shop/*' --scope read --expires 90d",), "token:create",
+    ),
+    Command(
+        "token list", RUN, "List the tokens: their scopes, and when they expire.",
+        ("aos token list",), "token:list_tokens",
+    ),
+    Command(
+        "token revoke", RUN, "Remove a token: a running node refuses it within a second.",
+        ("aos token revoke web",), "token:revoke",
     ),
     Command(
         "demo", RUN, "Run 1,000 orders, kill the kernel half way, resume, and check everything.",
@@ -171,6 +274,10 @@ COMMANDS: Final = (
         ("aos replay", "aos replay --against build/orders.wasm"), "replay:replay",
     ),
     Command(
+        "rebuild", PROVE, "Write the derived rows again, from a journal that verifies.",
+        ("aos rebuild",), "rebuild:rebuild",
+    ),
+    Command(
         "export", CARRY, "Write the world into one file that anyone can verify and replay.",
         ("aos export shop.aos",), "export:export",
     ),
@@ -195,12 +302,18 @@ COMMANDS: Final = (
         ("aos build", "aos build --check"), "build:build",
     ),
     Command(
-        "test", AUTHOR, "Run scenario files, and the project's tests in Python.",
+        "test", AUTHOR, "Run scenarios, and tests in Python and Rust, on an up-to-date build.",
         ("aos test", "aos test tests/declined.scenario.toml"), "test:run_tests",
     ),
     Command(
         "dev", AUTHOR, "Run a project in a scratch world, and rebuild it at each change.",
         ("aos dev --fresh",), "dev:dev",
+    ),
+    Command(
+        "help", LOOK, "Show the help of a command.", ("aos help inspect cells",), "help:show_help",
+    ),
+    Command(
+        "version", LOOK, "Print the version.", ("aos version",), "version:version",
     ),
     Command(
         "sdk", AUTHOR, "Update the project's copy of the SDK.", ("aos sdk update",),

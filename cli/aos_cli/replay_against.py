@@ -1,4 +1,4 @@
-"""``aos replay --against``: run recorded steps on a candidate build (spec/cli.md, C-40b)."""
+"""``aos replay --against``: run recorded steps on a candidate (spec/cli.md, C-40b)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Final
 
 from aos.audit.lens.words import count, short
-from aos.audit.replay.against import CLASSES, AgainstReport, StepDifference
-from aos.audit.replay.against_store import against_bundle, against_store
+from aos.audit.replay.against_report import CLASSES, AgainstReport, StepDifference
+from aos.audit.replay.against_store import Candidates, against_bundle, against_store
 from aos.audit.views.record_view import name_cell
+from aos.authoring.build_record import project_built_at, refuse_stale_build
 from aos.errors import BadUsage, Refused
+from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import open_folder
+from aos.manifest.load import Loaded
 from aos.sandbox.caps import MODULE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import line, print_json
@@ -20,17 +23,28 @@ from aos_cli.replay_start import snapshot_named, until_interrupted
 
 STEPS_SHOWN: Final = 10
 PLACES_SHOWN: Final = 8
+_ADVICE: Final = (
+    "such steps say nothing of what it decides: declare a migration (aos build --migration "
+    "WORKFLOW writes one), and compare with the manifest that has it (aos replay --against PATH)"
+)
+
 VALUE_CHARACTERS: Final = 400
 """How much of one side is shown. ``--json`` has all of it, for more steps."""
 
 
 def run_against(
-    given: Sequence[str], *, file: Path | None, start: str | None, world: Path, json: bool
+    given: Sequence[str],
+    *,
+    abi: str | None,
+    file: Path | None,
+    start: str | None,
+    world: Path,
+    json: bool,
 ) -> int:
     """Compare, print, and return the exit code: 1 if a step differs or could not run."""
     if file is not None and start is not None:
         raise BadUsage("--from goes with a world: a bundle is replayed from its first record")
-    candidates = _read(given)
+    candidates = _read(given, abi)
     with progress("comparing") as advance:
         if file is None:
             report = _with_world(world, candidates, start, advance)
@@ -47,7 +61,7 @@ def run_against(
 
 
 def _with_world(
-    world: Path, candidates: dict[str | None, bytes], start: str | None, advance: Advance
+    world: Path, candidates: Candidates, start: str | None, advance: Advance
 ) -> AgainstReport:
     with open_folder(world).open_store(readonly=True) as store:
         row = None if start is None else snapshot_named(store, start)
@@ -56,8 +70,35 @@ def _with_world(
         )
 
 
-def _read(given: Sequence[str]) -> dict[str | None, bytes]:
-    """The candidates' bytes by module name; the name is None for a single ``FILE``."""
+def _read(given: Sequence[str], abi: str | None) -> Candidates:
+    """A manifest, or builds by module name; the name is None for a single ``FILE``."""
+    manifests = [each for each in given if _is_manifest(Path(each))]
+    if not manifests:
+        if abi is not None:
+            raise BadUsage(
+                f"--abi {abi}: expected a manifest, found the build {given[0]} (a build keeps the "
+                "ABI of the recorded module)"
+            )
+        return _builds(given)
+    if len(given) > 1:
+        raise BadUsage(
+            f"--against {manifests[0]}: a manifest has all its modules: expected no other --against"
+        )
+    return _manifest(Path(manifests[0]), abi)
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.name.endswith(AIR_SUFFIX) or path.is_dir()
+
+
+def _manifest(path: Path, abi: str | None) -> Loaded:
+    project = project_built_at(path)
+    if project is not None:
+        refuse_stale_build(project)
+    return load_manifest_files(path, abi=abi)
+
+
+def _builds(given: Sequence[str]) -> dict[str | None, bytes]:
     found: dict[str | None, bytes] = {}
     for each in given:
         name, equals, path = each.partition("=")
@@ -66,7 +107,11 @@ def _read(given: Sequence[str]) -> dict[str | None, bytes]:
             raise BadUsage(
                 f"--against {each}: expected one candidate for each module, NAME=FILE each"
             )
-        found[word] = _module(Path(path if equals else each))
+        file = Path(path if equals else each)
+        project = project_built_at(file)
+        if project is not None:
+            refuse_stale_build(project)
+        found[word] = _module(file)
     return found
 
 
@@ -77,7 +122,7 @@ def _module(path: Path) -> bytes:
     except OSError as error:
         raise BadUsage(
             f"--against: {path} cannot be read: {error.strerror} "
-            "(expected a built module, such as build/NAME.wasm)"
+            "(expected a built module, such as build/NAME.wasm, or the folder of a manifest)"
         ) from error
     if len(data) > MODULE_BYTES_MAX:
         raise BadUsage(f"--against: {path} is too large: expected at most {MODULE_BYTES_MAX} bytes")
@@ -86,21 +131,24 @@ def _module(path: Path) -> bytes:
 
 def _show(report: AgainstReport) -> None:
     steps = count(report.compared, "step")
-    if report.is_same:
-        line(f"against: {steps} come out the same", style="bold green")
+    if not report.different and not report.missing:
+        come = "comes" if report.compared == 1 else "come"
+        line(f"against: {steps} {come} out the same", style="bold green")
     else:
-        line(f"against: {report.different:,} of {steps} come out otherwise", style="bold red")
+        come = "comes" if report.different == 1 else "come"
+        line(f"against: {report.different:,} of {steps} {come} out otherwise", style="bold red")
     for workflow, problem in sorted(report.missing.items()):
         missed = count(report.missing_steps[workflow], "step")
         line(f"  {workflow}: {missed} could not run: {problem}", style="red")
     if report.different:
         counts = ((name, report.by_class[name]) for name in CLASSES)
         said = ", ".join(f"{name} {n:,}" for name, n in counts if n)
-        line(f"  what differs: {said}")
+        line(f"  differences: {said}")
         for workflow, n in sorted(report.by_workflow.items()):
             line(f"  {workflow}: {count(n, 'step')}")
     if report.schemas:
         _show_schemas(report)
+    _show_flows(report)
     _show_rest(report)
     for each in report.first[:STEPS_SHOWN]:
         _show_step(each)
@@ -112,11 +160,32 @@ def _show(report: AgainstReport) -> None:
 def _show_schemas(report: AgainstReport) -> None:
     names = ", ".join(f"{name} ({count(n, 'step')})" for name, n in sorted(report.schemas.items()))
     line(f"  the candidate's schemas differ from the recorded ones: {names}", style="yellow")
+    line(f"  {_ADVICE}", style="yellow")
+
+
+def _show_flows(report: AgainstReport) -> None:
+    gate = report.flows
+    if not gate.checked:
+        return
+    flows = count(gate.checked, "flow")
+    if not gate.stopped:
+        line(f"  {flows} in progress: the candidate fits the history of each", style="green")
+        return
     line(
-        "  such steps say nothing of what it decides: take the states over with a migration "
-        "(aos apply --mode migrate), or see what would become of them with aos apply --dry-run",
-        style="yellow",
+        f"  {flows} in progress: the candidate does not fit the history of "
+        f"{len(gate.stopped):,} of them",
+        style="bold red",
     )
+    for each in gate.stopped[:STEPS_SHOWN]:
+        cell, found = name_cell(each.cell[0], report.keys[each.cell]), each.divergence
+        if found is None:
+            line(f"    {cell}: {each.fault.kind.value}: {each.fault.message}")
+        else:
+            where = found.path or "its end"
+            line(f"    {cell}: at {where} the history has {found.expected}, the candidate "
+                 f"{found.found}")  # fmt: skip
+    if len(gate.stopped) > STEPS_SHOWN:
+        line(f"    and {len(gate.stopped) - STEPS_SHOWN:,} more (--json lists them all)")
 
 
 def _show_rest(report: AgainstReport) -> None:
@@ -127,6 +196,8 @@ def _show_rest(report: AgainstReport) -> None:
     ):
         if n:
             line(f"  {count(n, 'step')} {what}", style="yellow")
+    for workflow, n in sorted(report.migrated.items()):
+        line(f"  {workflow}: {count(n, 'recorded state')} converted by its migration")
     if report.migrations:
         line(f"  {count(report.migrations, 'migration')} of states not done again", style="yellow")
 

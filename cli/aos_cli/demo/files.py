@@ -1,4 +1,4 @@
-"""Find the demo's own files in a checkout: the manifest, the shop and the orders."""
+"""Find the demo's own files: the manifest, the shop and the orders."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Final
 
 import aos_cli
-from aos.errors import BadUsage, sentence
+from aos.errors import Unavailable, sentence
 
 FOLDER: Final = Path("manifests", "orders")
+SHIPPED: Final = Path("demo", "shipped")
+"""Where a wheel has the files, below the package ``aos_cli``."""
+
 _NEEDED: Final = (
     "air/generated.air.json",
     "service.py",
@@ -48,24 +51,24 @@ class Files:
 
 
 def find_files() -> Files:
-    """Find them in the checkout that this package was installed from.
+    """Find them in the checkout that this package was installed from, else in the package.
 
     Raises:
-        BadUsage: The package was not installed from a checkout.
+        Unavailable: They are in neither.
     """
-    checkout = Path(aos_cli.__file__).resolve().parents[2]
-    folder = checkout / FOLDER
-    missing = [name for name in _NEEDED if not (folder / name).is_file()]
-    if missing:
-        raise BadUsage(
-            sentence(
-                "the demo's files are not here",
-                where=str(folder),
-                expected=missing[0],
-                hint="the demo runs from a checkout of the repository: make demo",
-            )
+    package = Path(aos_cli.__file__).resolve().parent
+    folders = [root / FOLDER for root in (package.parents[1], package / SHIPPED)]
+    for folder in folders:
+        if all((folder / name).is_file() for name in _NEEDED):
+            return Files(short(folder))
+    raise Unavailable(
+        sentence(
+            "the demo's files are missing",
+            where=str(folders[1]),
+            expected=", ".join(_NEEDED),
+            hint="install aos again",
         )
-    return Files(short(folder))
+    )
 
 
 def short(path: Path) -> Path:

@@ -64,7 +64,7 @@ def aos(*words: str | Path, env: Mapping[str, str] | None = None) -> Command:
     """``aos WORDS``, whether or not it is installed as a command."""
     given = [str(word) for word in words]
     return Command(
-        words=[sys.executable, "-m", "aos_cli.main", *given], shown=["aos", *given], env=env or {}
+        words=[sys.executable, "-m", "aos_cli.entry", *given], shown=["aos", *given], env=env or {}
     )
 
 
@@ -96,6 +96,31 @@ def ask(command: Command) -> tuple[int, str, str]:
         command.words, env=command.environment(), capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def child_of(pid: int, word: str) -> int | None:
+    """The id of a child of the process whose command line has this word; None without one."""
+    return next((each for each, words in _children(pid) if word in words), None)
+
+
+def _children(pid: int) -> Iterator[tuple[int, Sequence[str]]]:
+    """(id, words of the command line) of each child of the process."""
+    if sys.platform != "linux":
+        yield from _listed_children(pid)
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in listed.read_text().split():
+            with contextlib.suppress(OSError):  # it has ended
+                yield int(child), Path(f"/proc/{child}/cmdline").read_text().split("\0")
+
+
+def _listed_children(pid: int) -> Iterator[tuple[int, Sequence[str]]]:
+    """The same where there is no ``/proc``."""
+    columns = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
+    listing = subprocess.run(columns, capture_output=True, text=True, check=True)  # noqa: S603
+    for row in listing.stdout.splitlines():
+        child, parent, *words = row.split()
+        if int(parent) == pid:
+            yield int(child), words
 
 
 class Children:

@@ -102,9 +102,16 @@ class Story:
         process = self._drive(until=self._orders // 2)
         if process.poll() is not None:
             raise self._ended_early("it should have been killed half way", process)
+        self._kill(process)
+        self._tell_the_end()
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         line(f"$ kill -9 {process.pid}", style="cyan")
+
+    def _tell_the_end(self) -> None:
+        """Print how far the world came."""
         with looking_at(self.world) as view:
             line(
                 f"  killed at record {view.state.tip.seq:,}: {self._closed:,} of {self._orders:,} "
@@ -120,7 +127,7 @@ class Story:
             line(f"  {each}")
 
     def _show_outcomes(self, accounts: Accounts) -> None:
-        self._title("What became of them")
+        self._title("Outcomes")
         table(
             ["outcome", "orders", "retried", "charged", "refunded", "shipped"],
             [_outcome_row(accounts, name) for name in accounts.outcomes()],
@@ -183,10 +190,19 @@ class Story:
             "run", "--until-idle", "--executors", self._files.executors, "--world", self.world,
             env={"SHOP_URL": self._url},
         )  # fmt: skip
-        show(command)
+        process = self._start(command)
+        self._watch(process, until=until)
+        return process
+
+    def _start(self, command: Command, *, tail: str = "") -> subprocess.Popen[bytes]:
+        """Show a command and start it in the background; it writes to the log."""
+        show(command, tail=tail)
+        with self._log.open("ab") as log:
+            return self._children.start(command, stdout=log, stderr=log)
+
+    def _watch(self, process: subprocess.Popen[bytes], *, until: int | None) -> None:
+        """Wait until the process ends, or ``until`` orders are closed."""
         with ExitStack() as stack:
-            log = stack.enter_context(self._log.open("ab"))
-            process = self._children.start(command, stdout=log, stderr=log)
             store = stack.enter_context(open_folder(self.world).open_store(readonly=True))
             advance = stack.enter_context(progress("orders closed"))
             moved = time.monotonic()
@@ -198,7 +214,6 @@ class Story:
                 if time.monotonic() - moved > NO_PROGRESS_S:
                     raise self._ended_early(f"nothing happened for {NO_PROGRESS_S:.0f} s", process)
             self._look(store)
-        return process
 
     def _look(self, store: Store) -> bool:
         """Count the orders that closed since the last call; True if there are new records."""

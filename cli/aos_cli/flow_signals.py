@@ -1,0 +1,43 @@
+"""Make the message of ``aos flow signal``: the key field is filled in (spec/cli.md, C-71)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aos.errors import BadUsage
+from aos.values.errors import ValueProblem
+from aos_cli.flow_naming import Named
+
+
+def message_value(flow: Named, schema: str, given: object) -> object:
+    """Return the JSON of a message with the key of its instance in it.
+
+    Raises:
+        BadUsage: The message is no object, or names another key.
+        Refused: It does not fit its schema.
+    """
+    field = flow.declaration.messages[schema]
+    return given if field is None else _filled(flow, schema, given, field.split("."))
+
+
+def _filled(flow: Named, schema: str, given: object, names: list[str]) -> object:
+    if not isinstance(given, dict):
+        raise BadUsage(f"{schema}: expected an object, found {type(given).__name__}")
+    value: dict[str, Any] = dict(given)
+    name, *rest = names
+    if rest:
+        return {**value, name: _filled(flow, schema, value.get(name, {}), rest)}
+    if name in value and not _is_key(flow, value[name]):
+        raise BadUsage(
+            f"{schema}: {name} is another key: expected {flow.key!r} or nothing, found "
+            f"{value[name]!r} (the command fills it in)"
+        )
+    return {**value, name: flow.key}
+
+
+def _is_key(flow: Named, found: object) -> bool:
+    schema = flow.declaration.key
+    try:
+        return schema.encode(schema.from_json_object(found)) == flow.id[1]
+    except ValueProblem:
+        return False

@@ -1,0 +1,76 @@
+"""The executors of a process that runs a world, and its first lines (spec/cli.md, C-25)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aos.audit.lens.words import count
+from aos.core.journal.ports import BlobReader
+from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.http import HttpExecutor
+from aos.host.executors.pool import Coverage
+from aos.host.executors.python import PythonExecutor
+from aos.host.executors.task import TaskExecutor
+from aos.host.executors.timer import TimerExecutor
+from aos.host.folder.secrets import Secrets
+from aos.host.process import Started
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+from aos_cli.output import note
+
+
+def standard_executors(
+    read: BlobReader,
+    world: Hash,
+    specs: Sequence[str],
+    allow_http: Sequence[str],
+    secrets: Secrets,
+) -> list[TaskExecutor]:
+    """Return the host's own executors, and one for each of ``specs``, which name Python effects."""
+    return [
+        TimerExecutor(report=note),
+        BlobExecutor(read, report=note),
+        HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
+        *(PythonExecutor(spec, world=world, report=note) for spec in specs),
+    ]
+
+
+def _started(found: Started) -> None:
+    number = found.open_intents
+    again = f", {count(number, 'open effect')} published again" if number else ""
+    note(f"running {found.folder.path} from record {found.seq:,}{again} (Ctrl-C stops it)")
+
+
+class RunStart:
+    """Prints that the world runs, and then the things that its manifest may ask for and this
+    process does not provide (C-25). Unless it ``needs_executors``, workers may carry out the
+    effects that this process does not."""
+
+    def __init__(self, *, needs_executors: bool = True) -> None:
+        self._needs_executors = needs_executors
+        self._told: set[str] = set()
+        self._waiting: list[str] = []
+        self._has_started = False
+
+    def started(self, found: Started) -> None:
+        """Print the first line, and the block after it."""
+        _started(found)
+        self._has_started = True
+        self._tell()
+
+    def covered(self, coverage: Coverage, _manifest: Effective) -> None:
+        """Print a short block, once the world runs; a later manifest adds only new lines."""
+        unserved = coverage.unserved if self._needs_executors else ()
+        lacks = [f"{name}: no executor (--executors MODULE:ATTR)" for name in unserved]
+        new = [each for each in (*lacks, *coverage.lacking) if each not in self._told]
+        self._told.update(new)
+        self._waiting += new
+        if self._has_started:
+            self._tell()
+
+    def _tell(self) -> None:
+        new, self._waiting = self._waiting, []
+        if new:
+            note("effects for which this process lacks something stay open:")
+        for each in new:
+            note(f"  {each}")

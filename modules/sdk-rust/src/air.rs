@@ -59,6 +59,7 @@ pub enum Json {
     /// Two texts as one.
     Joined(&'static str, &'static str),
     Number(u64),
+    Bool(bool),
     List(&'static [Json]),
     Object(&'static [(&'static str, Json)]),
     Type(&'static Type),
@@ -79,6 +80,14 @@ impl Type {
         }
     }
 
+    /// The name of a type that has one.
+    pub const fn name(&self) -> Option<&'static str> {
+        match self {
+            Type::Ref(definition) => Some(definition.name),
+            _ => None,
+        }
+    }
+
     /// For the type of `option`: null would mean two things (V-25).
     pub const fn assert_not_null(&self) {
         assert!(
@@ -95,20 +104,23 @@ impl Type {
         );
     }
 
-    /// For the state of a workflow: check that `effects(…)` has the effect of every handle. Without
-    /// it, the kernel would refuse the first step that requests it (`spec/kernel.md`, K-50).
-    pub const fn assert_handles_of(&self, effects: &[&str]) {
+    /// For the state of a workflow: the refusal of a handle whose effect `effects(…)` does not have.
+    /// Without it, the kernel would refuse the first step that requests it (`spec/kernel.md`, K-50).
+    pub const fn handle_without(&self, effects: &[&str]) -> Option<Refusal> {
         match self {
-            Type::List(of) | Type::Set(of) | Type::Option(of) => of.assert_handles_of(effects),
-            Type::Map { value, .. } => value.assert_handles_of(effects),
+            Type::List(of) | Type::Set(of) | Type::Option(of) => of.handle_without(effects),
+            Type::Map { value, .. } => value.handle_without(effects),
             Type::Record(parts) | Type::Variant(parts) => {
                 let mut at = 0;
                 while at < parts.len() {
-                    parts[at].1.assert_handles_of(effects);
+                    if let Some(refusal) = parts[at].1.handle_without(effects) {
+                        return Some(refusal);
+                    }
                     at += 1;
                 }
+                None
             }
-            Type::Ref(definition) => definition.of.assert_handles_of(effects),
+            Type::Ref(definition) => definition.of.handle_without(effects),
             Type::Noted { words: [kind, effect], .. }
                 if same(kind, "pending") || same(kind, "pending set") =>
             {
@@ -116,12 +128,10 @@ impl Type {
                 while at < effects.len() && !same(effects[at], effect) {
                     at += 1;
                 }
-                if at == effects.len() {
-                    refuse_handle(effect);
-                }
+                if at < effects.len() { None } else { Some(Refusal::of_handle(effect)) }
             }
-            Type::Noted { of, .. } => of.assert_handles_of(effects),
-            _ => {}
+            Type::Noted { of, .. } => of.handle_without(effects),
+            _ => None,
         }
     }
 
@@ -145,14 +155,36 @@ impl Type {
     }
 }
 
-const fn refuse_handle(effect: &str) -> ! {
-    let mut page = Page::<512> { bytes: [b' '; 512], at: 0 };
-    page.raw("the state has a handle of ");
-    page.raw(effect);
-    page.raw(", which the workflow does not ask for: name its type in `effects(…)`");
-    match core::str::from_utf8(page.bytes.split_at(page.at).0) {
-        Ok(words) => panic!("{}", words),
-        Err(_) => panic!("the state has a handle of an effect that is not in `effects(…)`"),
+impl Json {
+    /// A text for a list that has these already: `Absent` where it is one of them.
+    pub const fn text_beside(text: &'static str, others: &[&str]) -> Json {
+        let mut at = 0;
+        while at < others.len() {
+            if same(text, others[at]) {
+                return Json::Absent;
+            }
+            at += 1;
+        }
+        Json::Text(text)
+    }
+}
+
+/// The message of a compile error.
+pub struct Refusal(Page<512>);
+
+impl Refusal {
+    const fn of_handle(effect: &str) -> Refusal {
+        let mut page = Page { bytes: [b' '; 512], at: 0 };
+        page.raw("add the effect to `effects(…)` of the workflow: its state has a handle of ");
+        page.raw(effect);
+        Refusal(page)
+    }
+
+    pub const fn text(&self) -> &str {
+        match core::str::from_utf8(self.0.bytes.split_at(self.0.at).0) {
+            Ok(words) => words,
+            Err(_) => "add the effect of every handle in the state to `effects(…)`",
+        }
     }
 }
 
@@ -283,6 +315,7 @@ impl<const SIZE: usize> Page<SIZE> {
                 self.byte(b'"');
             }
             Json::Number(number) => self.number(*number),
+            Json::Bool(value) => self.raw(if *value { "true" } else { "false" }),
             Json::List(items) => self.list(items),
             Json::Object(fields) => self.object(fields),
             Json::Type(ty) => {
@@ -451,6 +484,7 @@ mod tests {
             ("$comment", Json::Absent),
             ("quoted", Json::Text("\"\\\n\u{1}é")),
             ("numbers", Json::List(&[Json::Number(0), Json::Absent, Json::Number(u64::MAX)])),
+            ("flags", Json::List(&[Json::Bool(true), Json::Bool(false)])),
             (
                 "type",
                 Json::Type(&Type::Record(&[
@@ -464,6 +498,7 @@ mod tests {
         ]);
         let expected = concat!(
             r#"{"$kind":"defschema","quoted":"\"\\\n\u0001é","numbers":[0,18446744073709551615],"#,
+            r#""flags":[true,false],"#,
             r#""type":{"record":{"a":{"map":{"key":{"int":{}},"value":{"ref":"demo/Name@1"}}},"#,
             r#""b":{"option":{"text":{}},"$comment":"pending x"}}}}"#,
             "\n"

@@ -44,7 +44,25 @@ struct Known<'a> {
     logical_now_ns: u64,
 }
 
+/// The time and the entropy of a step, for the engine of flows.
+pub(crate) fn time_and_entropy<'a>(input: &Input<'a>) -> Result<(u64, &'a [u8]), Fault> {
+    Known::of(input.context).map(|known| (known.logical_now_ns, known.entropy))
+}
+
 impl<'a> Known<'a> {
+    #[inline(always)] // one caller in a module without flows
+    fn of(context: Option<&'a [u8]>) -> Result<Known<'a>, Fault> {
+        match context {
+            Some(context) => {
+                whole(context, Known::read).map_err(|misfit| Fault::input("ctx", misfit))
+            }
+            None => Err(Fault::new(
+                "sdk_no_context",
+                "the workflow does not declare sys/WorkflowContext@1",
+            )),
+        }
+    }
+
     fn read(from: &mut Reader<'a>) -> Result<Known<'a>, Stop> {
         from.record(10)?;
         from.field(b"\x63key")?;
@@ -115,16 +133,7 @@ impl<'a> Context<'a> {
     /// Where there is no context, zeros; the step ends with the fault that says so.
     fn known(&self) -> &Known<'a> {
         self.known.get_or_init(|| {
-            let known = match self.context {
-                Some(context) => {
-                    whole(context, Known::read).map_err(|misfit| Fault::input("ctx", misfit))
-                }
-                None => Err(Fault::new(
-                    "sdk_no_context",
-                    "the workflow does not declare sys/WorkflowContext@1",
-                )),
-            };
-            known.unwrap_or_else(|fault| {
+            Known::of(self.context).unwrap_or_else(|fault| {
                 self.unknown.get_or_init(|| fault);
                 Known::default()
             })
@@ -225,11 +234,7 @@ impl<'a> Context<'a> {
 
     /// A random uuid, of version 4.
     pub fn uuid(&mut self) -> Uuid {
-        let mut bytes = [0; 16];
-        self.random_stream().fill(&mut bytes);
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        Uuid::from_bytes(bytes)
+        self.random_stream().uuid()
     }
 
     // Outputs.

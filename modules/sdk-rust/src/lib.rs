@@ -8,6 +8,8 @@ extern crate self as aos_sdk;
 
 pub mod air;
 pub mod cbor;
+pub mod flow;
+pub mod json;
 #[doc(hidden)]
 pub mod memory;
 pub mod step;
@@ -30,7 +32,7 @@ mod sys;
 mod types;
 mod workflow;
 
-pub use aos_sdk_macros::{Effect, Event, Schema, workflow};
+pub use aos_sdk_macros::{Effect, Event, Schema, flow, workflow};
 pub use context::Context;
 pub use fault::Fault;
 pub use handle::{About, Continuation, Outcome, Pending, PendingSet, Rejection};
@@ -45,16 +47,18 @@ pub use sys::blob::{BlobGetResult, BlobPutResult};
 pub use sys::timer::TimerFired;
 pub use sys::{EffectError, Receipt, Rejected, SecretRef, StreamFrame, TextOrSecretRef};
 pub use sys::{blob, effect, http, introspect, timer};
-pub use types::{Decimal, Duration, Hash, Map, Set, Time, Uuid};
+pub use types::{Date, Decimal, Duration, Hash, Map, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 
 /// The names that most workflows use, including `String` and `Vec`, which a crate without the
 /// standard library does not have by itself.
 pub mod prelude {
+    pub use crate::flow::{Cx, FlowError, Loop, Retry, Won, branch};
     pub use crate::{
-        Context, Decimal, Duration, Effect, EffectError, Event, Fault, Hash, Map, Named, Outcome,
-        Pending, PendingSet, Receipt, Rejected, Schema, Set, Status, StreamFrame, Time, Uuid,
-        Workflow, blob, decode, effect, encode, http, introspect, log, timer, workflow,
+        Context, Continuation, Date, Decimal, Duration, Effect, EffectError, Event, Fault, Hash,
+        Map, Named, Outcome, Pending, PendingSet, Receipt, Rejected, Schema, Set, Status,
+        StreamFrame, Time, Uuid, Workflow, blob, decode, effect, encode, flow, http, introspect,
+        json, log, timer, workflow,
     };
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;

@@ -1,6 +1,8 @@
 //! Random values that are the same in a replay: xoshiro256** from the entropy (`spec/sdk.md`,
 //! SD-10 to SD-14).
 
+use crate::types::Uuid;
+
 /// The step's sequence of numbers. It is the same in a replay. Readers of the journal can compute
 /// it, so it is never a secret.
 pub struct Random {
@@ -39,6 +41,15 @@ impl Random {
                 return number;
             }
         }
+    }
+
+    /// A uuid of version 4.
+    pub fn uuid(&mut self) -> Uuid {
+        let mut bytes = [0; 16];
+        self.fill(&mut bytes);
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid::from_bytes(bytes)
     }
 
     /// Fill with numbers, little-endian, the last one cut.

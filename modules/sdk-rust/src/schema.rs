@@ -46,7 +46,7 @@ use crate::cbor::{self, Misfit, Reader, SET_ASIDE_MAX, Stop};
 /// | `list`, `set`, `map` | `Vec<T>`, [`Set<T>`](crate::Set), [`Map<K, V>`](crate::Map) |
 /// | `option<text>` of a request in flight, and many of them | [`Pending<E>`](crate::Pending), [`PendingSet<K, E>`](crate::PendingSet) |
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a type of AIR",
+    message = "add `#[derive(Schema)]` to `{Self}`, or use a type that AIR has: `{Self}` is not a type of AIR",
     label = "not a type of AIR",
     note = "whole numbers are `u64` (nat) and `i64` (int), text is `String`, bytes are `Vec<u8>`, decimals are `Decimal`",
     note = "lists are `Vec<T>`, sets and maps are `aos_sdk::Set<T>` and `aos_sdk::Map<K, V>`",

@@ -257,7 +257,7 @@ pub fn run<R: Reducer>(bytes: &[u8]) -> Vec<u8> {
     output.into_bytes()
 }
 
-/// Export a [`Reducer`] as an entrypoint of the module.
+/// Export a [`Reducer`] as an entrypoint of the module. Outside of WASM it only counts as used.
 #[macro_export]
 macro_rules! export {
     ($name:ident : $reducer:ty) => {
@@ -267,6 +267,8 @@ macro_rules! export {
             extern "C" fn entrypoint(pointer: u32, length: u32) -> u64 {
                 $crate::memory::call(pointer, length, $crate::step::run::<$reducer>)
             }
+            #[cfg(not(target_arch = "wasm32"))]
+            const _: fn(&[u8]) -> $crate::alloc::vec::Vec<u8> = $crate::step::run::<$reducer>;
         };
     };
 }

@@ -5,6 +5,9 @@ use proc_macro::{Delimiter, Group, Span, TokenStream, TokenTree};
 use crate::cursor::{Cursor, string};
 use crate::failure::Failure;
 
+/// Arguments that are only there or not.
+const FLAGS: [&str; 1] = ["callable"];
+
 pub struct Argument {
     /// None for a value without a name.
     pub name: Option<String>,
@@ -53,8 +56,13 @@ fn argument(cursor: &mut Cursor) -> Result<Argument, Failure> {
         }
         return Ok(Argument { name, span, value: group.stream(), is_group: true });
     }
-    if !cursor.take_punct('=') {
-        return Err(cursor.failure("expected `= …` or `( … )`"));
+    let is_flag = name.as_deref().is_some_and(|name| FLAGS.contains(&name));
+    if is_flag && (cursor.at_end() || cursor.take_punct(',')) {
+        return Ok(Argument { name, span, value: TokenStream::new(), is_group: false });
+    }
+    if is_flag || !cursor.take_punct('=') {
+        let expected = if is_flag { "expected a comma" } else { "expected `= …` or `( … )`" };
+        return Err(cursor.failure(expected));
     }
     Ok(Argument { name, span, value: cursor.until_comma(), is_group: false })
 }

@@ -43,7 +43,7 @@ pub fn derive(item: &Item) -> Result<TokenStream, Failure> {
             names::check(&params, argument.span)?;
             params
         }
-        None => names::params_of(&effect),
+        None => names::derived(&effect, "Params"),
     };
 
     let mut tokens = implement(item, Some(&params), ArmsAre::Any)?;

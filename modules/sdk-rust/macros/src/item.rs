@@ -1,6 +1,6 @@
 //! The author's struct or enum.
 
-use proc_macro::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 
 use crate::arguments::{Argument, inside, named};
 use crate::cursor::{Cursor, string};
@@ -197,10 +197,14 @@ pub fn attributes(cursor: &mut Cursor) -> Result<Vec<Attribute>, Failure> {
     Ok(attributes)
 }
 
-pub fn visibility(cursor: &mut Cursor) {
-    if cursor.take_word("pub") {
-        cursor.group(Delimiter::Parenthesis);
+/// `pub`, `pub(crate)` or nothing.
+pub fn visibility(cursor: &mut Cursor) -> TokenStream {
+    let mut tokens = TokenStream::new();
+    if cursor.is_word("pub") {
+        tokens.extend(cursor.next());
+        tokens.extend(cursor.group(Delimiter::Parenthesis).map(TokenTree::from));
     }
+    tokens
 }
 
 /// The first paragraph of a doc comment.

@@ -3,12 +3,17 @@
 
 mod arguments;
 mod cursor;
+mod declaration;
 mod effect;
 mod failure;
+mod flow;
 mod item;
 mod names;
+mod route;
 mod schema;
+mod signature;
 mod template;
+mod unsupported;
 mod workflow;
 
 use proc_macro::TokenStream;
@@ -66,14 +71,48 @@ pub fn effect(item: TokenStream) -> TokenStream {
 /// | `effects(Charge, timer::Set)` | every effect that it may start |
 /// | `routes(Placed by "order_id", …)` | the events that reach it, and the field with the key; without a key only `Placed` |
 /// | `annotations = Note` | what it annotates its steps with |
-/// | `limits(fuel = 1_000_000, …)` | `fuel`, `memory_bytes`, `output_bytes`, `state_bytes`, `effects`, `events` |
+/// | `limits(fuel = 1_000_000, …)` | `fuel`, `memory_bytes`, `output_bytes`, `state_bytes`, `effects`, `events`, `keys` |
 /// | `lifecycle = "explicit"`, `upgrade = "in_place"` | as in the manifest |
 /// | `migrate(from = OldState, by = function)` | `fn function(old: OldState) -> Result<State, Fault>` takes over older states |
 /// | `module = "shop/orders@1"`, `entrypoint = "order"` | other names than the package's and the function's |
 #[proc_macro_attribute]
 pub fn workflow(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    function(attribute, item, workflow::expand)
+}
+
+/// An async function as a workflow that survives crashes, months and new versions. It is exported as
+/// an entrypoint, its AIR is generated, and a type of its name in Pascal case implements `Flow`.
+///
+/// ```text
+/// #[flow("shop/order@1", key = "shop/OrderId@1", start(Placed by "order_id"),
+///        listens(Cancel by "order_id"), effects(Charge, Ship), view = Progress)]
+/// async fn order(cx: Cx, placed: Placed) -> Result<Parcel, FlowError> { … }
+/// ```
+///
+/// | argument | meaning |
+/// |---|---|
+/// | `key = "shop/OrderId@1"` | the flows' key, as in `#[workflow]` |
+/// | `start(Placed by "order_id")` | the event that starts a flow, its input, and the field with the key |
+/// | `listens(Cancel by "order_id", …)` | the events that it may wait for, and the field with the key |
+/// | `effects(Charge, Ship)` | every effect of its steps and compensations; timers and cancellations are added |
+/// | `view = Progress` | what it publishes while it runs |
+/// | `callable` | other flows may call it |
+/// | `calls(Order, …)` | the flows that it calls |
+/// | `name = OrderFlow` | the name of the flow's type, which otherwise is that of the function: `Order` for `order`. Say it if the module has another type `Order` (E0428 at this attribute) |
+/// | `limits(effects = 1024, events = 1024, keys = 64, …)` | as in `#[workflow]`; these are the defaults of a flow |
+/// | `upgrade`, `annotations`, `module`, `entrypoint` | as in `#[workflow]` |
+#[proc_macro_attribute]
+pub fn flow(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    function(attribute, item, flow::expand)
+}
+
+fn function(
+    attribute: TokenStream,
+    item: TokenStream,
+    expand: fn(TokenStream, TokenStream) -> Result<TokenStream, Failure>,
+) -> TokenStream {
     let original = item.clone();
-    workflow::expand(attribute, item).unwrap_or_else(|failure| {
+    expand(attribute, item).unwrap_or_else(|failure| {
         // The function stays, so that nothing else is missing.
         [original, failure.into_tokens()].into_iter().collect()
     })

@@ -46,17 +46,22 @@ pub fn namespace(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
 
-/// `shop/card.charge@1` -> `shop/CardChargeParams@1`.
-pub fn params_of(effect: &str) -> String {
-    let (namespace, rest) = effect.split_once('/').unwrap_or_default();
+/// `shop/card.charge@1` and `Params` -> `shop/CardChargeParams@1`.
+pub fn derived(name: &str, suffix: &str) -> String {
+    let (namespace, rest) = name.split_once('/').unwrap_or_default();
     let (short, version) = rest.split_once('@').unwrap_or_default();
-    let words = short.split(['.', '_', '-']).map(|word| {
+    format!("{namespace}/{}{suffix}@{version}", pascal(short))
+}
+
+/// `card.charge` -> `CardCharge`.
+pub fn pascal(name: &str) -> String {
+    let words = name.split(['.', '_', '-']).map(|word| {
         let mut characters = word.chars();
         characters.next().map_or(String::new(), |first| {
             first.to_ascii_uppercase().to_string() + characters.as_str()
         })
     });
-    format!("{namespace}/{}Params@{version}", words.collect::<String>())
+    words.collect()
 }
 
 /// The canonical CBOR of a text of at most 255 bytes.

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::item::{Arm, Field, Inside, Item, Shape};
 use crate::names;
 use crate::template::{code, fill};
+use crate::unsupported;
 
 pub fn derive(item: &Item) -> Result<TokenStream, Failure> {
     implement(item, schema_name(item)?.as_deref(), ArmsAre::Any)
@@ -31,6 +32,9 @@ pub fn derive_event(item: &Item) -> Result<TokenStream, Failure> {
         ));
     };
     let mut tokens = implement(item, Some(&name), ArmsAre::Named)?;
+    if unsupported::find(item).is_some() {
+        return Ok(tokens);
+    }
     tokens.extend(fill(
         "const _: () = <__name as ::aos_sdk::Schema>::TYPE.assert_event();",
         &[("__name", word(&item.name))],
@@ -62,6 +66,11 @@ pub fn implement(
     name: Option<&str>,
     arms_are: ArmsAre,
 ) -> Result<TokenStream, Failure> {
+    if let Some(failure) = unsupported::find(item) {
+        let mut tokens = failure.into_tokens();
+        tokens.extend(stub(item, name));
+        return Ok(tokens);
+    }
     let expression = expression(&item.shape, arms_are);
     let (write, read, order) = codec(item);
     let mut tokens = fill(
@@ -95,6 +104,33 @@ pub fn implement(
         tokens.extend(node(item, name));
     }
     Ok(tokens)
+}
+
+/// The traits without a codec, so that the failure is the only error: the code that uses the type
+/// still compiles.
+fn stub(item: &Item, name: Option<&str>) -> TokenStream {
+    let mut tokens = fill(
+        "#[automatically_derived]
+        impl ::aos_sdk::Schema for __name {
+            const TYPE: ::aos_sdk::air::Type = ::aos_sdk::air::Type::Unit;
+            fn write(&self, _: &mut ::aos_sdk::alloc::vec::Vec<u8>) {}
+            fn read(__from: &mut ::aos_sdk::cbor::Reader<'_>) -> ::core::result::Result<Self, ::aos_sdk::cbor::Stop> {
+                ::core::result::Result::Err(__from.stop(\"a type of AIR\"))
+            }
+        }",
+        &[("__name", word(&item.name))],
+    );
+    if let Some(name) = name {
+        tokens.extend(fill(
+            "#[automatically_derived]
+            impl ::aos_sdk::Named for __name {
+                const NAME: &'static str = __text;
+                const DEFINITION: ::aos_sdk::air::Definition = ::aos_sdk::air::Definition { name: __text, of: ::aos_sdk::air::Type::Unit };
+            }",
+            &[("__name", word(&item.name)), ("__text", text(name))],
+        ));
+    }
+    tokens
 }
 
 /// The `defschema`. Only the kernel defines its own schemas.

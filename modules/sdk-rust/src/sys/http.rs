@@ -15,6 +15,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::cbor::Misfit;
+use crate::json;
 use crate::sys::{SecretRef, TextOrSecretRef};
 use crate::types::{Hash, Map};
 use crate::{Effect, Schema};
@@ -47,6 +49,18 @@ pub fn get(url: impl Into<String>) -> Request {
 
 pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
     request("POST", url).body(body)
+}
+
+/// A POST of a JSON document, with its content type.
+///
+/// ```
+/// use aos_sdk::prelude::*;
+///
+/// let request = http::post_json("https://example.com/charges", json!({"cents": 1250}));
+/// assert_eq!(request.body.as_deref(), Some(br#"{"cents":1250}"#.as_slice()));
+/// ```
+pub fn post_json(url: impl Into<String>, body: json::Value) -> Request {
+    post(url, body).header("content-type", "application/json")
 }
 
 impl Request {
@@ -86,6 +100,14 @@ pub struct Response {
     pub body_ref: Option<Hash>,
     pub body: Option<Vec<u8>>,
     pub timings: Timings,
+}
+
+impl Response {
+    /// The body as a JSON document, whatever the status and the content type. A response without a
+    /// body, or with a large one that is only in `body_ref`, is a misfit as empty bytes are.
+    pub fn json(&self) -> Result<json::Value, Misfit> {
+        json::parse(self.body.as_deref().unwrap_or_default())
+    }
 }
 
 #[derive(Schema, Clone, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! The types of AIR that Rust has no type for.
 
+mod date;
 mod decimal;
 mod hash;
 mod map;
@@ -7,6 +8,7 @@ mod set;
 mod time;
 mod uuid;
 
+pub use date::Date;
 pub use decimal::Decimal;
 pub use hash::Hash;
 pub use map::Map;

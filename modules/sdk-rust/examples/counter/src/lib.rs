@@ -4,7 +4,7 @@
 
 use aos_sdk::prelude::*;
 
-/// Somebody counts.
+/// A number to add to one counter.
 #[derive(Schema)]
 #[schema("demo/Add@1")]
 pub struct Add {

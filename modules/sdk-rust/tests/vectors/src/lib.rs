@@ -28,6 +28,15 @@ enum Question {
     Recode { index: u64, bytes: Vec<u8> },
     /// Check that these bytes are one item.
     Item(Vec<u8>),
+    /// Read these bytes as a JSON document and write it again.
+    Json(Vec<u8>),
+    /// Read a JSON number as a nat, an int and a decimal.
+    Number(Vec<u8>),
+    /// The day this many days after 1970-01-01: its text, weekday, and days again; then its text
+    /// after so many months.
+    Day { days: i64, months: i64 },
+    /// This time after so many months, if there is one.
+    Move { time_ns: i64, months: i64 },
 }
 
 #[derive(Schema)]
@@ -61,6 +70,34 @@ fn answer(question: Question) -> Answer {
                 Err(_) => Answer::Misfit(format!("{:?}", reader.misfit())),
             }
         }
+        Question::Json(bytes) => match json::parse(&bytes) {
+            Ok(value) => Answer::Bytes(value.into()),
+            Err(misfit) => Answer::Misfit(format!("{misfit:?}")),
+        },
+        Question::Number(bytes) => match json::parse(&bytes) {
+            Ok(value) => Answer::Texts(vec![
+                value.as_u64().map_or_else(String::new, |number| number.to_string()),
+                value.as_i64().map_or_else(String::new, |number| number.to_string()),
+                value.as_decimal().map_or_else(String::new, |number| number.text()),
+            ]),
+            Err(misfit) => Answer::Misfit(format!("{misfit:?}")),
+        },
+        Question::Day { days, months } => Answer::Texts(match Date::from_days(days) {
+            Some(date) => vec![
+                date.text(),
+                date.weekday().to_string(),
+                date.days().to_string(),
+                date.add_months(months).map_or_else(String::new, Date::text),
+            ],
+            None => Vec::new(),
+        }),
+        Question::Move { time_ns, months } => Answer::Texts(
+            Time::from_ns(time_ns)
+                .add_months(months)
+                .iter()
+                .map(|time| time.ns().to_string())
+                .collect(),
+        ),
     }
 }
 

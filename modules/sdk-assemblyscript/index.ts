@@ -1,7 +1,11 @@
 // Everything that a workflow, and the code that is generated for it, imports from "aos-sdk".
+export { addMonths, CalendarDate, DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, WEEK_NS } from "./assembly/calendar";
 export { cx, Status } from "./assembly/context";
 export { Effect } from "./assembly/effect";
 export { alloc } from "./assembly/heap";
+export { postJson, responseJson } from "./assembly/http";
+export { Json, JsonKind } from "./assembly/json";
+export { parseJson } from "./assembly/json_reader";
 export { encodeBytes, encodeInt, encodeNat, encodeText } from "./assembly/keys";
 export { failed, Outcome, OutcomeKind, succeeded } from "./assembly/outcome";
 export { migrate, Migration } from "./assembly/migration";

@@ -1,4 +1,4 @@
-// What a step may ask of its world, and say to it.
+// The context of a step: the values that a step may read, and the outputs that it may write.
 
 import { Effect } from "./effect";
 import { draw, drawBelow, drawBytes, drawUuid } from "./random";
@@ -63,7 +63,7 @@ export namespace cx {
     Step.status = status == Status.Running ? "running" : status == Status.Completed ? "completed" : "failed";
   }
 
-  /** Delete the cell: later mail meets a new one. Effects beside it are a fault. */
+  /** Delete the cell: later mail creates a new one. A step that also requests an effect ends with a fault. */
   export function deleteCell(): void {
     Step.deleted = true;
   }

@@ -5,7 +5,7 @@
 // The first free address, 8-aligned; 0 before the first use.
 let top: usize = 0;
 
-// What the compiler looks for before an object: its class and its size in bytes.
+// The compiler expects this header before each object: its class, and its size in bytes.
 // @ts-ignore: decorator
 @inline const HEADER: usize = 8;
 // @ts-ignore: decorator

@@ -59,7 +59,7 @@ function takeOver(migration: Migration, r: Reader, w: Writer): void {
   if (whole(state, "state")) refuseTheRest();
 }
 
-/** A migration is no step. What it does besides would be lost, so it is told. */
+/** A migration may only make a state. Any other output would be lost, so it is a fault. */
 function refuseTheRest(): void {
   const kind = Step.faultKind;
   if (kind !== null) {

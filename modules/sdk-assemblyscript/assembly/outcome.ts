@@ -9,7 +9,7 @@ export enum OutcomeKind {
   Canceled,
 }
 
-/** What became of an effect whose receipt is a `T`. */
+/** How an effect ended whose receipt is a `T`. */
 export class Outcome<T> {
   constructor(
     public kind: OutcomeKind,

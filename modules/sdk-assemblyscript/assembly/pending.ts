@@ -23,7 +23,7 @@ function ask(effect: Effect): string {
   return ref;
 }
 
-/** A handle on one effect in flight. It stands in the state; a generated class for each effect gives it types. */
+/** A handle on one effect in flight. It is a field of the state; the generated class of each effect gives it types. */
 export class Pending {
   /** The issuer ref of the request, or null when idle. */
   ref: string | null = null;
@@ -145,7 +145,7 @@ export class PendingSet<K> {
   }
 }
 
-/** What settled in a set. */
+/** The member of a set whose effect has ended, and how it ended. */
 export class Settled<K, T> {
   constructor(
     public key: K,

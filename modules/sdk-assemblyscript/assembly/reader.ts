@@ -245,8 +245,8 @@ export class Reader {
   }
 
   /**
-   * What was read since `start` must come after what begins at `before` (0: nothing does), compared bytewise. An
-   * encoded value is never the beginning of another, so the shorter one ends the comparison. Returns `start`.
+   * Check that the value read since `start` is greater, byte by byte, than the value that begins at `before` (0: there
+   * is none). No encoded value is a prefix of another, so the length of the new one is enough. Returns `start`.
    */
   ascending(before: usize, start: usize): usize {
     if (before && !this.failed) {

@@ -1,4 +1,4 @@
-// What the step has decided so far. A step is an instance of its own, so there is one.
+// The output of the step so far. Each step runs in a fresh instance, so there is only one.
 
 import { Reader } from "./reader";
 import { WorkflowContext } from "./system";

@@ -2,7 +2,7 @@
 
 /** Read `length` bytes of UTF-8. Null when they are not that. */
 export function decodeUtf8(start: usize, length: usize): string | null {
-  // A byte is at most one unit of UTF-16; what is too much is given back.
+  // Each byte gives at most one unit of UTF-16; the rest of the buffer is cut off at the end.
   let text = __new(length << 1, idof<string>());
   let to = text;
   let at = start;

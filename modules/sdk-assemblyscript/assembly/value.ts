@@ -1,6 +1,6 @@
 import { Writer } from "./writer";
 
-/** A value of a schema that has a name: what can be emitted. Generated classes extend it. */
+/** A value of a named schema, which a step can emit. Generated classes extend this class. */
 export abstract class Schema {
   abstract schemaName(): string;
   abstract writeTo(w: Writer): void;

@@ -34,7 +34,7 @@ function step(workflow: Workflow, pointer: usize, length: usize): u64 {
   Step.logs = workflow.aosLogs();
   handle(workflow, new Reader(pointer, pointer + length));
   const w = new Writer();
-  // What is written may turn out to be no value of its type: that is a fault too.
+  // A handler may have left a value that its type does not allow: writing it makes a fault too.
   if (Step.faultKind === null) writeOutput(w, workflow);
   if (Step.faultKind !== null) {
     w.size = 0;

@@ -86,7 +86,7 @@ export class Writer {
     this.copy(value.dataStart, value.byteLength);
   }
 
-  /** What another writer holds, as a byte string. */
+  /** The contents of another writer, as a byte string. */
   embedded(writer: Writer): void {
     this.copy(writer.buffer, writer.size);
   }
@@ -96,7 +96,7 @@ export class Writer {
     this.raw(from, length);
   }
 
-  /** Bytes as they are: what is a value already. */
+  /** Bytes that are encoded already, unchanged. */
   raw(from: usize, length: usize): void {
     memory.copy(this.ahead(length), from, length);
     this.size += length;

@@ -1,4 +1,4 @@
-//! `bench/keeper@1`: what its cell was given last, and how often it was given something.
+//! `bench/keeper@1`: keeps the last note that its cell received, and counts all of them.
 
 use aos_abi::read::Record;
 use aos_abi::{Fault, Input, Output, Status, Value};

@@ -1,8 +1,8 @@
-//! What the benchmarks measure: as little work of a module's own as can be.
+//! The workflows of the benchmarks. They do as little work of their own as possible.
 //!
-//! `count` adds up, `keep` keeps what it was told. `steps` asks for effects one after the other, any
-//! number of runs in one cell at the same time; `line` does the same with one run at a time, the
-//! others wait in its state.
+//! `count` adds numbers, `keep` stores the last note. `steps` requests effects one after the other,
+//! with any number of runs in one cell at the same time; `line` does the same with one run at a
+//! time, and the other runs wait in its state.
 
 #![no_std]
 

@@ -37,7 +37,7 @@ pub enum OrderEvent {
     effects(StockReserve, StockRelease, CardCharge, CardRefund, ParcelShip, timer::Set),
     routes(
         OrderPlaced by "order_id",
-        OrderCancelRequested by "order_id",
+        OrderCancelRequested by "order_id" creates = false,
         OrderOverdue by "order_id"
     )
 )]

@@ -4,7 +4,7 @@
 
 extern crate alloc;
 
-// What only `bench/line@1` needs of it is not needed here.
+// Only `bench/line@1` uses some of its functions.
 #[allow(dead_code)]
 #[path = "../../../bench/src/run.rs"]
 mod run;

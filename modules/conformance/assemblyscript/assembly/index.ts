@@ -1,4 +1,4 @@
-// The conformance workflows in AssemblyScript: what each does stands in modules/conformance/README.md.
+// The conformance workflows in AssemblyScript. modules/conformance/README.md describes each of them.
 
 import { run } from "aos-sdk";
 import { Annotated, ContextOf, Emitter, Logged, StatusOf } from "./cells";

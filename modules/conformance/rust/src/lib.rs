@@ -1,5 +1,5 @@
-//! The conformance workflows in Rust. What each does is in `modules/conformance/README.md`, its
-//! schemas are in `modules/conformance/air`, and a test compares those with the ones generated
+//! The conformance workflows in Rust. `modules/conformance/README.md` describes each of them. Their
+//! schemas are in `modules/conformance/air`; a test compares these with the ones that are generated
 //! here.
 
 #![no_std]

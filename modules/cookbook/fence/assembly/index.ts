@@ -1,10 +1,10 @@
-// seat/sale@1, keyed by seat: sold once, and every request gets the same answer as often as it comes.
+// seat/sale@1, keyed by seat: a seat is sold once, and each repetition of a request gets the same answer.
 //
-// Rule 1: what makes a duplicate is the request's id, which its sender repeats. It is never acted on twice.
+// Rule 1: two requests with the same id are the same request. The workflow never acts on it twice.
 //
-// Rule 2: `Sold` and `Unclear` are terminal: whatever comes, the state only answers.
+// Rule 2: `Sold` and `Unclear` are terminal: the cell still answers requests, but does nothing else.
 //
-// Rule 3: while a card is charged, the same request waits for that answer; another one is told `Taken`.
+// Rule 3: while a card is charged, the same request waits for that answer; any other request is answered `Taken`.
 //
 // Rule 4: a declined request stays declined; the last 16 are remembered. A fence without a bound grows for ever.
 
@@ -82,7 +82,7 @@ class SeatSale extends SaleWorkflow {
     this.answer(sale.request, Verdict.Declined());
   }
 
-  /** Nobody knows whether the buyer was charged. The seat goes to nobody else, and a person looks. */
+  /** It is unknown whether the buyer was charged. The seat is not sold again; a person must check. */
   private unclear(sale: Sale): void {
     this.state.phase = Phase.Unclear(sale);
     this.answer(sale.request, Verdict.Unclear());

@@ -67,7 +67,7 @@ def ship(books: Books, request: Json, refuses: Refuses) -> Deed:
     if not books.of(order_id, RESERVED) or books.of(order_id, RELEASED):
         raise Refusal(409, "not_reserved", f"no stock is reserved for {order_id}")
     if refuses("ship", order_id):
-        raise Refusal(422, "undeliverable", f"nobody delivers to the address of {order_id}")
+        raise Refusal(422, "undeliverable", f"no carrier delivers to the address of {order_id}")
     return Deed(SHIPPED, request["value_cents"], {"parcel": f"par-{order_id}"})
 
 

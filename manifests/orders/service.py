@@ -95,7 +95,7 @@ class Shop:
             self._lines += known.line()
             self._appended += 1
         elif known.request != digest:
-            raise Refusal(422, "key_reused", f"key {key} stands for another request")
+            raise Refusal(422, "key_reused", f"key {key} was used for another request")
         # A repeated request waits too: the first one's line may still be on its way.
         await self._until_durable(self._appended)
         return known.answer

@@ -16,7 +16,7 @@ Plain = dict[str, Any]
 
 @effect("seat/card.charge@1")
 async def charge(params: Plain, ctx: EffectContext) -> Plain:
-    """Charge once under this key; asked again, give the same answer."""
+    """Charge once under this key; a repeated request gets the same answer."""
     if params["buyer"] == "broke":
         raise EffectFailed("declined", "no money on this card")
     return {"reference": f"charge-{ctx.idempotency_key[-8:]}"}

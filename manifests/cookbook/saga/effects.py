@@ -24,7 +24,7 @@ def _place(params: Plain) -> tuple[str, str]:
 
 @effect("trip/book@1")
 async def book(params: Plain, ctx: EffectContext) -> Plain:
-    """Book once under this key; asked again, give the same answer."""
+    """Book once under this key; a repeated request gets the same answer."""
     if _place(params) in SOLD_OUT:
         raise EffectFailed("sold_out", "nothing left")
     return {"reference": f"{_place(params)[0]}-{ctx.idempotency_key[-8:]}"}

@@ -12,6 +12,7 @@ Json = Mapping[str, Any]
 
 AOS: Final = "AOS"
 AOS_COMPILED: Final = "AOS, compiled"
+AOS_FLOW: Final = "AOS, flow"
 RESTATE: Final = "Restate, TypeScript"
 
 HOT_RATE: Final = 5_000
@@ -19,6 +20,8 @@ FLOOR_RATIO: Final = 3.0
 FLAT_RATIO: Final = 1.3
 RESTATE_RATE: Final = 4.0
 RESTATE_P50: Final = 0.5
+FLOW_RATE: Final = 0.8
+FLOW_P50: Final = 0.75
 RESTART_S: Final = 2.0
 RESTART_EVENTS: Final = 1_000_000
 
@@ -41,6 +44,7 @@ def aims(bench: Json | None, peers: Json | None) -> list[Aim]:
     for system in (AOS, AOS_COMPILED):
         if system == AOS or _pair(peers, system, 64, "rate")[0] is not None:
             found += [_restate_rate(peers, system), _restate_p50(peers, system)]
+    found += [*(_flow_rate(peers, number) for number in (1, 64)), _flow_p50(peers)]
     found += [_hot(worlds), _floor(worlds), _flat(worlds)]
     found += [_replay(each) for each in journals]
     found.append(_restart(restart))
@@ -99,18 +103,40 @@ def _restate_p50(peers: Json | None, system: str) -> Aim:
     )
 
 
+def _flow_rate(peers: Json | None, in_flight: int) -> Aim:
+    flow, reducer = _pair(peers, AOS_FLOW, in_flight, "rate", against=AOS)
+    found = ratio(flow, reducer)
+    return Aim(
+        what=f"three effects, {in_flight} in flight: rate of a flow against a reducer",
+        aim=f"{FLOW_RATE:g} times",
+        found=_nothing(found, lambda x: f"{x:.2f} times: {flow:,.0f}/s and {reducer:,.0f}/s"),
+        is_met=None if found is None else found >= FLOW_RATE,
+    )
+
+
+def _flow_p50(peers: Json | None) -> Aim:
+    flow, theirs = _pair(peers, AOS_FLOW, 1, "p50")
+    found = ratio(flow, theirs)
+    return Aim(
+        what="three effects, 1 in flight: p50 of a flow against Restate (TypeScript)",
+        aim=f"{FLOW_P50:g} times",
+        found=_nothing(found, lambda x: f"{x:.2f} times: {flow:.1f} ms and {theirs:.1f} ms"),
+        is_met=None if found is None else found <= FLOW_P50,
+    )
+
+
 def _form(system: str) -> str:
     return "; compiled" if system == AOS_COMPILED else ""
 
 
 def _pair(
-    peers: Json | None, system: str, in_flight: int, name: str
+    peers: Json | None, system: str, in_flight: int, name: str, *, against: str = RESTATE
 ) -> tuple[float | None, float | None]:
     if peers is None:
         return None, None
     return (
         peer_figure(peers, system, "fresh", in_flight, name),
-        peer_figure(peers, RESTATE, "fresh", in_flight, name),
+        peer_figure(peers, against, "fresh", in_flight, name),
     )
 
 

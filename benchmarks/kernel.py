@@ -22,6 +22,7 @@ from nacl.signing import SigningKey
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import NO_FRAME, Head, Tip
 from aos.core.journal.inputs import EventInput, GenesisInput, ManifestInput
+from aos.core.journal.ports import BlobReader, Runner
 from aos.core.journal.records import Principal, Stamp
 from aos.core.kernel import Kernel, genesis
 from aos.core.pending import Sealed
@@ -66,9 +67,11 @@ def stamp() -> Stamp:
 
 
 def make_kernel(
-    loaded: Loaded, sandbox: Sandbox, blobs: dict[Hash, bytes]
+    loaded: Loaded, runner: Runner, read: BlobReader, key: SigningKey | None = None
 ) -> tuple[Kernel, Sealed]:
-    key = SigningKey.generate()
+    """Make a world with this manifest, and its first frame. ``key`` is the world's and the
+    operator's."""
+    key = key or SigningKey.generate()
     public = bytes(key.verify_key)
     operators = (Principal("operator", public),)
     message = GenesisInput.message(bytes(32), public, operators)
@@ -77,7 +80,7 @@ def make_kernel(
         nonce=bytes(32), world_key=public, operators=operators, signature=signature
     )
     state, first = genesis(given, stamp(), os.urandom(32))
-    kernel = Kernel(state, runner=sandbox, read=blobs.__getitem__)
+    kernel = Kernel(state, runner=runner, read=read)
     document = loaded.effective.document
     message = ManifestInput.message(state.world, 0, content_hash(document))
     signature = key.sign(message).signature
@@ -107,7 +110,7 @@ def measure(orders: int, folder: Path) -> None:
     loaded = load_manifest_files(MANIFEST)
     blobs: dict[Hash, bytes] = dict(loaded.modules)
     sandbox = Sandbox(blobs.__getitem__)
-    kernel, first = make_kernel(loaded, sandbox, blobs)
+    kernel, first = make_kernel(loaded, sandbox, blobs.__getitem__)
     frames = [first]
     timer = Timer()
     inputs = [order(number) for number in range(orders)]

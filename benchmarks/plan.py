@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Workload = Literal["counter", "steps", "orders", "keeper"]
+Workload = Literal["counter", "steps", "orders", "keeper", "flow", "sleepers"]
 Cells = Literal["many", "hot", "line", "fresh", "stream"]
 
 WORKLOADS: Final[tuple[Workload, ...]] = ("counter", "steps", "orders")
-"""The workloads of `make bench`; ``keeper`` is for cells at rest."""
+"""The workloads of `make bench`; ``keeper`` is for cells at rest, ``flow`` and ``sleepers`` are for
+flows."""
 IN_FLIGHT: Final = (1, 16, 64, 256)
 
 SIZES: Final[dict[Workload, tuple[int, ...]]] = {

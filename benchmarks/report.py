@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.aims import AOS, AOS_COMPILED, aims, peer_figure, points_of
+from benchmarks.aims import AOS, AOS_COMPILED, Aim, aims, peer_figure, points_of
 from benchmarks.chart import Panel, Series, svg
 from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
+from benchmarks.flow.tables import flow_aims, flow_tables
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.rest.tables import rest_aims, rest_tables
 from benchmarks.sdk.tables import sdk_aims, sdk_tables
@@ -23,6 +24,7 @@ PEERS: Final = HERE / "results" / "peers.json"
 REST: Final = HERE / "results" / "rest.json"
 FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
+FLOW: Final = HERE / "results" / "flow.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -34,9 +36,9 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers`, `make bench-compiled`, `make bench-rest` and `make bench-sdk` write. "
-    "`README.md` explains the measurements. Compare figures within one run: machines differ and "
-    "are shared."
+    "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk` and "
+    "`make bench-flow` write. `README.md` explains the measurements. Compare figures within one "
+    "run: machines differ and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -81,6 +83,7 @@ def write() -> None:
         forms=_read(FORMS),
         rest=_read(REST),
         sdk=_read(SDK),
+        flow=_read(FLOW),
     )
     RESULTS.write_text(found)
 
@@ -100,13 +103,22 @@ def render(
     forms: Json | None = None,
     rest: Json | None = None,
     sdk: Json | None = None,
+    flow: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
         ABOUT,
         "![Rates](results/rates.svg)",
         "## Aims",
-        _aims(bench, peers, forms, rest, sdk),
+        _aims(
+            [
+                *aims(bench, peers),
+                *compiled_aims(forms),
+                *rest_aims(rest),
+                *sdk_aims(sdk),
+                *flow_aims(flow),
+            ]
+        ),
         notes.strip(),
     ]
     if peers is not None:
@@ -119,6 +131,8 @@ def render(
         parts += ["## State at rest", rest_tables(rest)]
     if sdk is not None:
         parts += ["## SDKs", sdk_tables(sdk)]
+    if flow is not None:
+        parts += ["## Flows", flow_tables(flow)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -337,23 +351,9 @@ def panels(bench: Json | None, peers: Json | None) -> list[Panel]:
 # Words
 
 
-def _aims(
-    bench: Json | None,
-    peers: Json | None,
-    forms: Json | None,
-    rest: Json | None,
-    sdk: Json | None,
-) -> str:
+def _aims(found: Sequence[Aim]) -> str:
     words = {True: "yes", False: "no", None: NOTHING}
-    rows = [
-        (each.what, each.aim, each.found, words[each.is_met])
-        for each in (
-            *aims(bench, peers),
-            *compiled_aims(forms),
-            *rest_aims(rest),
-            *sdk_aims(sdk),
-        )
-    ]
+    rows = [(each.what, each.aim, each.found, words[each.is_met]) for each in found]
     return table(("what", "aim", "found", "met"), rows)
 
 

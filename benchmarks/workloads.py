@@ -28,6 +28,7 @@ STEPS: Final = 3
 CUSTOMERS: Final = 1_000
 PATIENCE_NS: Final = 600_000_000_000
 NOTE_BYTES: Final = 280
+DAYS: Final = 30
 
 _SCATTER: Final = 7_919
 """A prime: cells are visited in an order that is not that of their making."""
@@ -110,6 +111,21 @@ def _ran(_: Call, output: bytes) -> int | None:
     return run
 
 
+# A flow that sleeps for a month: its first step is an item.
+
+
+def _rest(item: int, cell: str, _: Cells = "many") -> EventInput:
+    return _event("bench/Rest@1", {"key": cell, "item": item, "days": DAYS})
+
+
+def _rests(call: Call, _: bytes) -> int | None:
+    event = cbor2.loads(cbor2.loads(call.input)["event"]["value"])
+    if event["$tag"] != "Start":
+        return None
+    item: int = event["$value"]["item"]
+    return item
+
+
 # Orders: an item is done when its parcel is in the customer's ledger, or when nothing was sold.
 
 
@@ -163,6 +179,20 @@ _LOADS: Final[dict[Workload, Load]] = {
         first=_begin_without_steps,
         finished=_ran,
         executors=lambda _read, _world: (NoopExecutor(),),
+    ),
+    "flow": Load(
+        manifest=WORLDS / "flow.air.json",
+        event=_begin,
+        first=_begin_without_steps,
+        finished=_ran,
+        executors=lambda _read, _world: (NoopExecutor(),),
+    ),
+    "sleepers": Load(
+        manifest=WORLDS / "flow.air.json",
+        event=_rest,
+        first=_rest,
+        finished=_rests,
+        executors=lambda _read, _world: (NoopExecutor(), TimerExecutor()),
     ),
     "orders": Load(
         manifest=ORDERS,

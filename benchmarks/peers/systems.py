@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import Unavailable
-from benchmarks.aims import AOS, AOS_COMPILED, RESTATE
+from benchmarks.aims import AOS, AOS_COMPILED, AOS_FLOW, RESTATE
 from benchmarks.peers import tools
 from benchmarks.peers.tools import SERVICES
 from benchmarks.processes import Children, compiled_env, run_child, wait_for
@@ -25,6 +25,7 @@ from benchmarks.processes import Children, compiled_env, run_child, wait_for
 Json = dict[str, Any]
 
 RESTATE_AS_SHIPPED: Final = f"{RESTATE}, as shipped"
+TEMPORAL: Final = "Temporal dev server, Python"
 READY_S: Final = 60.0
 PAUSE_S: Final = 0.1
 PARTITIONS: Final = 1
@@ -55,6 +56,9 @@ bind-port = {ingress}
 rocksdb-disable-wal-fsync = false
 """
 
+_SQLITE: Final = ("journal_mode=WAL", "synchronous=2")
+"""Of Temporal's dev server: each transaction is synced."""
+
 _POSTGRES: Final = ("fsync=on", "synchronous_commit=on", "full_page_writes=on")
 
 
@@ -82,10 +86,21 @@ def _is_compiled() -> None:
 
 
 def _aos(folder: Path, points: Sequence[Json], env: Mapping[str, str] | None = None) -> list[Json]:
-    world: Json = {"workload": "steps", "path": folder / "world"}
-    run_child({**world, "do": "make"}, folder, timeout_s=READY_S, env=env)
     # In one cell runs may also overlap, which no other system offers.
     own = [*points, *({**each, "cells": "hot"} for each in points if each["cells"] == "line")]
+    return _ours("steps", folder, own, env)
+
+
+def _aos_flow(folder: Path, points: Sequence[Json]) -> list[Json]:
+    return _ours("flow", folder, _fresh(points))
+
+
+def _ours(
+    workload: str, folder: Path, own: Sequence[Json], env: Mapping[str, str] | None = None
+) -> list[Json]:
+    world: Json = {"workload": workload, "path": folder / "world"}
+    # One item, as the other systems get before they are measured: it compiles the module.
+    run_child({**world, "do": "make", "size": 1}, folder, timeout_s=READY_S, env=env)
     found: Json = run_child(
         {**world, "do": "measure", "points": own}, folder, timeout_s=_turn_s(own), env=env
     )
@@ -119,7 +134,7 @@ def _dbos_postgres(folder: Path, points: Sequence[Json]) -> list[Json]:
             log=log, user=found.user, cwd=home, end=signal.SIGINT,
         )  # fmt: skip
         ask = [str(found.is_ready), "-q", "-h", "127.0.0.1", "-p", str(port)]
-        _until(lambda: subprocess.run(ask, check=False).returncode == 0, server, log)
+        _until(lambda: _succeeds(ask), server, log)
         return _dbos(folder, points, f"postgresql+psycopg://bench@127.0.0.1:{port}/postgres")
 
 
@@ -192,7 +207,43 @@ def _path(cells: str) -> str:
     return "/line/hot/run" if cells == "line" else "/steps/run"
 
 
+# Temporal
+
+
+def _temporal(folder: Path, points: Sequence[Json]) -> list[Json]:
+    own, log = _fresh(points), folder / "temporal.log"
+    port, http, metrics = _free_ports(3)
+    with Children() as children:
+        server = children.start(
+            [
+                tools.temporal(), "server", "start-dev", "--headless", "--ip", "127.0.0.1",
+                "--port", str(port), "--http-port", str(http), "--metrics-port", str(metrics),
+                "--db-filename", folder / "temporal.sqlite", "--log-level", "error",
+                *(word for each in _SQLITE for word in ("--sqlite-pragma", each)),
+            ],
+            log=log, end=signal.SIGINT,
+        )  # fmt: skip
+        health = [tools.temporal(), "operator", "cluster", "health"]
+        ask = [*map(str, health), "--address", f"127.0.0.1:{port}"]
+        _until(lambda: _succeeds(ask), server, log)
+        out = folder / "found.json"
+        given = json.dumps({"address": f"127.0.0.1:{port}", "points": own, "out": str(out)})
+        command: list[str | Path] = [tools.python(), SERVICES / "temporal_app.py", given]
+        wait_for(command, folder=folder, timeout_s=_turn_s(own), log=folder / "worker.log")
+    found: list[Json] = json.loads(out.read_text())
+    return found
+
+
 # Shared by all systems
+
+
+def _fresh(points: Sequence[Json]) -> list[Json]:
+    """The points of a system whose runs do not wait in line for a key."""
+    return [each for each in points if each["cells"] != "line"]
+
+
+def _succeeds(command: Sequence[str]) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 def _turn_s(points: Sequence[Json]) -> float:
@@ -240,6 +291,7 @@ def _both(*installs: Callable[[], object]) -> Callable[[], object]:
 SYSTEMS: Final = (
     System(name=AOS, install=lambda: None, measure=_aos),
     System(name=AOS_COMPILED, install=_is_compiled, measure=_aos_compiled),
+    System(name=AOS_FLOW, install=lambda: None, measure=_aos_flow),
     System(name="DBOS, SQLite", install=tools.python, measure=_dbos_sqlite),
     System(
         name="DBOS, PostgreSQL", install=_both(tools.python, tools.postgres), measure=_dbos_postgres
@@ -255,6 +307,7 @@ SYSTEMS: Final = (
         install=_both(tools.python, tools.restate_server),
         measure=_restate_python,
     ),
+    System(name=TEMPORAL, install=_both(tools.python, tools.temporal), measure=_temporal),
 )
 
 
@@ -262,8 +315,9 @@ def versions(installed: Sequence[System]) -> dict[str, str]:
     """Of what the installed systems are made of."""
     names = {each.name for each in installed}
     found: dict[str, str] = {}
-    if names - {AOS, RESTATE, RESTATE_AS_SHIPPED}:
-        found |= tools.package_versions(tools.python(), ("dbos", "restate-sdk"))
+    if names - {AOS, AOS_COMPILED, AOS_FLOW, RESTATE, RESTATE_AS_SHIPPED}:
+        packages = ("dbos", "restate-sdk", "temporalio")
+        found |= tools.package_versions(tools.python(), packages)
     if "DBOS, SQLite" in names:
         code = "import sqlite3; print(sqlite3.sqlite_version)"
         found["SQLite"] = tools.version_of(tools.python(), "-c", code)
@@ -274,4 +328,7 @@ def versions(installed: Sequence[System]) -> dict[str, str]:
         package = tools.NODE / "node_modules" / "@restatedev" / "restate-sdk" / "package.json"
         found["@restatedev/restate-sdk"] = json.loads(package.read_text())["version"]
         found["Node"] = tools.version_of(tools.node(), "--version")
+    if TEMPORAL in names:
+        found["Temporal CLI"] = tools.TEMPORAL.read_text().strip().rpartition("@v")[2]
+        found["its server"] = tools.version_of(tools.temporal(), "--version", after="Server ")
     return found

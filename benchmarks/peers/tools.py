@@ -1,4 +1,4 @@
-"""Install the packages of the peers in a private folder, and find the installed PostgreSQL."""
+"""Install the programs of the peers in a private folder, and find the installed PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,9 +21,13 @@ HERE: Final = Path(__file__).resolve().parent
 WORK: Final = HERE / ".work"
 VENV: Final = WORK / "venv"
 NODE: Final = WORK / "node"
+GO: Final = WORK / "go"
+TEMPORAL: Final = HERE / "temporal.txt"
 SERVICES: Final = HERE / "services"
 
 INSTALL_S: Final = 600.0
+COMPILE_S: Final = 2_400.0
+"""Temporal's server is a Go program of 250 MB, compiled here: minutes on a quiet machine."""
 
 
 class NotInstalled(Unavailable):
@@ -41,7 +45,7 @@ class Postgres:
 
 
 def python() -> Path:
-    """The interpreter with DBOS and Restate's SDK, installed unless it is there.
+    """The interpreter with DBOS and the SDKs of Restate and Temporal, installed unless it is there.
 
     Raises:
         NotInstalled: The packages cannot be had.
@@ -99,6 +103,23 @@ def restate_server() -> Path:
     return program
 
 
+def temporal() -> Path:
+    """Temporal's command line with its dev server, compiled unless it is there.
+
+    Raises:
+        NotInstalled: There is no Go, or the module cannot be had or compiled.
+    """
+    go = shutil.which("go")
+    if go is None:
+        raise NotInstalled("the PATH has no program `go`")
+    if not _is_done(GO, TEMPORAL):
+        _begin(GO)
+        command = [go, "install", TEMPORAL.read_text().strip()]
+        _install(command, timeout_s=COMPILE_S, env={"GOBIN": str(GO)})
+        _done(GO, TEMPORAL)
+    return GO / "temporal"
+
+
 def postgres() -> Postgres:
     """The newest PostgreSQL on this machine.
 
@@ -121,13 +142,13 @@ def postgres() -> Postgres:
     raise NotInstalled("there is no PostgreSQL (Debian: apt-get install postgresql)")
 
 
-def version_of(*command: str | Path) -> str:
-    """The first number with dots that the command prints."""
+def version_of(*command: str | Path, after: str = "") -> str:
+    """The first number with dots that the command prints right after the text ``after``."""
     ran = subprocess.run(
         [str(each) for each in command], capture_output=True, text=True, check=False
     )
-    found = re.search(r"\d+(\.\d+)+", ran.stdout)
-    return found.group() if found else "unknown"
+    found = re.search(rf"{re.escape(after)}(\d+(\.\d+)+)", ran.stdout)
+    return found.group(1) if found else "unknown"
 
 
 def package_versions(interpreter: Path, names: Sequence[str]) -> dict[str, str]:
@@ -159,9 +180,14 @@ def _other_user() -> str | None:
     raise NotInstalled("PostgreSQL does not run as root, and there is no user nobody")
 
 
-def _install(command: Sequence[str | Path]) -> None:
+def _install(
+    command: Sequence[str | Path],
+    *,
+    timeout_s: float = INSTALL_S,
+    env: Mapping[str, str] | None = None,
+) -> None:
     try:
-        wait_for(command, folder=WORK, timeout_s=INSTALL_S, log=WORK / "install.log")
+        wait_for(command, folder=WORK, timeout_s=timeout_s, log=WORK / "install.log", env=env)
     except Unavailable as problem:
         raise NotInstalled(str(problem)) from problem
 

@@ -49,6 +49,7 @@ class Options:
     since: int = 50_000
     reads: int = 5_000
     commands: int = 5
+    waiting: int = 5_000
 
     @property
     def is_whole(self) -> bool:
@@ -57,7 +58,7 @@ class Options:
 
 QUICK: Final = Options(
     cells=20_000, small=2_000, every=20_000, rounds=1, seconds=1.0, since=4_000, reads=500,
-    commands=1,
+    commands=1, waiting=500,
 )  # fmt: skip
 
 
@@ -97,6 +98,8 @@ class Rest:
             "open", self._large, reads=options.reads, commands=options.commands
         )
         found["replay"] = self._do("replay", self._large)
+        _title(f"a manifest pinned while {options.waiting:,} instances wait")
+        found["pin"] = self._do("pin", {"path": self._folder / "waiting"}, waiting=options.waiting)
         _title("commands that make it smaller")
         found["commands"] = housekeeping(path, timeout_s=self._timeout_s)
         found["seconds"] = round(time.monotonic() - began)

@@ -3,8 +3,9 @@
     python -m benchmarks.rest.child '{"do": "step", "path": …, "cells": …, "out": FILE}'
 
 ``do``: make (the world, and its last snapshot), step (random cells), snapshot (after some cells
-have changed; also the delay for concurrent senders), leave (records after the last snapshot), open
-(with concurrent reads), replay. It writes the results to ``out`` as JSON.
+have changed; also the delay for concurrent senders), pin (a manifest while instances wait), leave
+(records after the last snapshot), open (with concurrent reads), replay. It writes the results to
+``out`` as JSON.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from benchmarks.memory import Peaks, peaks, rss_anon_mib
 from benchmarks.plan import Point
 from benchmarks.rest import reads
 from benchmarks.rest.feed import feed
+from benchmarks.rest.pin import pin
 from benchmarks.rest.steady import Steady
 from benchmarks.workloads import cell_name, load_of, scattered
 from benchmarks.world import World
@@ -98,6 +100,10 @@ async def _step(given: Json) -> Json:
         )
         cpu_us = cpu_s / len(samples.sent) * 1e6
         return {"start": start, **as_fields(found), "cpu_us": cpu_us, **_memory(peak)}
+
+
+async def _pin(given: Json) -> Json:
+    return await pin(Path(given["path"]), waiting=given["waiting"])
 
 
 async def _snapshots(given: Json) -> Json:
@@ -189,6 +195,7 @@ _DO: Final = {
     "make": _make,
     "step": _step,
     "snapshots": _snapshots,
+    "pin": _pin,
     "leave": _leave,
     "open": _open,
     "replay": _replay,

@@ -44,5 +44,5 @@ def _timed(name: str, words: list[str], path: Path, *, timeout_s: float) -> Json
 
 
 def _run(words: list[str], *, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "aos_cli.main", *words]
+    command = [sys.executable, "-m", "aos_cli.entry", *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)

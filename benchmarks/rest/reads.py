@@ -81,7 +81,7 @@ def commands(path: Path, *, cells: int, count: int) -> Json:
 def _command(path: Path, key: str) -> None:
     words = ["inspect", "cell", WORKFLOW, key, "--world", str(path), "--json"]
     ran = subprocess.run(
-        [sys.executable, "-m", "aos_cli.main", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "aos_cli.entry", *words], capture_output=True, text=True, check=False
     )
     if ran.returncode:
         raise Unavailable(f"`aos inspect cell` ended with {ran.returncode}: {ran.stderr.strip()}")

@@ -17,6 +17,7 @@ MEMORY_MIB: Final = 600
 RATE_RATIO: Final = 0.5
 PAUSE_RATIO: Final = 2.0
 RESTART_S: Final = 2.0
+PIN_S: Final = 1.0
 EVENTS: Final = 1_000_000
 
 SHAPE: Final = """\
@@ -50,6 +51,8 @@ def rest_tables(rest: Json) -> str:
     parts += ["### Random cells, one step each", _rounds(rest)]
     parts += ["### Snapshots", _snapshots(rest["snapshots"]), _steady(rest["steady"])]
     parts += ["### Restart, reads, replay", _restarts(rest), _reads(rest["since"], rest["replay"])]
+    if "pin" in rest:
+        parts += ["### A manifest pinned while instances wait", _pin(rest["pin"])]
     if rest["commands"]:
         parts += ["### Made smaller", _commands(rest["commands"])]
     return "\n\n".join(parts)
@@ -206,6 +209,15 @@ def _reads(since: Json, replay: Json) -> str:
     return table(("while the world runs", "time", "memory MiB"), rows)
 
 
+def _pin(pin: Json) -> str:
+    head = ("`aos apply --mode pin`", "instances that wait", "seconds", "of the process's CPU")
+    return table(
+        head,
+        [("while the world runs", f"{pin['waiting']:,}", f"{pin['seconds']:.2f}",
+          f"{pin['cpu_s']:.2f}")],
+    )  # fmt: skip
+
+
 def _commands(commands: Sequence[Json]) -> str:
     return table(
         ("command", "seconds", "store before MiB", "after MiB"),
@@ -232,7 +244,19 @@ def rest_aims(rest: Json | None) -> list[Aim]:
     """The aims for a million cells; for a smaller world no aim counts as met."""
     is_enough = rest is not None and rest["options"]["cells"] >= EVENTS
     found = rest if is_enough else None
-    return [_memory(found), _rate(found), _cost(found), _pause(found), _restart(found)]
+    return [
+        _memory(found), _rate(found), _cost(found), _pause(found), _restart(found), *_pinned(found)
+    ]  # fmt: skip
+
+
+def _pinned(rest: Json | None) -> list[Aim]:
+    """None for figures of a run before this was measured."""
+    if rest is None or "pin" not in rest:
+        return []
+    waiting = f"{rest['pin']['waiting']:,}"
+    return [_aim(f"a manifest pinned while {waiting} instances wait", f"less than {PIN_S:g} s",
+        rest["pin"]["cpu_s"], words=lambda x: f"{x:.2f} s of CPU",
+        is_met=lambda x: x < PIN_S)]  # fmt: skip
 
 
 def _memory(rest: Json | None) -> Aim:

@@ -1,0 +1,1 @@
+"""The cost of flows: time, space and memory. See ../README.md."""

@@ -42,6 +42,19 @@ def test_the_conformance_classes_are_those_of_its_air() -> None:
     assert written.read_text("utf-8") == generate(conformance_nodes())
 
 
+def test_a_schema_that_only_the_engine_of_flows_reads_gets_no_class() -> None:
+    air = ROOT / "manifests/cookbook/flow_events/air"
+    files = [json.loads((air / f"{name}.air.json").read_text()) for name in ("desk", "generated")]
+    written = ROOT / "modules/cookbook/flow-events-desk/assembly/generated.ts"
+
+    made = generate([node for file in files for node in file])
+
+    assert made == written.read_text("utf-8")
+    classes = [line.split()[2] for line in made.splitlines() if line.startswith("export class ")]
+    assert {"Deliver", "DeliveryControl", "DeskState"} <= set(classes)
+    assert not {"Flow", "FlowParent", "DeliveryFlowEvent"} & set(classes)
+
+
 def test_the_order_of_the_definitions_does_not_matter() -> None:
     nodes = conformance_nodes()
 

@@ -31,7 +31,7 @@ def an_event_may_name_its_key(world: ConformanceWorld) -> None:
     assert world.seen[-1].state == {"heard": ["ann"]}
 
 
-def nothing_is_emitted_for_nobody(world: ConformanceWorld) -> None:
+def nothing_is_emitted_without_a_receiver(world: ConformanceWorld) -> None:
     said = world.give("conformance/Say@1", {"from": "ann", "to": [], "with_key": True})
 
     assert (said.events, said.state) == ((), {"heard": []})
@@ -64,7 +64,7 @@ def a_deleted_cell_begins_anew(world: ConformanceWorld) -> None:
     assert anew.state == {"steps": 1}
 
 
-def deleting_with_effects_beside_it_is_a_fault(world: ConformanceWorld) -> None:
+def deleting_with_effects_is_a_fault(world: ConformanceWorld) -> None:
     act(world, "Keep")
     seen = act(world, "DeleteAndAsk")
 

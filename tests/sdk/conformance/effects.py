@@ -81,7 +81,7 @@ def a_receipt_that_does_not_fit_is_rejected(world: ConformanceWorld) -> None:
     assert seen.state["work"] is None
 
 
-def a_rejection_of_nobodys_request_is_a_stray(world: ConformanceWorld) -> None:
+def a_rejection_of_an_unknown_request_is_a_stray(world: ConformanceWorld) -> None:
     ask(world, forget=True, issuer_ref="mine")
 
     seen = world.answer("mine", {"result": "many"})

@@ -73,7 +73,7 @@ def a_timer_is_canceled(world: ConformanceWorld) -> None:
     ]
 
 
-def canceling_what_nobody_asked_is_an_error(world: ConformanceWorld) -> None:
+def canceling_an_unknown_effect_is_an_error(world: ConformanceWorld) -> None:
     for what in ("TimerCancel", "EffectCancelTimer", {"EffectCancelIntent": ONES}):
         seen = use(world, what)
         named = {"intent": ONES, "issuer_ref": None}

@@ -99,3 +99,18 @@ def test_the_manual_shows_what_the_counter_gives() -> None:
         assert node in shown
     source = (SDK / "examples/counter/src/lib.rs").read_text()
     assert source.partition("use aos_sdk::prelude::*;")[2].strip() in manual
+
+
+def test_a_route_for_existing_instances_only_says_so() -> None:
+    """SR-20a, M-30a: and the others leave the field out."""
+    routes = {
+        node["event"]: node.get("creates", "left out")
+        for node in read_nodes("orders/orders")
+        if node["$kind"] == "subscription" and node["workflow"] == "shop/order@1"
+    }
+
+    assert routes == {
+        "shop/OrderPlaced@1": "left out",
+        "shop/OrderCancelRequested@1": False,
+        "shop/OrderOverdue@1": "left out",
+    }

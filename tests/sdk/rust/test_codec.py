@@ -19,6 +19,7 @@ from tests.modules.guests import MODULES, ROOT
 from tests.sdk.rust.examples import read_nodes
 
 VECTORS: Final = ROOT / "spec/vectors"
+SIZE_BYTES_MAX: Final = 112_000
 WASM: Final = (MODULES / "sdk-rust/tests/vectors/vectors.wasm").read_bytes()
 
 LIMITS: Final = frozenset(
@@ -123,6 +124,11 @@ def test_a_misfit_says_where_and_what(guest: Guest) -> None:
 
     assert guest.recode(record, bytes.fromhex("a1616200")) == ("Misfit", "byte 1: expected a")
     assert guest.recode(record, bytes.fromhex("a1616120")) == ("Misfit", "byte 3: expected a nat")
+
+
+def test_a_module_with_every_type_and_json_is_small() -> None:
+    """SR-33 for the whole SDK: the functions for JSON are the largest part that authors choose."""
+    assert len(WASM) < SIZE_BYTES_MAX
 
 
 def test_the_kernels_schemas_are_the_kernels(guest: Guest) -> None:

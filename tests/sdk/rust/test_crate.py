@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ MODULES: Final = ROOT / "modules"
 TARGET: Final = MODULES / "target/host"
 EXPECT: Final = "// expect: "
 """Words of the compiler's that a program must be refused with."""
+FIRST: Final = "// first: "
+"""Words with which the compiler must begin: the remedy comes before every explanation."""
+ONLY: Final = "// only"
+"""The program has no other error."""
 PLACE: Final = "// here"
 """The line that it must point to."""
 
@@ -105,14 +110,21 @@ def test_a_program_that_must_not_compile_says_why(
     program = HERE / f"refused/{name}.rs"
     lines = program.read_text().splitlines()
     expected = [line.removeprefix(EXPECT) for line in lines if line.startswith(EXPECT)]
+    first = [line.removeprefix(FIRST) for line in lines if line.startswith(FIRST)]
     places = [number for number, line in enumerate(lines, 1) if PLACE in line]
 
     code, said = compiler.check(program, tmp_path)
 
     assert code != 0
-    assert expected
+    assert expected or first
     for words in expected:
         assert words in said, said
+    if first:
+        headline, arrow, *_ = said.splitlines()
+        assert re.fullmatch(f"error.*: {re.escape(first[0])}", headline), said
+        assert f"{name}.rs:{places[0]}:" in arrow, said
+    if ONLY in lines:
+        assert "aborting due to 1 previous error" in said, said
     for place in places:
         assert f"{name}.rs:{place}:" in said, said
 

@@ -1,4 +1,4 @@
-// Generated from the AIR definitions by `aos build`. What is changed here is lost.
+// Generated from the AIR definitions by `aos build`. Edits to this file are overwritten.
 
 import * as aos from "aos-sdk";
 

@@ -1,5 +1,5 @@
-//! What a crate on top of the SDK does: its own reading of event and state, effects by name, schemas by
-//! the same machinery.
+//! A crate on top of the SDK with its own dispatcher: it reads events and states itself, requests effects
+//! by name, and declares its schemas as the SDK does.
 
 #![no_std]
 #![deny(warnings)]

@@ -37,7 +37,7 @@ pub enum Event {
     "t/count@1",
     effects(aos_sdk::timer::Set),
     routes(Add),
-    limits(fuel = 1_000_000)
+    limits(fuel = 1_000_000, keys = 64)
 )]
 pub fn count(state: &mut State, event: Event, _cx: &mut aos_sdk::Context) {
     if let Event::Add(add) = event {

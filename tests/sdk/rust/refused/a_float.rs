@@ -1,5 +1,4 @@
-// expect: `f64` is not a type of AIR
-// expect: decimals are `Decimal`
+// first: use `Decimal`, or a whole number of a smaller unit such as cents: `f64` is not a type of AIR
 
 #![no_std]
 #![allow(dead_code)]

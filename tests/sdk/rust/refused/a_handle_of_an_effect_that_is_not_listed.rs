@@ -1,4 +1,4 @@
-// expect: the state has a handle of sys/timer.set@1, which the workflow does not ask for: name its type in `effects(…)`
+// first: add the effect to `effects(…)` of the workflow: its state has a handle of sys/timer.set@1
 
 #![no_std]
 #![allow(dead_code)]
@@ -22,7 +22,7 @@ struct State {
     all: Vec<Inner>,
 }
 
-#[workflow("t/w@1", key = "t/Id@1", effects(effect::Cancel), routes(Add by "id"))]
+#[workflow("t/w@1", key = "t/Id@1", effects(effect::Cancel), routes(Add by "id"))] // here
 fn w(_state: &mut State, _add: Add, _cx: &mut Context) -> Result<(), Fault> {
     Ok(())
 }

@@ -1,5 +1,4 @@
-// expect: is not a type of AIR
-// expect: aos_sdk::Map<K, V>
+// first: use `aos_sdk::Map<K, V>`: `BTreeMap` is not a type of AIR
 
 #![no_std]
 #![allow(dead_code)]

@@ -1,5 +1,4 @@
-// expect: `u32` is not a type of AIR
-// expect: whole numbers are `u64` (nat) and `i64` (int)
+// first: use `u64`: `u32` is not a type of AIR
 
 #![no_std]
 #![allow(dead_code)]

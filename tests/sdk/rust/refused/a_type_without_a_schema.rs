@@ -1,5 +1,4 @@
-// expect: `Item` is not a type of AIR
-// expect: a type of your own needs `#[derive(Schema)]`
+// first: add `#[derive(Schema)]` to `Item`, or use a type that AIR has: `Item` is not a type of AIR
 
 #![no_std]
 #![allow(dead_code)]

@@ -1,0 +1,18 @@
+// first: expected a comma
+// only
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema)]
+#[schema("t/Placed@1")]
+struct Placed {
+    id: String,
+}
+
+#[flow("t/order@1", key = "t/Id@1", start(Placed by "id"), callable = true)] // here
+async fn order(_: Cx, _: Placed) -> Result<(), FlowError> {
+    Ok(())
+}

@@ -1,0 +1,23 @@
+// first: `Cancel` is not a schema of the manifest: it has no name
+// only
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema)]
+#[schema("t/Placed@1")]
+struct Placed {
+    id: String,
+}
+
+#[derive(Schema)]
+struct Cancel {
+    id: String,
+}
+
+#[flow("t/order@1", key = "t/Id@1", start(Placed by "id"), listens(Cancel by "id"))] // here
+async fn order(_: Cx, _: Placed) -> Result<(), FlowError> {
+    Ok(())
+}

@@ -1,0 +1,19 @@
+// expect: add `#[derive(Schema)]` to `Parcel`
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema)]
+#[schema("t/Placed@1")]
+struct Placed {
+    id: String,
+}
+
+struct Parcel;
+
+#[flow("t/order@1", key = "t/Id@1", start(Placed by "id"))]
+async fn order(_: Cx, _: Placed) -> Result<Parcel, FlowError> { // here
+    Ok(Parcel)
+}

@@ -1,0 +1,17 @@
+// expect: a flow returns `Result<Output, FlowError>`, not `Result<u64, 
+
+#![no_std]
+#![allow(dead_code)]
+
+use aos_sdk::prelude::*;
+
+#[derive(Schema)]
+#[schema("t/Placed@1")]
+struct Placed {
+    id: String,
+}
+
+#[flow("t/order@1", key = "t/Id@1", start(Placed by "id"))]
+async fn order(_: Cx, _: Placed) -> Result<u64, String> { // here
+    Ok(1)
+}

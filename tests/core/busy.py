@@ -99,9 +99,9 @@ def manifest(version: int) -> Loaded:
 
 def busy() -> MemoryWorld:
     """Cells at rest with long states, keys and a status; abandoned work of an older manifest; one
-    that waits, with streams and attempts, under a manifest that is no longer in force; one that
-    failed, with mail behind; receipts that the core owes for three reasons; mail of every kind in
-    the ring, and some of one input in several mailboxes."""
+    that waits, with streams, attempts and a parked effect, under a manifest that is no longer in
+    force; one that failed, with mail behind; receipts that the core owes for three reasons; mail of
+    every kind in the ring, and some of one input in several mailboxes."""
     world = MemoryWorld(manifest(1), MODULES)
     world.blobs.update(world.loaded.modules)
     tell(world, "c", wish(PAY, {"n": 1}, "c1"), wish(PAY, {"n": 2}), run=True)
@@ -123,6 +123,7 @@ def busy() -> MemoryWorld:
         assert isinstance(world.stream(paid, number), Admitted)
     assert isinstance(world.attempt(once, 1), Admitted)
     assert isinstance(world.attempt(wide, 2), Admitted)
+    assert isinstance(world.attempt(wide, 2, "parked", code="exception"), Admitted)
     world.run()
     tell(world, "b", note="fail", run=True)
     for number in range(MAILBOX + 2):
@@ -171,6 +172,7 @@ def is_busy(world: MemoryWorld) -> None:
     assert set(state.attempts) & set(state.abandoned)
     assert set(state.attempts) & set(state.intents)
     assert state.streams
+    assert state.halts
     assert state.world_keys
     assert len(state.submissions) > 10
     assert not state.eras.is_one

@@ -17,7 +17,7 @@ from nacl.signing import SigningKey
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.frame import Frame, Head, Tip, leaf, log_leaf, record_salt, seal
 from aos.core.journal.identity import idempotency_key, intent_hash, submission_hash, world_id
-from aos.core.journal.inputs import GenesisInput, ManifestInput, receipt_message
+from aos.core.journal.inputs import GenesisInput, ManifestInput, ReceiptInput
 from aos.core.journal.merkle import proof
 from aos.core.journal.record_codec import to_bytes
 from aos.core.journal.records import (
@@ -164,7 +164,7 @@ def make() -> dict[str, Any]:
         "finished_ns": NS + 5_000_000,
         "cost_cents": 3,
     }
-    message = receipt_message(world=world, payload=content_hash(payload), **signed)
+    message = ReceiptInput(payload=payload, signature=b"", **signed).message(world)
     receipt = Receipt(
         seq=7,
         stamp=stamp(7),

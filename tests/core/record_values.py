@@ -33,6 +33,7 @@ from aos.core.journal.records import (
 from aos.core.journal.vocabulary import (
     ACTIONS,
     CELL_STATUSES,
+    CONTROL_STATUSES,
     MODES,
     OPEN_WORK,
     OUTCOMES,
@@ -77,6 +78,7 @@ FULL: Final[tuple[Record, ...]] = (
         submission_id="order-1",
         to=(CELL, OTHER),
         overloaded=(("t/full@1", b"\x01"),),
+        kept=(OTHER,),
     ),
     Step(
         seq=5,
@@ -86,7 +88,9 @@ FULL: Final[tuple[Record, ...]] = (
         depth=0,
         state=REF,
         status="waiting",
-        events=(Emitted(schema="t/Sold@1", value=REF, to=(OTHER,), overloaded=(CELL,)),),
+        events=(
+            Emitted(schema="t/Sold@1", value=REF, to=(OTHER,), overloaded=(CELL,), unknown=(CELL,)),
+        ),
         intents=(
             Intent(
                 intent=A,
@@ -169,7 +173,14 @@ FULL: Final[tuple[Record, ...]] = (
         signature=bytes(64),
     ),
     Attempt(
-        seq=10, stamp=STAMP, intent=A, cell=CELL, attempt=2, phase="begun", problem="it timed out"
+        seq=10,
+        stamp=STAMP,
+        intent=A,
+        cell=CELL,
+        attempt=2,
+        phase="parked",
+        problem="KeyError: 'id'",
+        code="exception",
     ),
     Control(
         seq=11,
@@ -181,6 +192,11 @@ FULL: Final[tuple[Record, ...]] = (
         principal="ann",
         serial=0,
         signature=b"\x02" * 64,
+        status="completed",
+        payload=REF,
+        why="it waits for an order that is gone",
+        dropped=3,
+        abandoned=(A, B),
     ),
     Snapshot(seq=12, stamp=STAMP, at=9, frame=A, document=Ref(B, 700)),
     Fork(
@@ -344,6 +360,7 @@ receipt_statuses = st.sampled_from(STATUSES)
 outcomes = st.sampled_from(OUTCOMES)
 phases = st.sampled_from(PHASES)
 actions = st.sampled_from(ACTIONS)
+control_statuses = st.sampled_from(CONTROL_STATUSES)
 modes = st.sampled_from(MODES)
 open_work = st.sampled_from(OPEN_WORK)
 faults = st.builds(
@@ -364,9 +381,12 @@ manifests = st.builds(
 )  # fmt: skip
 events = st.builds(
     Event, seq=nats, stamp=stamps, schema=texts, value=slots, submission_id=maybe(texts),
-    to=some(cells), overloaded=some(cells),
+    to=some(cells), overloaded=some(cells), kept=some(cells),
 )  # fmt: skip
-emitted = st.builds(Emitted, schema=texts, value=slots, to=some(cells), overloaded=some(cells))
+emitted = st.builds(
+    Emitted, schema=texts, value=slots, to=some(cells), overloaded=some(cells),
+    unknown=some(cells), kept=some(cells),
+)  # fmt: skip
 intents = st.builds(
     Intent, intent=hashes, effect=texts, effect_hash=hashes, params=slots, key=maybe(texts | blobs),
     issuer_ref=maybe(texts),
@@ -399,11 +419,13 @@ streams = st.builds(
 )  # fmt: skip
 attempts = st.builds(
     Attempt, seq=nats, stamp=stamps, intent=hashes, cell=cells, attempt=nats, phase=phases,
-    problem=maybe(texts),
+    problem=maybe(texts), code=maybe(texts),
 )  # fmt: skip
 controls = st.builds(
     Control, seq=nats, stamp=stamps, action=actions, cell=maybe(cells), intent=maybe(hashes),
     value=maybe(hashes), principal=texts, serial=nats, signature=blobs,
+    status=maybe(control_statuses), payload=maybe(slots), why=maybe(texts), dropped=maybe(nats),
+    abandoned=some(hashes),
 )  # fmt: skip
 forks = st.builds(
     Fork,

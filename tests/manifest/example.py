@@ -46,7 +46,7 @@ GOOD: dict[str, Any] = {
                     "Moved": {"ref": "acme/Moved@1"},
                     "Receipt": {"ref": "sys/EffectReceiptEnvelope@1"},
                 },
-                "$comment": "what an order hears",
+                "$comment": "the events of an order",
             },
         ),
         schema("acme/OrderState@1", {"record": {"paid": {"bool": {}}, "tries": NAT}}),

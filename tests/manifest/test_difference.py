@@ -60,6 +60,17 @@ def test_definitions_are_added_removed_and_changed() -> None:
     assert changes.authority == ()
 
 
+def test_a_route_that_no_longer_creates_is_removed_and_added() -> None:
+    """M-30a, M-60."""
+    documents = good()
+    documents[MANIFEST]["routing"]["subscriptions"][2]["creates"] = False
+
+    assert shown(after(documents).routes) == [
+        "- acme/Tick@1 -> acme/count@1",
+        "+ acme/Tick@1 -> acme/count@1, existing instances only",
+    ]
+
+
 def test_another_order_of_routes_is_a_change() -> None:
     documents = good()
     documents[MANIFEST]["routing"]["subscriptions"].reverse()

@@ -49,6 +49,21 @@ def test_one_file_may_hold_everything() -> None:
     assert loaded({"orders.air.json": nodes}).effective == loaded().effective
 
 
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_folder_with_the_manifests_of_several_worlds_is_one_problem(count: int) -> None:
+    """M-4: their definitions would contradict each other in many more ways."""
+    names = [f"world-{number}" for number in range(count)]
+    files = {
+        f"{name}/{file}": data + b" " * number
+        for number, name in enumerate(names)
+        for file, data in written(GOOD).items()
+    }
+
+    more = " and 1 more" if count == 9 else ""
+    found = f"expected one manifest, found {count}: in {', '.join(names[:8])}{more}"
+    assert refusal(files) == [f"{found} (choose the folder of one of them)"]
+
+
 def test_files_that_are_not_air_are_left_alone() -> None:
     assert load({**written(GOOD), "README.md": b"{"}).effective == loaded().effective
 

@@ -52,7 +52,7 @@ def put(name: str, *path: str | int, to: object) -> Change:
     return change
 
 
-def subscribe(**entry: str) -> Change:
+def subscribe(**entry: str | bool) -> Change:
     return lambda documents: documents[MANIFEST]["routing"]["subscriptions"].append(entry)
 
 
@@ -93,7 +93,7 @@ STRUCTURE: list[tuple[str, Change]] = [
         put(CHARGE, "impl", to={"executor": "billing", "module": MODULE, "entrypoint": "x"}),
     ),
     ("half of impl", put(CHARGE, "impl", to={"module": MODULE})),
-    ("op beside workflow", put("manifest", "routing", "subscriptions", 0, "op", to=ORDER)),
+    ("both op and workflow", put("manifest", "routing", "subscriptions", 0, "op", to=ORDER)),
     ("a hash of AIR v2", put("manifest", "schemas", 0, "hash", to=f"sha256:{ZEROS}")),
     ("a short hash", put("manifest", "schemas", 0, "hash", to="blake3:00")),
     ("another version of AIR", put("manifest", "air_version", to="1")),
@@ -231,6 +231,14 @@ ROUTING: list[tuple[str, Change]] = [
     ),
     ("one subscription twice", subscribe(event="acme/Tick@1", op="acme/count@1")),
     (
+        "one subscription twice, and one of them creates nothing",
+        subscribe(event="acme/Tick@1", workflow="acme/count@1", creates=False),
+    ),
+    (
+        "creates is no boolean",
+        put("manifest", "routing", "subscriptions", 0, "creates", to="no"),
+    ),
+    (
         "no key for a keyed workflow",
         put("manifest", "routing", "subscriptions", 0, "key_field", to=REMOVED),
     ),
@@ -239,7 +247,7 @@ ROUTING: list[tuple[str, Change]] = [
         put("manifest", "routing", "subscriptions", 2, "key_field", to="count"),
     ),
     (
-        "a key where nothing stands",
+        "a key field that the event lacks",
         put("manifest", "routing", "subscriptions", 0, "key_field", to="orderid"),
     ),
     (
@@ -287,9 +295,9 @@ LATER: list[tuple[str, Change]] = [
         lambda documents: node(documents, ORDER).update(upgrade="at_once", migrate={"from": 1}),
     ),
     (
-        "delivery at most once with a retry, and lanes",
+        "delivery at most once with a retry, and lanes by no field",
         lambda documents: node(documents, CHARGE).update(
-            delivery="at_most_once", retry={"attempts": 2}, lane=["cents"]
+            delivery="at_most_once", retry={"attempts": 2}, lane=["cent", "cents", "cents"]
         ),
     ),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import time
 from typing import Any
@@ -285,11 +286,16 @@ def test_a_normal_value_is_in_canonical_order_whatever_its_sender() -> None:
          "$.items[0].qty: expected nat (0 to 2^64-1), found int -1"),
         ('{"order_id": "x", "items": {}}', "$.items: expected list, as an array, found map[0]"),
         ('{"items": []}', "$.order_id: missing: expected text"),
+        ("{}", "$.items: missing: expected list; $.order_id: missing: expected text"),
+        ('{"items": [{"qty": 1}, {}]}',
+         "$.items[0].sku: missing: expected text; $.order_id: missing: expected text"),
+        ('{"items": [{}], "order_id": 1}',
+         "$.items[0].qty: missing: expected nat; $.items[0].sku: missing: expected text"),
         ('{"order_id": "x", "items": [], "noet": ""}',
          "$.noet: unknown field (known: note, items, order_id)"),
         ('{"order_id": "x", "noet": "", "note": ""}',
          "$.noet: unknown field (known: note, items, order_id)"),
-        ("[]", "$: expected record, as an object, found list[0]"),
+        ("[]", "$: expected a JSON object, found list[0]"),
         ('{"order_id": true, "items": []}', "$.order_id: expected text, found bool true"),
         ('{"order_id": null, "items": []}', "$.order_id: expected text, found null"),
     ],
@@ -297,6 +303,40 @@ def test_a_normal_value_is_in_canonical_order_whatever_its_sender() -> None:
 def test_a_misfit_of_a_record_is_named_with_its_path(text: str, message: str) -> None:
     """V-3, V-39"""
     assert refusal(compiled(ORDER), text) == message
+
+
+def test_at_the_record_gate_only_the_first_missing_field_is_named() -> None:
+    """V-3: the message is part of faults in journals, so it never changes."""
+    with pytest.raises(ValueProblem) as problem:
+        compiled(ORDER).from_record(naive.encode({}))
+
+    assert str(problem.value) == "$.items: missing: expected list"
+
+
+def test_missing_fields_of_a_deep_value_are_found_in_one_pass() -> None:
+    """V-3"""
+    depth = 50
+    type_: dict[str, object] = {"record": {"leaf": {"nat": {}}, "other": {"nat": {}}}}
+    text = "{}"
+    for _ in range(depth):
+        type_ = {"record": {"in": type_, "lack": {"text": {}}}}
+        text = f'{{"in": {text}}}'
+    began = time.process_time()
+
+    message = refusal(compiled(type_), text)
+
+    assert message.startswith("$.in.in.in.")
+    assert message.count("missing: expected") == 16
+    assert message.endswith(f"; and {depth + 2 - 16} more")
+    assert time.process_time() - began < 5
+
+
+def test_an_error_of_missing_fields_survives_pickling() -> None:
+    with pytest.raises(ValueProblem) as problem:
+        compiled(ORDER).from_json("{}")
+
+    copy = pickle.loads(pickle.dumps(problem.value))
+    assert str(copy) == str(problem.value)
 
 
 def test_an_absent_option_is_null_at_ingress_and_missing_at_the_record_gate() -> None:
@@ -451,9 +491,7 @@ def test_a_map_with_integer_keys_is_an_array_of_pairs_in_json() -> None:
     assert refusal(schema, '[[1, "a"], [1, "b"]]') == "$[1]: map key: duplicate nat 1"
     assert refusal(schema, "[[1, 2]]") == "$[0][1]: expected text, found nat 2"
     assert refusal(schema, '[["1", "a"]]') == '$[0]: map key: expected int, found text "1"'
-    assert (
-        refusal(schema, "{}") == "$: expected map, as an array of [key, value] pairs, found map[0]"
-    )
+    assert refusal(schema, "{}") == "$: expected a JSON array of [key, value] pairs, found map[0]"
 
 
 def test_map_keys_that_become_equal_are_duplicates() -> None:

@@ -11,14 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aos.values.schema import compile_schemas
 from aos.values.spelling import (
     base64_bytes,
     base64_text,
     duration_ns,
+    duration_text,
     normal_decimal,
     normal_hash,
     normal_uuid,
     time_ns,
+    time_text,
 )
 
 
@@ -247,3 +250,51 @@ def test_base64_is_one_text_for_each_byte_string(data: bytes) -> None:
 def test_no_other_text_is_base64(text: str) -> None:
     """V-34: "AB==" and "AAB=" have unused bits set."""
     assert base64_bytes(text) is None
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_a_duration_and_its_text_are_the_same(ns: int) -> None:
+    assert duration_ns(duration_text(ns)) == ns
+
+
+@given(st.integers(-62_135_596_800 * 10**9, 2**63 - 1))
+def test_a_time_and_its_text_are_the_same(ns: int) -> None:
+    assert time_ns(time_text(ns)) == ns
+
+
+def test_times_and_durations_have_no_digits_that_say_nothing() -> None:
+    assert duration_text(300 * 10**9) == "5m"
+    assert duration_text(0) == "0s"
+    assert duration_text(-5_400 * 10**9 - 7) == "-1h30m7ns"
+    assert time_text(0) == "1970-01-01T00:00:00Z"
+    assert time_text(1_500_000_000) == "1970-01-01T00:00:01.500Z"
+    assert time_text(-(2**63)) == "1677-09-21T00:12:43.145224192Z"
+
+
+def test_a_value_for_people_has_times_durations_and_documents() -> None:
+    schema = compile_schemas(
+        {
+            "t/A@1": {
+                "record": {
+                    "wait": {"duration": {}},
+                    "at": {"option": {"time": {}}},
+                    "body": {"bytes": {}},
+                }
+            }
+        }
+    )["t/A@1"]
+
+    def shown(body: bytes) -> object:
+        return schema.to_json({"wait": 300 * 10**9, "at": 0, "body": body}, spelled=True)
+
+    at = "1970-01-01T00:00:00Z"
+    found = shown(b'{"price": 1.5}')
+    assert found == {"wait": "5m", "at": at, "body": {"price": 1.5}}
+    assert isinstance(found, dict)
+    assert list(found) == ["wait", "at", "body"]
+    assert shown(b"hello\n") == {"wait": "5m", "at": at, "body": "hello\n"}
+    assert shown(b"{broken") == {"wait": "5m", "at": at, "body": "{broken"}
+    assert shown(b"\xff") == {"wait": "5m", "at": at, "body": "/w=="}
+    assert schema.to_json({"wait": 5, "at": None, "body": b"{}"}) == {
+        "wait": 5, "at": None, "body": "e30=",
+    }  # fmt: skip

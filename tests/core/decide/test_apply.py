@@ -60,10 +60,10 @@ class Counting:
         return self._world.read(hash)
 
 
-def test_one_thing_in_the_way_is_one_thing() -> None:
+def test_a_refusal_names_its_one_blocker_in_the_singular() -> None:
     answer = refused(apply(world_of("a"), 2, STRICT, code="v2c", state=COUNTED))
 
-    assert ": 1 thing stands in the way, first " in answer.message
+    assert ": 1 blocker, first " in answer.message
 
 
 def test_states_that_do_not_fit_the_new_schema_refuse_the_manifest_and_are_named() -> None:
@@ -75,7 +75,7 @@ def test_states_that_do_not_fit_the_new_schema_refuse_the_manifest_and_are_named
         [case("a"), case("b")], key=lambda cell: content_hash(cell[1])
     )
     assert answer.message.startswith(
-        "the manifest does not fit what this world holds: 2 things stand in the way, first "
+        "the manifest does not fit what this world holds: 2 blockers, first "
         "c/case@1: cell_does_not_fit, its state is no c/Log@1: $: expected record, found list[1]"
     )
     tell(world, "a")

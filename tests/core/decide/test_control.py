@@ -10,8 +10,8 @@ from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.faults import FaultKind
-from aos.core.journal.inputs import BATCH_MAX
 from aos.core.journal.records import Batch, Control, KernelReceipt, Receipt, Ref
+from aos.core.journal.statements import BATCH_MAX
 from aos.values.cbor import encode
 from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash

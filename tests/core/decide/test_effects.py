@@ -575,16 +575,21 @@ def test_a_requested_key_is_forgotten_when_others_were_asked_for_last() -> None:
         n = event_of(envelope)["$value"]["n"]
         return {"state": encode([]), "effects": [ask(PAY, {"n": n}, idempotency_key=str(n % 10))]}
 
-    def faults(*asked: int) -> int:
-        world = buyers(module, limits={"world": {"instance_keys": 2}})
+    def faults(limits: dict[str, Any], *asked: int) -> int:
+        world = buyers(module, limits=limits)
         for n in asked:
             order(world, "a", n)
         assert len(world.cell(BUYER, "a").keys) <= 2
         return sum(isinstance(each, Faulted) for each in world.steps())
 
-    assert faults(1, 2, 11) == 1, "1 is remembered"
-    assert faults(1, 2, 3, 11) == 0, "1 was forgotten for 3"
-    assert faults(1, 2, 1, 3, 11) == 1, "2 was"
+    for limits in (
+        {"world": {"instance_keys": 2}},
+        {"world": {"instance_keys": 1}, "step": {"keys": 2}},
+        {"world": {"instance_keys": 9}, "step": {"keys": 2}},
+    ):
+        assert faults(limits, 1, 2, 11) == 1, "1 is remembered"
+        assert faults(limits, 1, 2, 3, 11) == 0, "1 was forgotten for 3"
+        assert faults(limits, 1, 2, 1, 3, 11) == 1, "2 was"
 
 
 def test_an_abandoned_intent_past_the_bound_is_unknown() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aos.core.decide.answers import Admitted
+from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.decide.routing import KEY_BYTES_MAX
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.record_codec import RECORD_BYTES_MAX, from_bytes, to_bytes
@@ -249,7 +249,7 @@ BAD_OUTPUTS: list[tuple[str, Any, FaultKind, str]] = [
         "diverged: expected step a, found b",
     ),
     (
-        "fault beside state",
+        "both fault and state",
         {"fault": {"kind": "k", "message": "m"}, "state": STATE},
         FaultKind.OUTPUT_MALFORMED,
         "expected fault alone, found fault beside state",
@@ -302,7 +302,7 @@ def test_a_trap_keeps_the_state_and_holds_the_mail_that_comes_after() -> None:
     assert cell.fault.kind is FaultKind.TRAP
     assert [type(step) for step in world.steps()] == [Step, Faulted]
     assert [mail.entry[0] for mail in cell.mailbox] == [4, 5, 8], (
-        "the entry that failed stands first"
+        "the entry that failed is the first in the mailbox"
     )
     assert not world.state.ring
 
@@ -724,3 +724,99 @@ def test_an_event_that_reaches_no_cell_is_never_too_deep() -> None:
     world.run()
 
     assert [len(step.events) for step in world.steps() if isinstance(step, Step)] == [2, 2, 1]
+
+
+def only_existing(**more: Any) -> MemoryWorld:
+    """Counters that ``t/Add@1`` creates, and whose ``t/Stop@1`` is for existing ones only. An
+    ``emits`` of the first event is emitted by the counter that it reaches."""
+    stop = schema("t/Stop@1", {"record": {"key": {"text": {}}, "emits": {"list": {"text": {}}}}})
+    arms = {"Add": {"ref": "t/Add@1"}, "Stop": {"ref": "t/Stop@1"}}
+    nodes = [
+        *(each for each in NODES if each["name"] != "t/CounterEvent@1"),
+        schema("t/CounterEvent@1", {"variant": arms}),
+        stop,
+        workflow(COUNTER, state="t/Count@1", event="t/CounterEvent@1", key_schema="t/Key@1"),
+    ]
+    routes = [route("t/Add@1", COUNTER, "key"), route("t/Stop@1", COUNTER, "key", creates=False)]
+
+    def module(envelope: Envelope) -> Envelope:
+        event = event_of(envelope)["$value"]
+        emits = [
+            emit("t/Add@1", add(each[1:]))
+            if each.startswith("+")
+            else emit("t/Stop@1", {"key": each, "emits": []})
+            for each in event.get("emits", [])
+        ]
+        return {"state": STATE, "domain_events": emits}
+
+    return MemoryWorld(air(nodes, routes, **more), {COUNTER: module})
+
+
+def stop(key: str, *emits: str) -> Value:
+    return {"key": key, "emits": list(emits)}
+
+
+def test_an_event_for_existing_instances_only_is_refused_at_the_door_and_creates_none() -> None:
+    """K-42a, K-11."""
+    world = only_existing()
+    before = world.state.next_seq
+
+    answer = world.send("t/Stop@1", stop("a"), "stop-a")
+
+    assert isinstance(answer, Refusal)
+    assert answer.rule is Rule.INSTANCE_IS_UNKNOWN
+    assert answer.message == (
+        't/counter@1 "a" does not exist, and t/Stop@1 is only for instances that do '
+        "(check the key; the route says creates: false)"
+    )
+    assert (world.state.next_seq, list(world.state.cells)) == (before, [])
+
+    world.send("t/Add@1", add("a"))
+    assert isinstance(world.send("t/Stop@1", stop("a"), "stop-a"), Admitted)
+    world.run()
+    assert isinstance(world.send("t/Stop@1", stop("a")), Admitted)
+
+
+def test_an_emitted_event_for_a_missing_instance_is_journaled_as_undelivered() -> None:
+    """K-42a. An instance that an earlier event of the same step creates exists."""
+    world = only_existing()
+    world.send("t/Add@1", add("a"))
+    world.run()
+
+    world.send("t/Stop@1", stop("a", "b", "a", "+c", "c"))
+    records = world.run()
+
+    (first, *_) = [each for each in records if isinstance(each, Step) and each.events]
+    reached = [(event.to, event.unknown) for event in first.events]
+    a, b, c = ((COUNTER, encode(key)) for key in "abc")
+    assert reached == [((), (b,)), ((a,), ()), ((c,), ()), ((c,), ())]
+    assert first.status == "running"
+    assert b not in world.state.cells
+    assert world.state_of(COUNTER, "c") == {"sum": 1}
+
+
+def test_one_missing_instance_refuses_an_event_for_all_its_targets() -> None:
+    """K-42a, K-11."""
+    two = workflow("t/late@1", state="t/Count@1", event="t/Add@1", key_schema="t/Key@1")
+    counter = workflow(COUNTER, state="t/Count@1", event="t/Add@1", key_schema="t/Key@1")
+    routes = [
+        route("t/Add@1", COUNTER, "key"),
+        route("t/Add@1", "t/late@1", "key", creates=False),
+    ]
+    world = MemoryWorld(air([*NODES[:5], counter, two], routes), {})
+
+    answer = world.send("t/Add@1", add("a"))
+
+    assert isinstance(answer, Refusal)
+    assert answer.rule is Rule.INSTANCE_IS_UNKNOWN
+    assert answer.message.startswith('t/late@1 "a" does not exist')
+
+
+def test_a_failed_instance_exists_even_if_its_first_step_failed() -> None:
+    """K-42a, K-44."""
+    stopped = only_existing(limits={"step": {"state_bytes": 1}})
+    stopped.send("t/Add@1", add("a"))
+    stopped.run()
+    assert stopped.state.cells[COUNTER, encode("a")].fault is not None
+
+    assert isinstance(stopped.send("t/Stop@1", stop("a")), Admitted)

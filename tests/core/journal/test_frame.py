@@ -157,7 +157,7 @@ MOVED: dict[str, Callable[[list[Frame]], list[Frame]]] = {
     "a frame is missing": lambda f: [f[0], f[2]],
     "the first frame is missing": lambda f: f[1:],
     "two frames changed places": lambda f: [f[1], f[0], f[2]],
-    "a frame stands twice": lambda f: [f[0], f[0], f[1], f[2]],
+    "a frame occurs twice": lambda f: [f[0], f[0], f[1], f[2]],
 }
 
 

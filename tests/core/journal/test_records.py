@@ -32,7 +32,7 @@ FORMATS = {
     "genesis": ("seq stamp nonce world_key operators semantics signature", ""),
     "start": ("seq stamp host", ""),
     "manifest": ("seq stamp document principal serial signature", "mode leaves migrated"),
-    "event": ("seq stamp schema value", "submission_id to overloaded"),
+    "event": ("seq stamp schema value", "submission_id to overloaded kept"),
     "step": (
         "seq cell entry root depth status fuel pages output",
         "state events intents abandoned ann under fits",
@@ -52,13 +52,16 @@ FORMATS = {
         signature""",
         "payload_ref",
     ),
-    "attempt": ("seq stamp intent cell attempt phase", "problem"),
+    "attempt": ("seq stamp intent cell attempt phase", "problem code"),
     "snapshot": ("seq stamp at frame document", ""),
     "fork": (
         "seq stamp parent at frame nonce world_key operators open_work signature",
         "erased cut",
     ),
-    "control": ("seq stamp action principal serial signature", "cell intent value"),
+    "control": (
+        "seq stamp action principal serial signature",
+        "cell intent value status payload why dropped abandoned",
+    ),
 }
 
 
@@ -164,7 +167,7 @@ def test_a_missing_field_is_damage(record: Record) -> None:
             is_option = (
                 key in options
                 if path == () or path[0] in ("intents", "fault")
-                else key in ("to", "overloaded", "path")
+                else key in ("to", "overloaded", "unknown", "kept", "path")
             )
             after = outcome(without)
             assert (after is not None) == is_option, (path, key)
@@ -266,6 +269,7 @@ def test_every_prefix_is_damage(record: Record) -> None:
         ("manifest", "mode", "apply mode"),
         ("fork", "open_work", "open work of a fork"),
         ("control", "action", "control action"),
+        ("control", "status", "control status"),
     ],
 )
 def test_a_word_that_its_field_does_not_have_is_damage(kind: str, field: str, what: str) -> None:

@@ -115,12 +115,12 @@ def plain(value: Any) -> Any:
             return value.name
         case State():
             shown = {each.name: getattr(value, each.name) for each in dataclasses.fields(State)}
-            for name in ("attempts", "streams"):
+            for name in ("attempts", "streams", "halts"):
                 shown[name] = dict(sorted(shown[name].items()))
             return plain(shown)
         case Cell():
             shown = {each.name: getattr(value, each.name) for each in dataclasses.fields(Cell)}
-            del shown["changed"]
+            del shown["changed"], shown["stepped_under"]
             state = shown.pop("state")
             return plain(shown), None if state is None else slot_hash(state)
         case enum.Enum():
@@ -182,7 +182,7 @@ def test_a_state_and_its_snapshot_continue_alike() -> None:
     found, blobs = taken(other.state, other.blobs)
     other.blobs = blobs
     loaded = load(found.document, other.read, find=other.places.get)
-    loaded.cells.spills = True
+    loaded.cells.spilling.is_on = True
     loaded.cells.keep(1)
     other.kernel = Kernel(loaded, runner=other.runner, read=other.read)
 
@@ -244,7 +244,7 @@ def test_the_same_records_give_the_same_bytes_whatever_snapshots_there_were() ->
 
     for every in (1, 2, 5):
         state = empty(world(), reader(blobs))
-        state.cells.spills = True
+        state.cells.spilling.is_on = True
         for number, frame in enumerate(world().frames):
             fold_frame(state, frame, reader(blobs))
             if number % every == 0:
@@ -463,6 +463,10 @@ def test_the_document_is_as_the_specification_says() -> None:
              for name, pages in work.items()}  # fmt: skip
     assert items["ring"] == [list(id) for id in state.ring]
     assert items["attempts"] == [[i, n] for i, n in sorted(state.attempts.items())]
+    assert items["halts"] == [
+        [intent, "parked", 2, halt.seq, halt.since_ns, "exception", None]
+        for intent, halt in state.halts.items()
+    ]
     assert items["world_keys"] == [list(each) for each in state.world_keys.items()]
     assert [each[0] for each in items["intents"]] == list(state.intents)
     assert [each[0] for each in items["abandoned"]] == list(state.abandoned)
@@ -672,11 +676,11 @@ def test_work_that_does_not_agree_with_itself_is_damage() -> None:
     """Each of these is well-formed by itself."""
     document, blobs = snapped()[0].document, snapped()[1]
     found = fields_of(document, blobs)
-    nobody = {**found["work"]}
+    work = {**found["work"]}
     for name, says in {
         "ring": "ring", "intents": "intents", "cells": "intents", "abandoned": "attempts",
     }.items():  # fmt: skip
-        new = cbor2.dumps({**found, "work": {**nobody, name: []}}, canonical=True)
+        new = cbor2.dumps({**found, "work": {**work, name: []}}, canonical=True)
         with pytest.raises(Damage, match=f"the snapshot's {says} does not agree|ring does not"):
             load(*reread(forged(document, blobs, document, new)))
     counts = {name: [root, n, total + 1, *more] for name, (root, n, total, *more) in

@@ -101,7 +101,7 @@ class Pair:
     def fresh(self, keep: int, at: int = 0) -> Cells:
         cells = Cells(self.blobs.read, at=at, limits=self.limits)
         cells.keep(keep)
-        cells.spills = self.spills
+        cells.spilling.is_on = self.spills
         return cells
 
     # As a fold changes cells
@@ -232,7 +232,7 @@ class Pair:
                     needed |= set(packed.entry.references()) - stored
             for cell in shelf.resting.values():
                 needed |= {cell.state.hash} if isinstance(cell.state, Ref) else set()
-            assert all(each in durable or each in self.cells.pins for each in needed)
+            assert all(each in durable or each in self.cells.spilling.pins for each in needed)
 
     def check_named(self, since: int) -> None:
         for blob in map(content_hash, (b"", b"s", b"t", b"l" * 40, b"another")):
@@ -429,7 +429,7 @@ def test_cells_that_do_not_fit_memory_are_spilled_and_stay_dirty() -> None:
     before = pair.roots()
 
     assert sum(each.size for each in packed) <= 1000
-    assert pair.cells._delta_bytes == sum(each.size for each in packed)
+    assert pair.cells.spilling.bytes == sum(each.size for each in packed)
     assert len(packed) == 199
     pair.check()
     assert pair.roots() == before == roots_of(pair.model, random.Random(1), keep=500)
@@ -448,7 +448,7 @@ def test_nothing_is_spilled_without_a_taker() -> None:
 def test_a_cell_that_is_reached_again_in_its_frame_is_not_spilled() -> None:
     """One record may bring a cell to rest and reach it again: what it holds is in no store yet."""
     cells = Cells(Blobs().read, limits=Limits(delta_bytes=0))
-    cells.spills = True
+    cells.spilling.is_on = True
     cells._most = 0
     cell = Cell(id=IDS[0], workflow_hash=OF, module_hash=OF, state=b"s")
     cell.keys["key"] = OF
@@ -480,7 +480,7 @@ def spilled_by_frame(
     """For frames of (cells, bytes of each state): the bytes that each spills, and those that the
     deltas then hold. Workflows take turns."""
     cells = Cells(Blobs().read, limits=limits)
-    cells.spills = True
+    cells.spilling.is_on = True
     cells.keep(1)
     seq = 0
     for count, size in frames:
@@ -488,7 +488,7 @@ def spilled_by_frame(
             seq += 1
             id = (WORKFLOWS[seq % len(WORKFLOWS)], encode(seq))
             at_rest(cells, id, seq, seq.to_bytes(size, "big"))
-        yield sum(map(len, cells.spill().values())), cells._delta_bytes
+        yield sum(map(len, cells.spill().values())), cells.spilling.bytes
 
 
 def test_a_frame_spills_no_more_than_its_bound_and_the_rest_goes_with_the_next_frames() -> None:
@@ -536,18 +536,18 @@ def test_cells_in_memory_at_the_start_leave_it_frame_by_frame() -> None:
     cells.keep(1)
     for seq in range(1, 1002):
         at_rest(cells, ("t/a@1", encode(seq)), seq, seq.to_bytes(4 * KIB, "big"))
-    cells.spills = True
+    cells.spilling.is_on = True
 
     found = [sum(map(len, cells.spill().values())) for _ in range(10)]
 
     assert found == [512 * KIB] * 6 + [416 * KIB] + [0] * 3
-    assert cells._delta_bytes == 512 * KIB
+    assert cells.spilling.bytes == 512 * KIB
 
 
 def test_the_oldest_are_spilled_whatever_their_workflow() -> None:
     """SN-11a: a workflow that is quiet does not keep the others' states out of memory."""
     cells = Cells(Blobs().read, limits=Limits(delta_bytes=100 * KIB))
-    cells.spills = True
+    cells.spilling.is_on = True
     cells.keep(1)
     for seq in range(1, 101):
         at_rest(cells, ("t/a@1", encode(seq)), seq, seq.to_bytes(KIB, "big"))
@@ -567,11 +567,11 @@ def test_cells_that_a_snapshot_has_are_dropped_and_not_spilled() -> None:
     pair = written(200, keep=1)
     base = pair.take()
     pair.cells.rebase(base.indexes, base.at)
-    pair.cells._delta_bytes_max = 0
+    pair.cells.spilling.bytes_max = 0
 
     assert pair.cells.spill() == {}
-    assert pair.cells._delta_bytes == 0
-    assert not pair.cells.pins.at
+    assert pair.cells.spilling.bytes == 0
+    assert not pair.cells.spilling.pins.at
     pair.check()
 
 

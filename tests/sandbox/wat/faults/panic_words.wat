@@ -72,7 +72,7 @@
     (i32.store (i32.const 4096) (i32.const 513)) unreachable)
   (func (export "length_lies") (param i32 i32) (result i64)
     (call $say (i32.const 100) (i32.const 29)) (i32.store (i32.const 4096) (i32.const -1)) unreachable)
-  ;; Words before any other end: nobody asks for them.
+  ;; A panic message before a trap of another kind: the host does not read it.
   (func (export "address") (param i32 i32) (result i64)
     (call $say (i32.const 100) (i32.const 29)) (i64.load (i32.const -1)))
   (func (export "divides") (param i32 i32) (result i64)

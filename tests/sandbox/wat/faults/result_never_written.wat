@@ -1,4 +1,4 @@
-;; Never writes its result: what lies there is zero, an empty output.
+;; Never writes its result: the memory there is zero, which means an empty output.
 ;; step input='x' -> ok 0x
 (module
   (memory (export "memory") 1)

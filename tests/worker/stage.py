@@ -11,7 +11,15 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from aos.core.decide.answers import Answer
-from aos.host.executors.task import Journaling, Lost, Outcome, StreamFrame, Task, TaskExecutor
+from aos.host.executors.task import (
+    Halted,
+    Journaling,
+    Lost,
+    Outcome,
+    StreamFrame,
+    Task,
+    TaskExecutor,
+)
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.values.cbor import decode_record, encode
@@ -32,6 +40,7 @@ PRESENT: Final[dict[str, dict[str, Any]]] = {
     "test/quick@1": {"timeout_ms": 250},
     "test/quick-retried@1": {"timeout_ms": 250, **RETRY},
     "test/once@1": {"delivery": "at_most_once"},
+    "test/laned@1": {"lane": ["n"]},
     "test/set@1": {"receipt": {"record": {"tags": {"set": {"text": {}}}, "raw": {"bytes": {}}}}},
 }
 """Effect -> what differs from the usual."""
@@ -126,6 +135,7 @@ class Journal:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     lines: list[str] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
+    halts: list[tuple[Hash, int, Halted]] = field(default_factory=list)
     frames: list[StreamFrame] = field(default_factory=list)
     frame_answer: Answer | Lost = TAKEN
 
@@ -134,6 +144,11 @@ class Journal:
 
     async def lose(self, intent: Hash, attempt: int, problem: str) -> Answer:
         return await self._journal(Attempt("lost", intent, attempt, problem))
+
+    async def halt(self, intent: Hash, attempt: int, why: Halted) -> Answer:
+        self.halts.append((intent, attempt, why))
+        self.changed.set()
+        return TAKEN
 
     async def _journal(self, attempt: Attempt) -> Answer:
         answer = TAKEN if self.attempt is None else await self.attempt(attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aos.host.executors.backlog import Backlog, Death, Where, Work
-from aos.host.executors.task import Task
+from aos.host.executors.task import Halted, Task
 from tests.worker.stage import intent_of, task
 
 
@@ -311,3 +311,55 @@ def test_a_canceled_task_is_not_run_again_after_a_death() -> None:
     assert list(tasks.ready()) == []
     assert set(numbers(list(tasks.canceling()))) == {1, 2}
     assert (plain.begun, single.begun) == (1, 1)
+
+
+def laned(number: int, value: int | None) -> Task:
+    return task(number, "test/laned@1", {"n": value})
+
+
+def test_tasks_of_a_lane_run_one_at_a_time_in_the_order_of_opening() -> None:
+    """M-5a."""
+    tasks = backlog(laned=5)
+    for number, value in ((1, 7), (2, 7), (3, None), (4, 7), (5, 8)):
+        tasks.add(laned(number, value))
+
+    assert numbers(list(tasks.ready())) == [1, 3, 5]
+    tasks.end(intent_of(1))
+    assert numbers(list(tasks.ready())) == [], "its receipt is not durable yet"
+    tasks.forget(intent_of(1))
+    assert numbers(list(tasks.ready())) == [2]
+    tasks.end(intent_of(2))
+    tasks.forget(intent_of(2))
+    assert numbers(list(tasks.ready())) == [4]
+
+
+def test_a_parked_task_keeps_its_lane_until_it_runs_again_or_ends() -> None:
+    """M-5a."""
+    tasks = backlog(laned=5)
+    tasks.add(laned(1, 7))
+    tasks.add(laned(2, 7))
+    (work,) = tasks.ready()
+    tasks.halt(work, Halted("parked", "exception", "it raised"))
+    assert numbers(list(tasks.ready())) == []
+
+    assert tasks.retry(intent_of(1))
+    assert numbers(begin_all(tasks)) == [1]
+    tasks.end(intent_of(1))
+    tasks.forget(intent_of(1))
+    assert numbers(list(tasks.ready())) == [2]
+
+
+def test_a_task_that_is_canceled_in_its_lane_never_runs() -> None:
+    """M-5a."""
+    tasks = backlog(laned=5)
+    for number in (1, 2, 3):
+        tasks.add(laned(number, 7))
+    list(tasks.ready())
+    tasks.cancel(intent_of(2))
+    list(tasks.canceling())
+    tasks.end(intent_of(1))
+    tasks.forget(intent_of(1))
+    assert numbers(list(tasks.ready())) == [], "the canceled one has its lane until it has ended"
+    tasks.end(intent_of(2))
+    tasks.forget(intent_of(2))
+    assert numbers(list(tasks.ready())) == [3]

@@ -137,7 +137,9 @@ def test_a_task_that_ends_the_process_each_time_is_parked_and_the_others_run() -
 
     assert {payload(journal.of(n))["n"] for n in range(1, 6)} == set(range(1, 6))
     assert (journal.of(100).status, journal.of(100).attempt) == ("canceled", 3)
-    assert stranded == [1]
+    assert stranded == [1, 1], "once when it is parked, and when the journal has that"
+    [(intent, attempt, why)] = journal.halts
+    assert (intent, attempt, why.phase, why.code) == (intent_of(100), 3, "parked", "executor_died")
     assert "was running in 3 deaths of the process, the last time alone (exit code 3)" in (
         journal.printed
     )
@@ -207,13 +209,14 @@ def test_plain_calls_that_never_end_are_ended_with_their_process() -> None:
 def test_leaving_and_closing_the_streams_does_not_end_the_process(number: int) -> None:
     async def play(executor: PythonExecutor, journal: Journal) -> None:
         executor.publish([task(number)])
-        await journal.wait(1)
+        await journal.until(lambda: bool(journal.halts))
         executor.publish([task(1)])
-        await journal.wait(2)
+        await journal.wait(1)
 
     journal = act(actors, play)
 
-    assert error_code(journal.of(number)) == "exception"
+    [(_, _, why)] = journal.halts
+    assert (why.phase, why.code) == ("parked", "exception")
     assert "died" not in journal.printed
 
 
@@ -300,7 +303,7 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
     assert [payload(each)["n"] for each in journal.outcomes if each.intent == intent_of(105)] == [
         1,
         1,
-    ], "the first was kept; the second is of a new process, which counts anew"
+    ], "the first was kept; the second is of a new process, which counts from 1"
     assert journal.of(104).attempt == 2
     assert len({each.started_ns for each in tries if each.intent == intent_of(1)}) == 1
 
@@ -543,12 +546,12 @@ def test_progress_of_a_function_is_sent_before_its_outcome(monkeypatch: pytest.M
     asyncio.run(played_by(journal, play))
 
     assert orders == [6]
-    assert [(each.attempt, each.number) for each in frames] == [
+    assert [(each.attempt, each.frame_seq) for each in frames] == [
         *((1, (1 << 32) + 7 + n) for n in range(3)),
         *((2, (2 << 32) + n) for n in range(3)),
     ]
     first = frames[0]
-    assert (first.kind, first.payload) == ("done", encode({"n": 0, "attempt": 1}))
+    assert (first.frame_kind, first.payload) == ("done", encode({"n": 0, "attempt": 1}))
     assert (first.intent, first.effect) == (intent_of(3), "test/quick-retried@1")
     assert (first.blob, first.executor, first.key_id, first.signature) == (
         b"a blob",

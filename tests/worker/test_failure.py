@@ -7,7 +7,14 @@ import pytest
 
 from aos.values.cbor import decode_record
 from aos.worker import EffectFailed
-from aos.worker.failure import MESSAGE_BYTES_MAX, AttemptFailure, bounded, failure_of
+from aos.worker.failure import (
+    MESSAGE_BYTES_MAX,
+    AttemptFailure,
+    End,
+    NotConfigured,
+    bounded,
+    failure_of,
+)
 
 
 class Unshowable(Exception):
@@ -20,21 +27,25 @@ class Unshowable(Exception):
     [
         (EffectFailed("declined", "no funds"), "declined", "no funds", False),
         (EffectFailed("busy", "later", retryable=True), "busy", "later", True),
-        (ValueError("bad"), "exception", "ValueError: bad", False),
-        (KeyError(), "exception", "KeyError", False),
-        (SystemExit(9), "exception", "SystemExit: 9", False),
-        (Unshowable(), "exception", "Unshowable: (its text cannot be shown)", False),
+        (ValueError("bad"), "exception", "ValueError: bad", True),
+        (KeyError(), "exception", "KeyError", True),
+        (SystemExit(9), "exception", "SystemExit: 9", True),
+        (Unshowable(), "exception", "Unshowable: (its text cannot be shown)", True),
+        (NotConfigured("no_key", "no key", "set KEY"), "no_key", "no key: set KEY", False),
         (ConnectionResetError("reset"), "transport", "ConnectionResetError: reset", True),
         (TimeoutError(), "transport", "TimeoutError", True),
         (httpx.ConnectError("no route"), "transport", "ConnectError: no route", True),
         (httpx.ReadTimeout("slow"), "transport", "ReadTimeout: slow", True),
-        (httpx.InvalidURL("x"), "exception", "InvalidURL: x", False),
+        (httpx.InvalidURL("x"), "exception", "InvalidURL: x", True),
     ],
 )
 def test_an_exception_is_a_failure(
     error: BaseException, code: str, message: str, retryable: bool
 ) -> None:
-    assert failure_of(error) == AttemptFailure(code=code, message=message, retryable=retryable)
+    end: End = "park" if code == "exception" else "hold" if code == "no_key" else "settle"
+    assert failure_of(error) == AttemptFailure(
+        code=code, message=message, retryable=retryable, end=end
+    )
 
 
 def test_the_payload_is_an_effect_error() -> None:

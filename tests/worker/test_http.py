@@ -18,10 +18,11 @@ import pytest
 
 from aos.errors import BadUsage
 from aos.host.executors.http import HttpExecutor
+from aos.host.executors.task import Halted
 from aos.values.digests import content_hash, hash_text
 from aos.worker.allow import AllowList
 from aos.worker.connections import Outside
-from aos.worker.failure import EffectFailed
+from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.http import Client
 from aos.worker.http_limits import HttpLimits
 from aos.worker.job import RequestContext
@@ -362,10 +363,10 @@ def test_a_host_that_is_not_allowed_is_refused_before_anything_is_sent() -> None
 
     async def play(server: Server, client: Client) -> None:
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "metadata.internal"):
-            with pytest.raises(EffectFailed) as caught:
+            with pytest.raises(NotConfigured) as caught:
                 await client.request(params(f"http://{host}:{server.port}/fine"), context())
             assert caught.value.code == "http_not_allowed"
-            assert f"--allow-http {host}:{server.port}" in caught.value.message
+            assert caught.value.remedy == (f"run the world with --allow-http {host}:{server.port}")
 
     server = with_server(play, allow=lambda _: ["127.0.0.1:1", "example.com"])
     assert server.connections == 0
@@ -402,7 +403,7 @@ def test_a_name_may_not_lead_inside(address: str) -> None:
         return [address]
 
     async def play(server: Server, client: Client) -> None:
-        with pytest.raises(EffectFailed) as caught:
+        with pytest.raises(NotConfigured) as caught:
             await client.request(params(f"http://shop.test:{server.port}/fine"), context())
         assert caught.value.code == "http_not_allowed"
 
@@ -423,7 +424,7 @@ def test_a_name_that_changes_its_mind_is_asked_once() -> None:
     class Network(httpcore.AsyncNetworkBackend):
         async def connect_tcp(self, host: str, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
             connected.append(host)
-            raise httpcore.ConnectError("nobody is let out of this test")
+            raise httpcore.ConnectError("this test allows no connection")
 
     async def play(_: Server, client: Client) -> None:
         with pytest.raises(EffectFailed) as caught:
@@ -458,11 +459,11 @@ def test_a_name_that_leads_to_a_private_address_is_refused(
     resolving(monkeypatch, "127.0.0.1", "10.0.0.1", "::ffff:127.0.0.1")
 
     async def play(server: Server, client: Client) -> None:
-        with pytest.raises(EffectFailed) as caught:
+        with pytest.raises(NotConfigured) as caught:
             await client.request(params(f"http://shop.test:{server.port}/fine"), context())
         assert caught.value.code == "http_not_allowed"
-        assert caught.value.message == (
-            "shop.test leads to a private address: the node must be run with "
+        assert str(caught.value) == (
+            "shop.test leads to a private address: run the world with "
             f"--allow-http shop.test:{server.port}+private"
         )
 
@@ -569,9 +570,10 @@ def test_requests_run_in_a_process_of_their_own() -> None:
         ]
         async with server.listening():
             executor.publish(tasks)
-            await journal.wait(5)
+            await journal.wait(4)
+            await journal.until(lambda: bool(journal.halts))
             executor.cancel([intent_of(6)])
-            await journal.wait(6)
+            await journal.wait(5)
 
     def make(journal: Journal) -> HttpExecutor:
         return HttpExecutor(
@@ -585,7 +587,13 @@ def test_requests_run_in_a_process_of_their_own() -> None:
     large = payload(journal.of(2))["body_ref"]
     assert {hash_text(each) for each in journal.of(2).blobs} == {large}
     assert any(each.endswith(b"\r\n\r\nfrom the store") for each in server.requests)
-    assert [error_code(journal.of(n)) for n in (4, 5)] == ["blob_missing", "http_not_allowed"]
+    assert error_code(journal.of(4)) == "blob_missing"
+    why = Halted(
+        "held",
+        "http_not_allowed",
+        "host example.com is not allowed: run the world with --allow-http example.com",
+    )
+    assert journal.halts == [(intent_of(5), 1, why)]
     assert journal.of(6).status == "canceled"
     assert {each.executor for each in journal.outcomes} == {"node"}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aos.worker.api import EffectFunction, effect
+from aos.worker.failure import failure_of
 from aos.worker.policy import Policy, policy_of
 from tests.worker.stage import effective
 
@@ -18,7 +19,18 @@ def function(**given: Any) -> EffectFunction[Any]:
 def test_without_a_word_there_is_one_attempt_of_30_seconds() -> None:
     policy = policy_of(effective().effects["test/echo@1"], function())
 
-    assert policy == Policy(attempts=1, base_ms=1_000, cap_ms=60_000, timeout_s=30.0)
+    assert policy == Policy(attempts=None, base_ms=1_000, cap_ms=60_000, timeout_s=30.0)
+    assert policy.attempts_for(failure_of(TimeoutError())) == 1
+
+
+@pytest.mark.parametrize(("given", "most"), [({}, 5), ({"attempts": 1}, 1), ({"attempts": 7}, 7)])
+def test_an_unexpected_exception_has_five_attempts_unless_someone_gave_a_number(
+    given: Any, most: int
+) -> None:
+    """X-17."""
+    policy = policy_of(effective().effects["test/echo@1"], function(**given))
+
+    assert policy.attempts_for(failure_of(KeyError("x"))) == most
 
 
 def test_the_decorator_fills_in_what_the_manifest_leaves_open() -> None:

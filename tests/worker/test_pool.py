@@ -12,7 +12,7 @@ import pytest
 from aos.core.decide.answers import Answer, Rule
 from aos.errors import BadUsage
 from aos.host.executors.pool import Coverage, Pool
-from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task
+from aos.host.executors.task import ExecutorStats, Halted, Outcome, Settle, Task
 from aos.host.executors.timer import TimerExecutor
 from aos.manifest.effective import Effective
 from aos.manifest.keys import key_text
@@ -65,6 +65,12 @@ class Actor:
 
     def stats(self) -> ExecutorStats:
         return ExecutorStats(running=1, queued=2, done=3)
+
+    def halted(self) -> Mapping[Hash, Halted]:
+        return {}
+
+    def retry(self, intents: Sequence[Hash]) -> list[Hash]:
+        return [intent for intent in intents if self.left.pop(intent, None) is not None]
 
     def stranded(self) -> Mapping[Hash, Task]:
         return self.left

@@ -11,6 +11,7 @@ import pytest
 from aos.manifest.limits import MIB, WorldLimits
 from aos.worker import progress
 from aos.worker.progress import Progress, ProgressStream
+from tests.worker.stage import intent_of
 
 
 class Listener:
@@ -21,6 +22,8 @@ class Listener:
         self.sent: list[Progress] = []
         self.complaints: list[str] = []
         self.stream = ProgressStream(
+            intent=intent_of(1),
+            effect="test/echo@1",
             limits=WorldLimits(**limits),
             first=first,
             has_taker=has_taker,
@@ -31,7 +34,7 @@ class Listener:
 
     @property
     def numbers(self) -> list[int]:
-        return [each.number & 0xFFFFFFFF for each in self.sent]
+        return [each.frame_seq & 0xFFFFFFFF for each in self.sent]
 
 
 async def turns() -> None:
@@ -146,7 +149,7 @@ def test_a_new_attempt_keeps_the_rate_of_its_intent() -> None:
                 tell("k", number, None)
             await turns()
             told.stream.end()
-        assert [each.number for each in told.sent] == [1 << 32, (1 << 32) + 1]
+        assert [each.frame_seq for each in told.sent] == [1 << 32, (1 << 32) + 1]
         assert told.stream.dropped == 2
 
     rehearse(scene)
@@ -192,7 +195,7 @@ def test_progress_that_cannot_be_sent_is_reported_once_an_intent(
         (complaint,) = told.complaints
         assert problem in complaint
         assert complaint.startswith("progress: ")
-        assert [each.kind for each in told.sent] == ["fine"]
+        assert [each.frame_kind for each in told.sent] == ["fine"]
         assert told.stream.dropped == 0
 
     rehearse(scene)
@@ -216,7 +219,9 @@ def test_frames_of_several_threads_are_numbered_without_a_gap_and_keep_the_order
         told.stream.end()
         assert told.numbers == list(range(60))
         for name in "abcd":
-            assert [each.payload[0] for each in told.sent if each.kind == name] == list(range(15))
+            assert [each.payload[0] for each in told.sent if each.frame_kind == name] == list(
+                range(15)
+            )
 
     rehearse(scene)
 

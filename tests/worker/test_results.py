@@ -120,7 +120,7 @@ def test_a_misfit_is_an_error_that_names_the_path(result: object, message: str) 
     failure = payload_of(result, SCHEMA, bytes_max=1000)
 
     assert isinstance(failure, AttemptFailure)
-    assert (failure.code, failure.retryable) == ("executor_result_invalid", False)
+    assert (failure.code, failure.end) == ("executor_result_invalid", "park")
     assert failure.message.startswith(message)
 
 

@@ -17,7 +17,7 @@ from aos.core.journal.records import Batch
 from aos.core.journal.signing import is_signed
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
-from aos.worker import EffectContext, EffectFailed, Executors, effect
+from aos.worker import EffectContext, EffectFailed, Executors, NotConfigured, effect
 from aos.worker.api import EffectFunction
 from aos.worker.calls import Callers
 from aos.worker.executor_key import Signer, read_key
@@ -54,6 +54,7 @@ class Node:
             "intent": given.intent,
             "effect": name,
             "attempt": 1,
+            "spent": 0,
             "params": given.params,
             "idempotency_key": given.idempotency_key,
             "workflow": given.workflow,
@@ -86,6 +87,13 @@ class Node:
     async def results(self, count: int = 1) -> list[Message]:
         await self.until(lambda: len(self.done) >= count)
         return self.done
+
+    async def halt(self) -> Message:
+        def halts() -> list[Message]:
+            return [each for each in self.heard if each["op"] == "halt"]
+
+        await self.until(lambda: bool(halts()))
+        return halts()[0]
 
     async def result(self) -> tuple[str, Any]:
         (message,) = await self.results()
@@ -181,47 +189,49 @@ def test_bytes_and_sets_arrive_in_normal_form() -> None:
         ({"m": 1}, "the result does not fit test/echo-receipt@1: $.m: "),
     ],
 )
-def test_a_wrong_result_is_an_error_that_names_the_path(result: object, message: str) -> None:
-    @effect("test/echo@1")
+def test_a_wrong_result_parks_its_task_and_names_the_path(result: object, message: str) -> None:
+    """X-46."""
+
+    @effect("test/echo@1", attempts=1)
     async def echo(params: Plain, ctx: EffectContext) -> object:
         return result
 
     async def scene(node: Node) -> None:
         node.run()
-        status, error = await node.result()
-        assert (status, error["code"]) == ("error", "executor_result_invalid")
-        assert not error["retryable"]
-        assert error["message"].startswith(message)
+        halt = await node.halt()
+        assert (halt["phase"], halt["code"]) == ("parked", "executor_result_invalid")
+        assert halt["problem"].startswith(message)
 
     rehearse([echo], scene)
 
 
-def test_a_huge_result_is_an_error() -> None:
-    @effect("test/set@1")
+def test_a_huge_result_parks_its_task() -> None:
+    @effect("test/set@1", attempts=1)
     async def huge(params: Plain, ctx: EffectContext) -> Plain:
         return {"tags": [], "raw": bytes(300_000)}
 
     async def scene(node: Node) -> None:
         node.run(1, "test/set@1")
-        status, error = await node.result()
-        assert (status, error["code"]) == ("error", "executor_result_too_large")
+        halt = await node.halt()
+        assert (halt["phase"], halt["code"]) == ("parked", "executor_result_too_large")
 
     rehearse([huge], scene)
 
 
 @pytest.mark.parametrize(
-    ("error", "code"),
+    ("error", "op", "code"),
     [
-        (EffectFailed("declined", "no"), "declined"),
-        (ValueError("no"), "exception"),
-        (SystemExit(3), "exception"),
-        (KeyboardInterrupt(), "exception"),
-        (asyncio.CancelledError(), "exception"),
+        (EffectFailed("declined", "no"), "done", "declined"),
+        (NotConfigured("no_bank", "no key", "set BANK"), "halt", "no_bank"),
+        (ValueError("no"), "halt", "exception"),
+        (SystemExit(3), "halt", "exception"),
+        (KeyboardInterrupt(), "halt", "exception"),
+        (asyncio.CancelledError(), "halt", "exception"),
     ],
 )
 @pytest.mark.parametrize("is_async", [True, False])
-def test_any_exception_of_a_function_settles_its_task_and_no_other(
-    error: BaseException, code: str, is_async: bool, capsys: pytest.CaptureFixture[str]
+def test_any_exception_of_a_function_ends_its_own_task_alone(
+    error: BaseException, op: str, code: str, is_async: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """X-47: the traceback goes to the terminal, not into the journal."""
 
@@ -237,15 +247,16 @@ def test_any_exception_of_a_function_settles_its_task_and_no_other(
 
     async def scene(node: Node) -> None:
         node.run(1)
-        await node.results(1)
+        await node.until(lambda: bool(node.heard))
         node.run(2)
-        failed, fine = await node.results(2)
-        assert (failed["status"], fine["status"]) == ("error", "ok")
-        found: Any = decode_record(failed["payload"])
+        await node.until(lambda: len(node.heard) == 2)
+        failed, fine = node.heard
+        assert (failed["op"], fine["op"], fine["status"]) == (op, "done", "ok")
+        found: Any = failed if op == "halt" else decode_record(failed["payload"])
         assert found["code"] == code
-        assert "Traceback" not in found["message"]
+        assert "Traceback" not in str(found)
 
-    rehearse([effect("test/echo@1")(function)], scene)
+    rehearse([effect("test/echo@1", attempts=1)(function)], scene)
     assert ("Traceback" in capsys.readouterr().err) == (code == "exception")
 
 
@@ -306,6 +317,7 @@ def test_the_next_attempt_waits_until_the_node_has_journaled_it() -> None:
                 "op": "attempt",
                 "intent": intent_of(1),
                 "attempt": 2,
+                "pause_ns": 1_000_000,
                 "problem": "transport: ConnectionError: x",
             }
         ]
@@ -383,6 +395,64 @@ def test_a_failure_that_is_not_retryable_is_not_tried_again() -> None:
         await node.results()
 
     assert [each["op"] for each in rehearse([function], scene).heard] == ["done"]
+
+
+def test_an_exception_that_no_author_expected_is_retried_and_then_parked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """X-17, X-18: five attempts without a number, with one traceback; then it stays open."""
+
+    @effect("test/echo@1", backoff_ms=1)
+    async def broken(params: Plain, ctx: EffectContext) -> Plain:
+        return {"n": params["missing"]}
+
+    async def scene(node: Node) -> None:
+        node.run()
+        halt = await node.halt()
+        assert (halt["phase"], halt["attempt"], halt["code"]) == ("parked", 5, "exception")
+        assert halt["problem"] == "KeyError: 'missing'"
+
+    heard = rehearse([broken], scene).heard
+    assert [each["op"] for each in heard] == ["attempt"] * 4 + ["halt"]
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_the_attempts_before_a_halt_do_not_count() -> None:
+    """X-16."""
+    function = counting("test/retried@1", lambda _: KeyError("x"))
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1", attempt=7, spent=6)
+        await node.halt()
+
+    heard = rehearse([function], scene).heard
+    assert [(each["op"], each["attempt"]) for each in heard] == [
+        ("attempt", 8),
+        ("attempt", 9),
+        ("halt", 9),
+    ]
+
+
+def test_a_canceled_call_that_raises_is_canceled() -> None:
+    """X-6: nothing is left to be mended."""
+    begun = threading.Event()
+
+    @effect("test/echo@1")
+    async def stubborn(params: Plain, ctx: EffectContext) -> Plain:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise KeyError("x")
+
+    async def scene(node: Node) -> None:
+        node.run()
+        await asyncio.to_thread(begun.wait)
+        node.cancel(1)
+        status, error = await node.result()
+        assert (status, error["code"]) == ("canceled", "canceled")
+
+    rehearse([stubborn], scene)
 
 
 def test_a_task_past_its_attempts_has_one_more() -> None:
@@ -648,11 +718,11 @@ def test_a_task_that_runs_is_not_begun_again() -> None:
     assert len(rehearse([counting("test/echo@1", lambda _: None)], scene).done) == 1
 
 
-def test_an_effect_that_is_not_run_here_is_an_error() -> None:
+def test_an_effect_that_is_not_run_here_is_held() -> None:
     async def scene(node: Node) -> None:
         node.run(1, "test/other@1")
-        status, error = await node.result()
-        assert (status, error["code"]) == ("error", "executor_effect_unknown")
+        halt = await node.halt()
+        assert (halt["phase"], halt["code"]) == ("held", "executor_effect_unknown")
 
     rehearse([counting("test/echo@1", lambda _: None)], scene)
 
@@ -672,11 +742,15 @@ def test_outcomes_of_each_kind_are_signed(tmp_path: Path) -> None:
 
     async def scene(node: Node) -> None:
         node.run(1)
-        node.run(2, "test/other@1")
+        node.run(2, "test/retried@1")
         node.cancel(3)
         await node.results(3)
 
-    node = rehearse([counting("test/echo@1", lambda _: None)], scene, signer=signer)
+    functions = [
+        counting("test/echo@1", lambda _: None),
+        counting("test/retried@1", lambda _: EffectFailed("declined")),
+    ]
+    node = rehearse(functions, scene, signer=signer)
     assert {each["status"] for each in node.done} == {"ok", "error", "canceled"}
     for each in node.done:
         receipt = ReceiptInput(

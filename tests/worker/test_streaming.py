@@ -13,7 +13,7 @@ from tests.worker.stage import Journal, intent_of
 
 def frame(effect: str) -> StreamFrame:
     return StreamFrame(
-        intent=intent_of(1), effect=effect, attempt=1, number=1, kind="k", payload=b"\xf6"
+        intent=intent_of(1), effect=effect, attempt=1, frame_seq=1, frame_kind="k", payload=b"\xf6"
     )
 
 

@@ -9,7 +9,15 @@ import struct
 import pytest
 
 from aos.values.cbor import encode
-from aos.worker.wire import FRAME_BYTES_MAX, FrameReader, Link, Message, Stalled, WireProblem, frame
+from aos.worker.wire import (
+    FRAME_BYTES_MAX,
+    FrameReader,
+    Message,
+    Stalled,
+    WireLink,
+    WireProblem,
+    frame,
+)
 
 MESSAGES: list[Message] = [
     {"op": "ack", "intents": [b"a" * 32]},
@@ -69,8 +77,8 @@ def test_messages_of_one_turn_leave_in_one_write_and_the_last_ones_before_the_en
         loop = asyncio.get_running_loop()
         for each in (ours, theirs):
             each.setblocking(False)
-        sender = Link(heard.append, lambda _: None)
-        receiver = Link(heard.append, lambda _: lost.set())
+        sender = WireLink(heard.append, lambda _: None)
+        receiver = WireLink(heard.append, lambda _: lost.set())
         transport, _ = await loop.create_unix_connection(lambda: sender, sock=ours)
         writes: list[bytes] = []
         write = transport.write
@@ -105,7 +113,7 @@ def test_a_broken_frame_ends_the_connection_and_says_why() -> None:
             if len(lost) == 2:
                 gone.set()
 
-        link = Link(lambda _: None, on_lost)
+        link = WireLink(lambda _: None, on_lost)
         await asyncio.get_running_loop().create_unix_connection(lambda: link, sock=theirs)
         with ours:
             ours.sendall(struct.pack(">I", 1) + b"\x00")
@@ -132,7 +140,7 @@ def test_a_message_that_keeps_coming_is_no_stall_however_long_it_takes() -> None
     async def scene() -> None:
         came: list[Message] = []
         lost: list[Exception | None] = []
-        link = Link(came.append, lost.append, stall_s=60)
+        link = WireLink(came.append, lost.append, stall_s=60)
         link.connection_made(Ended())
         timers = []
 
@@ -142,7 +150,7 @@ def test_a_message_that_keeps_coming_is_no_stall_however_long_it_takes() -> None
 
         *during, after = timers
         assert all(each is not None for each in during)
-        assert len(set(map(id, during))) == len(during), "each byte starts the time anew"
+        assert len(set(map(id, during))) == len(during), "each byte restarts the timeout"
         assert all(each is not None and each.cancelled() for each in during)
         assert after is None, "between messages nothing is waited for"
         assert (came, lost) == ([{"op": "done"}], [])
@@ -155,7 +163,7 @@ def test_silence_in_the_middle_of_a_message_ends_the_link() -> None:
 
     async def scene() -> None:
         lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        link, transport = Link(print, lost.set_result, stall_s=0.0), Ended()
+        link, transport = WireLink(print, lost.set_result, stall_s=0.0), Ended()
         link.connection_made(transport)
 
         link.data_received(frame({"op": "done"})[:-1])

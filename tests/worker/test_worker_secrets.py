@@ -20,7 +20,7 @@ from aos.manifest.hosts import HostPort
 from aos.manifest.manifest_secrets import Secret, read_binding
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash
-from aos.worker.failure import EffectFailed
+from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.http import Client
 from aos.worker.redaction import Redactor
 from aos.worker.request import read_request
@@ -178,7 +178,7 @@ def test_a_secret_goes_to_its_hosts_only() -> None:
 
 def test_a_value_that_would_break_a_header_is_not_sent() -> None:
     for data in (b"a\r\nX: y", b"a\0bc"):
-        with pytest.raises(EffectFailed) as caught:
+        with pytest.raises(NotConfigured) as caught:
             read_request(asking("http://bank.example/"), context(), {NAME: held(data=data)})
         assert caught.value.code == "secret_unavailable"
         assert "X: y" not in caught.value.message

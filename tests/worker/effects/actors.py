@@ -19,7 +19,7 @@ Plain = dict[str, Any]
 calls = itertools.count(1)
 
 
-@effect("test/echo@1", concurrency=4)
+@effect("test/echo@1", concurrency=4, attempts=1)
 async def echo(params: Plain, ctx: EffectContext) -> Plain:
     """Does what the number says."""
     match params["n"]:

@@ -1,0 +1,148 @@
+"""A world that a process runs, and its front, for clients and for hostile bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from aos.errors import AosError
+from aos.host.door.remote import ask_running
+from tests.cli.shell import environment, start
+from tests.client.conftest import start_trips
+
+WAIT_S = 60.0
+WANTED = "trip/Requested@1"
+
+
+@dataclass
+class Node:
+    """A front over a world that another process runs. ``url`` is its TCP address."""
+
+    path: Path
+    port: int
+    unix: Path
+    process: subprocess.Popen[str]
+    log: Path
+    kernel: subprocess.Popen[bytes]
+    scheme: str = "http"
+    clients: list[httpx.Client] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def client(self, **more: Any) -> httpx.Client:
+        found = httpx.Client(base_url=self.url, timeout=WAIT_S, trust_env=False, **more)
+        self.clients.append(found)
+        return found
+
+    def owner(self) -> httpx.Client:
+        """A client on the node's own socket."""
+        transport = httpx.HTTPTransport(uds=str(self.unix))
+        found = httpx.Client(base_url="http://node", transport=transport, timeout=WAIT_S)
+        self.clients.append(found)
+        return found
+
+    def raw(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=WAIT_S)
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The lines of the access log."""
+        lines = self.log.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def stop_front(self) -> int:
+        """End stdin, as the end of the kernel process does; return the exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(WAIT_S)
+
+
+@contextlib.contextmanager
+def front(
+    path: Path, folder: Path, kernel: subprocess.Popen[bytes], **settings: Any
+) -> Iterator[Node]:
+    """Run a front for the world at ``path``; ``folder`` is for its socket and its log."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "front.log"
+    unix_path = folder / "http.sock"
+    unix_path.unlink(missing_ok=True)
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as unix,
+        log.open("w") as stderr,
+    ):
+        unix.bind(str(unix_path))
+        unix.listen(128)
+        port = tcp.getsockname()[1]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aos.node.front"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            pass_fds=[tcp.fileno(), unix.fileno()],
+            env=environment(),
+        )
+        given = {
+            "world": str(path), "tcp": tcp.fileno(), "unix": unix.fileno(),
+            "address": f"127.0.0.1:{port}", "tls": None, "insecure": False, "operator_key": False,
+        }  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(given | settings) + "\n")
+        process.stdin.flush()
+        scheme = "https" if settings.get("tls") else "http"
+        node = Node(path, port, unix_path, process, log, kernel, scheme)
+        try:
+            assert process.stdout.readline() == "ready\n", log.read_text()
+            yield node
+        finally:
+            for each in node.clients:
+                each.close()
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+
+@contextlib.contextmanager
+def running_kernel(path: Path, *, executors: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the trips' world, with its executors or without; it answers on its socket. Kill it at the
+    end."""
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = start_trips(path) if executors else start("run", "--world", path, **quiet)
+    try:
+        until = time.monotonic() + WAIT_S
+        while True:
+            try:
+                ask_running(path, "status")
+            except AosError:
+                assert time.monotonic() < until, "the world does not answer"
+                assert process.poll() is None, "the world has ended"
+                time.sleep(0.05)
+            else:
+                break
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def trip(id: str, city: str = "Lisbon") -> dict[str, str]:
+    return {"trip_id": id, "city": city}
+
+
+def event(id: str, city: str = "Lisbon", **more: Any) -> dict[str, Any]:
+    return {"schema": WANTED, "value": trip(id, city), **more}

@@ -1,0 +1,168 @@
+"""Tokens, scopes, hosts and origins over real connections (N-130 to N-138)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from aos.host.folder.folder import open_folder
+from aos.node.tokens import Scope, create, revoke
+from tests.copies import copied
+from tests.node.nodes import Node, event, front, running_kernel
+
+
+@pytest.fixture(scope="module")
+def closed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with tokens."""
+    folder = tmp_path_factory.mktemp("closed")
+    path = copied(template, folder / "trips")
+    made(path, "first", "read")
+    with running_kernel(path) as kernel, front(path, folder / "front", kernel) as found:
+        yield found
+
+
+def made(path: Path, name: str, *scopes: str, expires_ns: int | None = None) -> str:
+    secret = create(
+        open_folder(path), name, tuple(map(Scope.read, scopes)), secret=os.urandom(32),
+        now_ns=time.time_ns(), expires_ns=expires_ns,
+    )  # fmt: skip
+    time.sleep(0.3)  # a running node looks at the file four times a second
+    return secret
+
+
+def status(client: httpx.Client, path: str, secret: str | None = None) -> int:
+    headers = {} if secret is None else {"authorization": f"Bearer {secret}"}
+    return client.get(path, headers=headers).status_code
+
+
+def test_a_node_with_tokens_wants_one(closed: Node) -> None:
+    client = closed.client()
+    secret = made(closed.path, "reader", "read")
+
+    assert status(client, "/v1/world", secret) == 200
+    for wrong in (None, secret[:-1], secret + "x", "aos_", "a b"):
+        assert status(client, "/v1/world", wrong) == 401
+    basic = client.get("/v1/world", headers={"authorization": "Basic dXNlcjpwYXNz"})
+    assert basic.status_code == 401
+    assert basic.headers["www-authenticate"] == "Bearer"
+    assert status(client, "/healthz") == 200
+    assert status(client, "/readyz") == 200
+    assert status(client, "/v1/openapi.json") == 200
+    assert status(client, "/metrics") == 401
+
+
+def test_a_token_does_only_what_its_scopes_allow(closed: Node) -> None:
+    client = closed.client()
+    trips, others = made(closed.path, "trips", "send:trip/*"), made(closed.path, "o", "send:shop/*")
+    by_trips = {"authorization": f"Bearer {trips}"}
+    by_others = {"authorization": f"Bearer {others}"}
+
+    assert client.post("/v1/events", json=event("s-1"), headers=by_trips).status_code == 200
+    refused = client.post("/v1/events", json=event("s-2"), headers=by_others)
+    assert (refused.status_code, refused.json()["rule"]) == (403, "token_does_not_allow")
+    batch = client.post("/v1/events", json={"items": [event("s-3")]}, headers=by_others)
+    assert batch.json()["items"][0]["problem"]["status"] == 403
+    assert status(client, "/v1/world", trips) == 403
+    snapshot = client.post("/v1/snapshots", headers=by_trips)
+    assert snapshot.status_code == 403
+
+
+def test_a_revoked_token_is_out_within_a_second_and_its_stream_ends(closed: Node) -> None:
+    client = closed.client()
+    secret = made(closed.path, "gone", "read")
+    headers = {"authorization": f"Bearer {secret}"}
+    with client.stream("GET", "/v1/journal/stream", headers=headers) as answer:
+        assert answer.status_code == 200
+        parts = answer.iter_raw()
+        next(parts)
+        began = time.monotonic()
+        revoke(open_folder(closed.path), "gone")
+        for _ in parts:
+            pass
+        assert time.monotonic() - began < 3  # 1 s, on a machine that others use too
+
+    assert status(client, "/v1/world", secret) == 401
+
+
+def test_an_expired_token_is_out(closed: Node) -> None:
+    client = closed.client()
+    secret = made(closed.path, "short", "read", expires_ns=time.time_ns() + 1_500_000_000)
+    assert status(client, "/v1/world", secret) == 200
+    until = time.monotonic() + 10
+    while status(client, "/v1/world", secret) == 200:
+        assert time.monotonic() < until
+
+
+def test_the_owner_needs_no_token_on_the_nodes_own_socket(closed: Node) -> None:
+    owner = closed.owner()
+
+    assert owner.get("/v1/world").status_code == 200
+    made_snapshot = owner.post("/v1/snapshots")
+    assert made_snapshot.status_code == 200, made_snapshot.text
+    assert made_snapshot.json()["document"].startswith("blake3:")
+
+
+def test_without_tokens_loopback_operates_nothing(node: Node) -> None:
+    refused = node.client().post("/v1/snapshots")
+
+    assert (refused.status_code, refused.json()["rule"]) == (403, "token_does_not_allow")
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("localhost:{port}", 200),
+        ("LOCALHOST:{port}", 200),
+        ("127.0.0.1:{port}", 200),
+        ("evil.example:{port}", 403),
+        ("localhost", 403),
+        ("localhost:1", 403),
+        ("127.0.0.1.evil.example:{port}", 403),
+        ("", 403),
+    ],
+)
+def test_only_the_nodes_own_names_reach_it_on_loopback(
+    node: Node, host: str, expected: int
+) -> None:
+    client = node.client(headers={"host": host.format(port=node.port)})
+
+    assert status(client, "/healthz") == expected
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:1", ""])
+def test_a_foreign_origin_is_refused(node: Node, origin: str) -> None:
+    found = node.client().post("/v1/events", json=event("o-1"), headers={"origin": origin})
+
+    assert (found.status_code, found.json()["rule"]) == (403, "origin_is_foreign")
+    assert "access-control-allow-origin" not in found.headers
+
+
+def test_the_nodes_own_origin_is_accepted(node: Node) -> None:
+    headers = {"origin": f"http://127.0.0.1:{node.port}"}
+
+    assert node.client().get("/healthz", headers=headers).status_code == 200
+
+
+def test_the_access_log_has_a_line_for_each_request_and_no_secret(closed: Node) -> None:
+    client = closed.client()
+    secret = made(closed.path, "logged", "read")
+    headers = {"authorization": f"Bearer {secret}"}
+    client.get("/v1/cells", params={"key_prefix": "private"}, headers=headers)
+    client.get("/v1/nothing%E2%80%AE%0A", headers=headers)
+
+    until = time.monotonic() + 10
+    while (lines := closed.requests())[-1]["status"] != 404:  # written after the answer
+        assert time.monotonic() < until
+    line, last = lines[-2:]
+    assert (line["method"], line["path"], line["status"]) == ("GET", "/v1/cells", 200)
+    assert line["token"] == "logged"
+    assert line["ms"] > 0
+    assert last["status"] == 404
+    text = closed.log.read_text()
+    assert "private" not in text
+    assert secret.removeprefix("aos_") not in text

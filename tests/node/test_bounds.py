@@ -1,0 +1,159 @@
+"""The bounds of a connection, with small limits and the real protocol (N-140 to N-143)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from aos.node.bodies import BodyRoom, ClientGoneError, receive_body
+from aos.node.bounds import BoundedProtocol
+from aos.node.problems import Problem
+
+
+class Small(BoundedProtocol):
+    header_s = 0.2
+    body_s = -0.7
+    """With the grace of a second, 0.3 s."""
+    connections_max = 3
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    """Answer once the body is complete; never, if it is not."""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        if not message["more_body"]:
+            break
+    body = scope["path"].encode()
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[int]:
+    config = uvicorn.Config(echo, http=Small, ws="none", lifespan="off", log_config=None)
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Small(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    )
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+        for each in list(state.connections):
+            transport: Any = each.transport
+            transport.abort()
+
+
+async def talk(port: int, *parts: bytes, pause_s: float = 0.0) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(pause_s)
+    async with asyncio.timeout(10):
+        data = await reader.read()
+    writer.close()
+    return data
+
+
+def rule(data: bytes) -> tuple[int, str]:
+    head, _, body = data.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), json.loads(body)["rule"]
+
+
+def test_a_silent_connection_and_half_a_header_end_in_time() -> None:
+    async def act() -> tuple[bytes, bytes]:
+        async with listening() as port:
+            return await talk(port), await talk(port, b"GET / HTTP/1.1\r\nHo")
+
+    silent, half = asyncio.run(act())
+
+    assert rule(silent) == rule(half) == (408, "header_is_late")
+
+
+def test_half_a_body_is_cut_off_where_the_application_waits_for_it() -> None:
+    async def act() -> bytes:
+        async with listening() as port:
+            try:
+                return await talk(port, b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc")
+            except ConnectionResetError:
+                return b""
+
+    assert asyncio.run(act()) == b""
+
+
+def test_requests_of_one_connection_each_have_the_whole_time() -> None:
+    async def act() -> bytes:
+        async with listening() as port:
+            one = b"GET /%d HTTP/1.1\r\n\r\n"
+            parts = [one % each for each in range(5)]
+            last = b"GET /end HTTP/1.1\r\nConnection: close\r\n\r\n"
+            return await talk(port, *parts, last, pause_s=0.1)
+
+    data = asyncio.run(act())
+
+    assert data.count(b"200 OK") == 6
+    assert data.endswith(b"/end")
+
+
+def test_one_connection_too_many_is_answered_and_closed() -> None:
+    async def act() -> bytes:
+        async with listening() as port:
+            kept = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+            found = await talk(port)
+            for _, writer in kept:
+                writer.close()
+            return found
+
+    assert rule(asyncio.run(act())) == (503, "connections_are_full")
+
+
+def test_all_bodies_together_have_a_bound_and_their_room_comes_back() -> None:
+    room = BodyRoom(10)
+    with room.share() as take, room.share() as other:
+        take(6)
+        with pytest.raises(Problem) as caught:
+            other(5)
+        assert (caught.value.status, caught.value.retry_after_s) == (429, 1)
+        other(4)
+    with room.share() as take:
+        take(10)
+
+
+def test_a_body_ends_at_its_limit_its_time_or_with_its_client() -> None:
+    parts = [b"abc", b"def"]
+
+    async def some() -> dict[str, Any]:
+        if parts:
+            return {"type": "http.request", "body": parts.pop(0), "more_body": True}
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async def gone() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def read(receive: Any, most: int, declared: int | None = None) -> bytes:
+        return await receive_body(
+            receive, most=most, declared=declared, take=lambda _: None, seconds=0.1
+        )
+
+    with pytest.raises(Problem) as late:
+        asyncio.run(read(some, 6))
+    assert late.value.status == 408
+    parts[:] = [b"abc", b"def"]
+    with pytest.raises(Problem) as large:
+        asyncio.run(read(some, 5))
+    assert large.value.status == 413
+    assert len(parts) == 0
+    with pytest.raises(Problem):
+        asyncio.run(read(some, 5, declared=6))
+    with pytest.raises(ClientGoneError):
+        asyncio.run(read(gone, 5))

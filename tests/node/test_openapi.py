@@ -1,0 +1,58 @@
+"""The table of routes, its handlers, and the committed OpenAPI document (N-101, N-102)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from aos.node import openapi
+from aos.node.handlers import HANDLERS
+from aos.node.json_schema import check_schema
+from aos.node.routes import BY_PATH, ROUTES, ApiRoute
+from aos.node.tokens import VERBS
+
+SPEC = Path(__file__).parents[2] / "spec" / "openapi.json"
+
+
+def test_the_committed_document_is_the_one_that_a_node_serves() -> None:
+    """To write it again: python -m aos.node.openapi > spec/openapi.json"""
+    assert SPEC.read_text() == openapi.text()
+
+
+def test_every_operation_has_one_route_and_a_handler() -> None:
+    operations = [each.operation for each in ROUTES]
+
+    assert len(set(operations)) == len(operations)
+    assert set(operations) <= set(HANDLERS)
+    assert sum(map(len, BY_PATH.values())) == len(ROUTES)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.operation)
+def test_a_route_is_complete(route: ApiRoute) -> None:
+    assert route.scope is None or route.scope in VERBS
+    assert (route.answer is None) != (route.media is None)
+    assert route.method == "POST" or (route.body is None and route.bytes_type is None)
+    assert "{" not in route.path
+    names = [each.name for each in route.query]
+    assert len(set(names)) == len(names)
+    for schema in (*(each.schema for each in route.query), route.body or {}):
+        check_schema(schema)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    if route.answer is not None:
+        jsonschema.Draft202012Validator.check_schema(route.answer)
+
+
+def test_the_document_refers_only_to_what_it_defines() -> None:
+    document = openapi.document()
+    text = json.dumps(document)
+
+    assert document["openapi"] == "3.1.0"
+    for part in text.split('"$ref": "')[1:]:
+        place = part.split('"')[0].removeprefix("#/").split("/")
+        found = document
+        for name in place:
+            found = found[name]
+        assert found

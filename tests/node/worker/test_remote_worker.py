@@ -1,0 +1,297 @@
+"""A worker over HTTP: failed connections, lost leases, keys, and its end (W-2 to W-7)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nacl.signing import SigningKey
+
+from aos.core.journal.records import Receipt
+from aos.errors import BadUsage, Refused, Unavailable
+from aos.node.problems import Problem
+from aos.node.worker import Worker
+from aos.worker import EffectContext, Executors, effect
+from tests.core.desk import ONCE, PAY, log_of
+from tests.memory_world import WORLD_KEY
+from tests.node.leases.stage import Stage, play
+from tests.node.worker.wire import NodeWire
+
+Plain = dict[str, Any]
+
+
+@effect(PAY, concurrency=2, attempts=2, backoff_ms=1)
+async def pay(params: Plain, ctx: EffectContext) -> Plain:
+    return {"ref": str(ctx.attempt)}
+
+
+async def until(stage: Stage, holds: Callable[[], bool]) -> None:
+    """Wait while time passes at the node."""
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+            await stage.work.tick()
+
+
+def all_settled(stage: Stage) -> Callable[[], bool]:
+    return lambda: not stage.world.state.intents
+
+
+async def with_worker(
+    stage: Stage,
+    wire: NodeWire,
+    act: Callable[[Worker], Awaitable[None]],
+    executors: Executors | None = None,
+    **more: Any,
+) -> None:
+    worker = Worker("http://node", executors or Executors("shop", [pay]), transport=wire, **more)
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await act(worker)
+    finally:
+        worker.stop()
+        await running
+
+
+def wire_of(stage: Stage, **more: Any) -> NodeWire:
+    return NodeWire(lambda: stage.work, **more)
+
+
+def test_requests_whose_answers_are_lost_are_repeated_and_nothing_runs_twice(
+    tmp_path: Path,
+) -> None:
+    """W-2, W-4: the same claim id, the same result."""
+    lost = {"claim": 2, "results": 2}
+
+    def loses(name: str) -> bool:
+        lost[name] = lost.get(name, 0) - 1
+        return lost[name] >= 0
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b", "c")
+        wire = wire_of(stage, loses=loses)
+        lines: list[str] = []
+
+        async def act(_: Worker) -> None:
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire, act, report=lines.append)
+        claims = [body["claim"] for name, body in wire.heard if name == "claim"]
+        assert claims[0] == claims[1] == claims[2]
+        assert "does not answer" in lines[0]
+
+    stage = play(tmp_path, scene)
+    assert stage.phases() == [], "no attempt was lost"
+
+
+def test_results_are_kept_while_the_node_is_away(tmp_path: Path) -> None:
+    """W-4: also over a crash of the front and while the disk is full."""
+    away = [True, True]
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        wire = wire_of(stage, fails=lambda name: name == "results" and bool(away) and away.pop())
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: len(away) < 2)
+            await stage.restart()
+            stage.link.problem = Unavailable("the disk is full")
+            await until(stage, lambda: [each for each, _ in wire.heard].count("results") >= 3)
+            stage.link.problem = None
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire, act)
+
+    assert play(tmp_path, scene).phases() == []
+
+
+def test_a_function_whose_lease_is_lost_or_whose_task_is_canceled_is_canceled(
+    tmp_path: Path,
+) -> None:
+    """W-3."""
+    began: list[str | None] = []
+    ended: list[str | None] = []
+
+    @effect(PAY, concurrency=2)
+    async def endless(params: Plain, ctx: EffectContext) -> Plain:
+        began.append(ctx.issuer_ref)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(ctx.issuer_ref)
+        return {"ref": ""}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b")
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: set(began) == {"a", "b"})
+            first, second = stage.world.state.intents
+            stage.world.control("cancel", intent=first)
+            stage.link.publish()
+            await stage.work.reclaim({"tasks": [f"blake3:{second.hex()}"]}, wire.token)
+            await until(stage, lambda: {"a", "b"} <= set(ended))
+            stage.world.control("cancel", intent=second)
+            stage.link.publish()
+
+        wire = wire_of(stage)
+        executors = Executors("shop", [endless])
+        await with_worker(stage, wire, act, executors, lease_s=1, report=lambda _: None)
+        sent = [each for name, body in wire.heard if name == "results" for each in body["results"]]
+        assert all(each["status"] == "canceled" for each in sent)
+
+    play(tmp_path, scene)
+
+
+def test_it_claims_for_free_slots_alone(tmp_path: Path) -> None:
+    """W-2."""
+    go = threading.Event()
+    running: list[str] = []
+
+    @effect(PAY, concurrency=2)
+    def slow(params: Plain, ctx: EffectContext) -> Plain:
+        running.append(str(ctx.issuer_ref))
+        assert go.wait(10)
+        return {"ref": "r"}
+
+    @effect(ONCE, concurrency=1)
+    def once(params: Plain, ctx: EffectContext) -> Plain:
+        running.append(str(ctx.issuer_ref))
+        return {"ref": "r"}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b", "c")
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: len(running) == 2)
+            assert len(stage.work.leases.offers) == 1
+            stage.open("d", effect=ONCE)
+            await until(stage, lambda: "d" in running)
+            go.set()
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire_of(stage), act, Executors("shop", [slow, once]))
+        assert running == ["a", "b", "d", "c"]
+
+    play(tmp_path, scene)
+
+
+def test_it_signs_with_its_own_key_where_the_manifest_names_it(tmp_path: Path) -> None:
+    """W-7, M-37."""
+    key = SigningKey(b"k" * 32)
+    file = tmp_path / "shop.key"
+    file.write_text(bytes(key).hex())
+    file.chmod(0o600)
+    executors = [
+        {
+            "name": "test",
+            "public_key": f"ed25519:{bytes(key.verify_key).hex()}",
+            "effects": [PAY, ONCE],
+        },
+        {
+            "name": "node",
+            "public_key": f"ed25519:{bytes(WORLD_KEY.verify_key).hex()}",
+            "effects": ["sys/timer.set@1"],
+        },
+    ]
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a", "b", "c")
+        lines: list[str] = []
+
+        async def nothing(_: Worker) -> None:
+            await until(stage, lambda: any("another signer" in each for each in lines))
+
+        await with_worker(stage, wire_of(stage), nothing, report=lines.append)
+        assert len(stage.world.state.intents) == 3
+
+        async def act(_: Worker) -> None:
+            await until(stage, all_settled(stage))
+
+        await with_worker(stage, wire_of(stage), act, Executors("test", [pay]), key_file=file)
+        receipts = [each for each in stage.world.records() if isinstance(each, Receipt)]
+        assert {(each.executor, each.key_id) for each in receipts} == {
+            ("test", bytes(key.verify_key))
+        }
+
+    (tmp_path / "world").mkdir()
+    play(tmp_path / "world", scene, executors=executors)
+
+
+def test_a_worker_that_stops_ends_what_runs_and_claims_nothing(tmp_path: Path) -> None:
+    """W-5."""
+    began = threading.Event()
+
+    @effect(PAY)
+    async def slow(params: Plain, ctx: EffectContext) -> Plain:
+        began.set()
+        await asyncio.sleep(0.1)
+        return {"ref": "r"}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+
+        async def act(worker: Worker) -> None:
+            await until(stage, began.is_set)
+            worker.stop()
+            stage.open("b")
+
+        await with_worker(stage, wire_of(stage), act, Executors("shop", [slow]))
+        assert "t/pay@1 a ok" in log_of(stage.world, "k")
+        assert len(stage.work.leases.offers) == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_worker_gives_back_what_does_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W-5."""
+    monkeypatch.setattr("aos.node.worker.remote_worker.DRAIN_S", 0.1)
+    began = threading.Event()
+
+    @effect(PAY)
+    async def endless(params: Plain, ctx: EffectContext) -> Plain:
+        began.set()
+        await asyncio.sleep(60)
+        return {"ref": ""}
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+
+        async def act(_: Worker) -> None:
+            await until(stage, began.is_set)
+
+        await with_worker(stage, wire_of(stage), act, Executors("shop", [endless]))
+        [task] = await stage.claim("other")
+        assert task["epoch"] == 2
+
+    play(tmp_path, scene)
+
+
+def test_a_token_that_does_not_work_ends_the_worker_with_what_to_do(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        class Locked:
+            async def claim(self, *_: Any) -> Any:
+                raise Problem(401, "token_is_missing", "a token is needed")
+
+        wire = NodeWire(Locked)  # type: ignore[arg-type]  # one handler is enough
+        worker = Worker("http://node", Executors("shop", [pay]), transport=wire)
+        with pytest.raises(Refused, match="set AOS_TOKEN to a token"):
+            await worker.run()
+        del stage
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize(
+    ("url", "more"),
+    [("ftp://node", {}), ("http://node", {"lease_s": 0.5}), ("http://node", {"concurrency": 0})],
+)
+def test_invalid_arguments_are_refused(url: str, more: dict[str, Any]) -> None:
+    with pytest.raises(BadUsage):
+        Worker(url, Executors("shop", [pay]), **more)

@@ -55,7 +55,7 @@ def decoded(data: bytes) -> Any:
     try:
         value = cbor2.loads(data)
     except (cbor2.CBORDecodeError, ValueError, OverflowError) as problem:
-        raise Broken(f"what can be read: {problem}") from problem
+        raise Broken(f"every value can be decoded: {problem}") from problem
     need(encoded(value) == data, "a canonical spelling", data[:40])
     return value
 
@@ -92,6 +92,7 @@ class Intent:
     key: bytes
     settled: int | None = None
     attempt: int = 0
+    halted: str | None = None
     frame: int = -1
     is_abandoned: bool = False
 
@@ -102,6 +103,7 @@ class Mailbox:
 
     entries: deque[tuple[int, int]] = field(default_factory=deque)
     fault: str | None = None
+    has_state: bool = False
     open: list[bytes] = field(default_factory=list)
 
 
@@ -127,6 +129,10 @@ class Reader:
     cells: dict[Cell, Mailbox] = field(default_factory=dict)
     ring: list[Cell] = field(default_factory=list)
     limits: dict[str, int] = field(default_factory=dict)
+    step_limits: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The step limits of each workflow in force."""
+    limits_at: dict[int, dict[str, dict[str, int]]] = field(default_factory=dict)
+    """The same of each manifest, by its record."""
     ends: dict[int, bytes] = field(default_factory=dict)
     """The last record of each frame -> the hash of the frame."""
     snapshot: int = 0
@@ -134,6 +140,8 @@ class Reader:
     asked: dict[Any, dict[bytes, bytes]] = field(default_factory=dict)
     """Cell, or "world" -> the requested keys that it remembers, each with its params."""
     owed: list[tuple[bytes, str]] = field(default_factory=list)
+    stated: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
+    """Intents that an operator settled: status, and content hash of the payload."""
 
     # Frames (J-24 to J-31)
 
@@ -156,7 +164,7 @@ class Reader:
             "version": 1, "world": self.world, "first": first, "last": first + len(records) - 1,
             "prev": self.prev, "root": root, "log_root": tree(self.roots),
         }  # fmt: skip
-        need(header == expected, "a header over its records and what was before", first)
+        need(header == expected, "a header over its records and the frames before", first)
         self.prev = hashed("aos/frame/1", header)
         self.ends[self.seq] = self.prev
 
@@ -165,7 +173,11 @@ class Reader:
         self.seq += 1
         self.records.append(record)
         kind = record["kind"]
-        need((kind in STAMPED) == ("stamp" in record), "a stamp on what came from outside", kind)
+        need(
+            (kind in STAMPED) == ("stamp" in record),
+            "a stamp on each input from outside, and on nothing else",
+            kind,
+        )
         if kind in STAMPED:
             self.clock = max(self.clock, record["stamp"]["ns"])
         getattr(self, f"_{kind}")(record)
@@ -182,7 +194,7 @@ class Reader:
         need(is_signed(message, record["signature"], self.world_key), "a signed genesis")
 
     def _start(self, record: Record) -> None:
-        need(record["host"], "a start that says what runs")
+        need(record["host"], "a start that names its host")
 
     def _manifest(self, record: Record) -> None:
         document = record["document"]
@@ -206,6 +218,8 @@ class Reader:
         waiting = {id for id in waiting if id[0] not in in_place}
         need(record.get("mode") or not waiting, "a manifest at rest", self.seq, waiting)
         self.limits = read["limits"]["world"]
+        self.step_limits = read["limits"]["workflows"]
+        self.limits_at[self.seq] = self.step_limits
         self.executors = read["manifest"].get("executors")
         self.effects = {
             each["name"]: each for each in read["definitions"] if each["$kind"] == "defeffect"
@@ -277,8 +291,15 @@ class Reader:
     def _attempt(self, record: Record) -> None:
         intent = self._intent(record)
         if record["phase"] == "lost":
-            need(intent.once, "lost only what may run once", self.seq)
+            need(intent.once, "only at-most-once effects are lost", self.seq)
+            need(intent.halted is None, "no attempt that did not run is lost", self.seq)
             self.owed.append((record["intent"], "loss"))
+            return
+        if record["phase"] in ("held", "parked"):
+            last = intent.attempt or (0 if intent.once else 1)
+            need(record["attempt"] == last > 0, "the last attempt is held or parked", self.seq)
+            need(0 < len(record["code"].encode()) <= 128, "a halt has a code", self.seq)
+            intent.halted = record["phase"]
             return
         need(
             record["attempt"] > max(intent.attempt, 0 if intent.once else 1),
@@ -286,9 +307,12 @@ class Reader:
             self.seq,
         )
         need(
-            not intent.once or record["attempt"] == 1, "one attempt of what may run once", self.seq
+            not intent.once or record["attempt"] == 1 or intent.halted == "held",
+            "one attempt of an at-most-once effect",
+            self.seq,
         )
         intent.attempt = record["attempt"]
+        intent.halted = None
 
     def _snapshot(self, record: Record) -> None:
         """SN-1, SN-3."""
@@ -313,21 +337,55 @@ class Reader:
     def _control(self, record: Record) -> None:
         about = [record.get(name) for name in ("cell", "intent", "value")]
         message = ["aos/control/1", self.world, record["serial"], record["action"], *about]
+        if record["action"] in ("settle", "end", "remove"):
+            names = {"settle": ["intent", "status"], "end": ["cell", "status", "why"]}
+            chosen = names.get(record["action"], ["cell", "why"])
+            fields = {name: record.get(name) for name in chosen}
+            if record["action"] == "settle":
+                fields["payload"] = self._content(record["payload"])
+            message = ["aos/control/2", *message[1:4], fields]
         need(record["serial"] == self.controls, "control serials in order", self.seq)
         key = self.operators[record["principal"]]
         need(is_signed(message, record["signature"], key), "a signed command", self.seq)
         self.controls += 1
         if record["action"] == "cancel":
             self.owed.append((record["intent"], "cancel"))
+        if record["action"] == "settle":
+            need(record["status"] in ("ok", "error"), "a status of a settlement", self.seq)
+            self.owed.append((record["intent"], "settle"))
+            self.stated[record["intent"]] = record["status"], self._content(record["payload"])
+        if record["action"] in ("end", "remove"):
+            self._end(record)
         if record["action"] in ("retry", "skip"):
             id = _cell(record["cell"])
             cell = self.cells[id]
-            need(cell.fault, "a retry of what a fault has failed", self.seq)
+            need(cell.fault, "a retry or skip of a failed cell", self.seq)
             if record["action"] == "skip":
-                need(cell.fault not in FROM_OUTSIDE, "skipped only what failed it", self.seq)
+                need(
+                    cell.fault not in FROM_OUTSIDE,
+                    "only the entry that failed is skipped",
+                    self.seq,
+                )
                 cell.entries.popleft()
             cell.fault = None
             self._ready(id)
+
+    def _end(self, record: Record) -> None:
+        """K-109: nothing of the work of an instance is left."""
+        id = _cell(record["cell"])
+        cell = self.cells[id]
+        is_removed = record["action"] == "remove"
+        need(is_removed or record["status"] in ("completed", "failed"), "an end", self.seq)
+        need(record.get("dropped", 0) == len(cell.entries), "the dropped mail counted", self.seq)
+        need(record.get("abandoned", []) == cell.open, "abandoned what was open", self.seq)
+        self._abandon(cell)
+        cell.entries.clear()
+        cell.fault = None
+        if id in self.ring:
+            self.ring.remove(id)
+        if is_removed:
+            cell.has_state = False
+            self.asked.pop(id, None)
 
     # Consequences
 
@@ -337,11 +395,13 @@ class Reader:
         cell.entries.popleft()
         for asked in record.get("intents", []):
             need(asked["intent"] not in self.intents, "each intent opened once", self.seq)
-            self._opens(id, asked)
+            limits = self.limits_at[record["under"]] if "under" in record else self.step_limits
+            self._opens(id, asked, limits[id[0]].get("keys", self.limits["instance_keys"]))
         for index, event in enumerate(record.get("events", [])):
             self._deliver(event, (self.seq, index), runs=id)
+        cell.has_state = "state" in record
         if "state" not in record:
-            need(record.get("abandoned", []) == cell.open, "abandoned what was open", self.seq)
+            need(record.get("abandoned", []) == cell.open, "every open intent abandoned", self.seq)
             self._abandon(cell)
             self.asked.pop(id, None)
         else:
@@ -349,20 +409,21 @@ class Reader:
         self._ready(id)
         need(root <= self.seq, "a cause before its effect", self.seq)
 
-    def _opens(self, id: Cell, asked: Record) -> None:
+    def _opens(self, id: Cell, asked: Record, keys_max: int) -> None:
         params = self._value(asked["params"])
         effect = self.effects[asked["effect"]]
         is_timer = asked["effect"] == "sys/timer.set@1"
         due = decoded(params)["deliver_at_ns"] if is_timer and params is not None else None
         self.intents[asked["intent"]] = Intent(
             cell=id, effect=asked["effect"], opened=self.seq, executors=self.executors, due_ns=due,
-            once=effect.get("delivery") == "at_most_once", key=self._same(id, effect, asked),
+            once=effect.get("delivery") == "at_most_once",
+            key=self._same(id, effect, asked, keys_max),
         )  # fmt: skip
         self.cells[id].open.append(asked["intent"])
         if asked["effect"].startswith(KERNEL):
             self.owed.append((asked["intent"], "answer"))
 
-    def _same(self, id: Cell, effect: Record, asked: Record) -> bytes:
+    def _same(self, id: Cell, effect: Record, asked: Record, keys_max: int) -> bytes:
         """K-21, K-22: an effect's idempotency key; orders with the same key have equal params."""
         if "key" not in asked:
             return bytes(asked["intent"])
@@ -373,13 +434,13 @@ class Reader:
         params = self._content(asked["params"])
         need(known.pop(key, params) == params, "a key for one thing alone", self.seq)
         known[key] = params
-        if len(known) > self.limits["dedup_rows" if is_worlds else "instance_keys"]:
+        while len(known) > (self.limits["dedup_rows"] if is_worlds else keys_max):
             del known[next(iter(known))]
         return key
 
     def _fault(self, record: Record) -> None:
         id, _ = self._head(record)
-        need(not self.cells[id].fault, "no step of what has failed", self.seq)
+        need(not self.cells[id].fault, "no step of a failed cell", self.seq)
         self.cells[id].fault = record["fault"]["kind"]
 
     def _kernel_receipt(self, record: Record) -> None:
@@ -388,7 +449,11 @@ class Reader:
         hash, why = self.owed[0]
         if "by" in record:
             canceler = self.intents[record["by"]]
-            need(record["by"] == hash and why == "answer", "canceled by who is answered", self.seq)
+            need(
+                record["by"] == hash and why == "answer",
+                "canceled by the intent that is answered",
+                self.seq,
+            )
             need(canceler.cell == intent.cell, "canceled by its own cell", self.seq)
             need(
                 canceler.effect.startswith(("sys/timer.cancel@", "sys/effect.cancel@")),
@@ -401,13 +466,16 @@ class Reader:
                 self.seq,
             )
         else:
-            need(record["intent"] == hash, "what is owed first", self.seq)
+            need(record["intent"] == hash, "the receipt that the core owes first", self.seq)
         need(
             (why == "answer" and "by" not in record) == intent.effect.startswith(KERNEL),
             "whose it is",
             self.seq,
         )
-        if why != "answer" or "by" in record:
+        if why == "settle":
+            receipt = record["status"], self._content(record["payload"])
+            need(receipt == self.stated[hash], "the receipt that an operator stated", self.seq)
+        elif why != "answer" or "by" in record:
             need(
                 record["status"] == ("error" if why == "loss" else "canceled"),
                 "its status",
@@ -429,7 +497,7 @@ class Reader:
     def _intent(self, record: Record) -> Intent:
         intent = self.intents.get(record["intent"])
         if intent is None:
-            raise Broken(f"record {self.seq} is about an intent that nobody opened")
+            raise Broken(f"record {self.seq} is about an intent that no record opened")
         need(intent.settled is None, "each intent settled at most once", self.seq)
         need(_cell(record["cell"]) == intent.cell, "delivered to its origin alone", self.seq)
         need(record.get("effect", intent.effect) == intent.effect, "of its own effect", self.seq)
@@ -467,7 +535,7 @@ class Reader:
         elif record["outcome"] == "overloaded":
             self._overload(intent.cell)
         else:
-            need(record.get("abandoned", []) == cell.open, "abandoned what was open", self.seq)
+            need(record.get("abandoned", []) == cell.open, "every open intent abandoned", self.seq)
             self._fail(intent.cell, "receipt_invalid")
             self._abandon(cell)
 
@@ -478,6 +546,11 @@ class Reader:
         cell.open = []
 
     def _deliver(self, event: Record, entry: tuple[int, int], runs: Cell | None = None) -> None:
+        # Two routes may lead to one cell, and only the second may create it.
+        for cell in event.get("unknown", []):
+            missed = self.cells.get(_cell(cell), Mailbox())
+            exists = missed.has_state or missed.entries or missed.fault
+            need(not exists, "no existing instance is unknown", self.seq, cell)
         for cell in event.get("to", []):
             self._put(_cell(cell), entry, runs)
         for cell in event.get("overloaded", []):
@@ -589,20 +662,29 @@ def check(
     seen: set[bytes] = set()
     for intent, _, is_once in runs:
         need(intent in reader.intents, "only what is journaled runs", intent.hex()[:16])
-        need(not is_once or intent not in seen, "what may run once runs once", intent.hex()[:16])
+        need(
+            not is_once or intent not in seen, "an at-most-once effect runs once", intent.hex()[:16]
+        )
         seen.add(intent)
     return reader
 
 
 def _acknowledged(reader: Reader, told: Told) -> None:
-    need(told.seq <= reader.seq, "what was acknowledged is there", told.seq, reader.seq)
+    need(told.seq <= reader.seq, "every acknowledged input is in the journal", told.seq, reader.seq)
     record = reader.records[told.seq - 1]
-    need(record["kind"] == told.kind, "what was acknowledged is what is there", told.seq, told.kind)
+    need(
+        record["kind"] == told.kind,
+        "an acknowledged input is in the journal as it was sent",
+        told.seq,
+        told.kind,
+    )
     for name, given in told.fields.items():
         found, value = record.get(name), list(given) if isinstance(given, tuple) else given
         if isinstance(found, dict) and set(found) == {"hash", "size"}:
             found, value = found["hash"], blake3(given).digest()
-        need(found == value, "what was acknowledged is what is there", told.seq, name)
+        need(
+            found == value, "an acknowledged input is in the journal as it was sent", told.seq, name
+        )
 
 
 def _published(reader: Reader, one: Published) -> None:
@@ -613,5 +695,9 @@ def _published(reader: Reader, one: Published) -> None:
     need(intent.opened <= one.durable, "durable before it is published", intent.opened, one.durable)
     is_over = intent.settled is not None and intent.settled <= one.durable
     need(not is_over, "nothing settled is published again", intent.settled, one.durable)
-    need(not intent.effect.startswith(KERNEL), "nobody is asked for the core's own", intent.effect)
+    need(
+        not intent.effect.startswith(KERNEL),
+        "no executor gets an effect of the core",
+        intent.effect,
+    )
     need(one.idempotency_key == f"blake3:{intent.key.hex()}", "its idempotency key", intent.opened)

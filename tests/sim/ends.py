@@ -34,7 +34,9 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
     ),
     "stream": ("intent", "attempt", "frame_seq", "frame_kind", "payload", "signature"),
     "attempt": ("intent", "attempt", "phase"),
-    "control": ("action", "cell", "intent", "value", "serial", "signature"),
+    "control": (
+        "action", "cell", "intent", "value", "serial", "signature", "status", "payload", "why",
+    ),
     "manifest": ("principal", "serial", "signature"),
     "start": ("host",),
     "snapshot": ("at", "frame"),
@@ -81,7 +83,7 @@ def simulate(
         finish(world)
         again = SimWorld(seed, modules=world.modules, checks=False)
         script.play(again, given)
-        _same_frames(world.frames, again.frames)
+        same_frames(world.frames, again.frames)
     return done(world)
 
 
@@ -105,7 +107,8 @@ def as_failures(trace: Sequence[tuple[Any, ...]] = ()) -> Iterator[None]:
         raise SimFailure(f"crash: {type(problem).__name__}", where, trace) from problem
 
 
-def _same_frames(one: Sequence[Frame], two: Sequence[Frame]) -> None:
+def same_frames(one: Sequence[Frame], two: Sequence[Frame]) -> None:
+    """Raises: SimFailure: The frames of two runs differ."""
     for first, second in zip(one, two, strict=False):
         if first.to_bytes() != second.to_bytes():
             raise SimFailure("twice", f"frame {first.header.first} differs between two runs")

@@ -47,7 +47,7 @@ def fill(state: State, kept: int) -> None:
     """As an engine holds a state, with hardly any cell at rest in memory."""
     # ``keep`` leaves one at least.
     state.cells._most = kept
-    state.cells.spills = True
+    state.cells.spilling.is_on = True
 
 
 @dataclass
@@ -152,7 +152,7 @@ def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, b
     """The snapshot of a child equals a fold from the genesis record, and loads completely."""
     whole = folded(world)
     expected = view(whole, world.values)
-    same("what a snapshot is taken of", expected, view(state, world.values))
+    same("the state that the snapshot was taken of", expected, view(state, world.values))
     if document_of(whole) != taken.document:
         raise SimFailure("snapshot", f"the document after record {taken.at} is another")
     if taken.size != len(blobs[taken.document]):
@@ -168,7 +168,7 @@ def check_taken(world: SimWorld, state: State, taken: Taken, blobs: dict[Hash, b
         return None if row is None else row.seq
 
     loaded = load(taken.document, read, find=find, limits=world.limits)
-    same("what a snapshot holds", expected, view(loaded, world.values))
+    same("the state that the snapshot contains", expected, view(loaded, world.values))
     ids = dict(whole.submissions.items())
     same("its submissions", ids, {name: loaded.submissions.get(name) for name in ids})
     named = {hash for hash, _ in references(taken.document, read)}

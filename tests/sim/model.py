@@ -32,6 +32,7 @@ INLINE: Final = 1024
 SECOND: Final = 10**9
 TIME_MAX: Final = 2**63 - 1
 ATTEMPT_MAX: Final = 2**32 - 1
+CODE_BYTES_MAX: Final = 128
 BATCH_MAX: Final = 65_536
 STATUSES: Final = ("ok", "error", "timeout", "canceled")
 TERMINAL: Final = ("completed", "failed")
@@ -127,6 +128,8 @@ class Owed:
     root: Root
     depth: int
     canceled: int = 0
+    settled: tuple[str, bytes] | None = None
+    """The status and payload that an operator stated (K-108)."""
 
 
 @dataclass
@@ -182,6 +185,7 @@ class Model:
         self.open: dict[bytes, Intent] = {}
         self.abandoned: dict[bytes, Intent] = {}
         self.attempts: dict[bytes, int] = {}
+        self.halts: dict[bytes, tuple[Any, ...]] = {}
         self.streams: dict[bytes, StreamState] = {}
         self.submissions: dict[str, tuple[int, bytes, int]] = {}
         self.world_keys: list[tuple[str, bytes]] = []
@@ -225,35 +229,45 @@ class Model:
     # Deliveries (K-41 to K-44)
 
     def place(
-        self, targets: Iterable[CellId], taken: Counter[CellId]
-    ) -> tuple[list[CellId], list[CellId]]:
+        self, targets: Iterable[tuple[CellId, bool]], taken: Counter[CellId]
+    ) -> tuple[list[CellId], list[CellId], list[CellId]]:
         to: list[CellId] = []
         over: list[CellId] = []
-        for id in targets:
+        unknown: list[CellId] = []
+        for id, creates in targets:
             cell = self.cells.get(id)
-            if cell is not None and cell.fault:
+            if not creates and cell is None and not taken[id]:
+                unknown.append(id)
+            elif cell is not None and cell.fault:
                 to.append(id)
             elif (len(cell.mail) if cell else 0) + taken[id] < self.now.limits["mailbox"]:
                 taken[id] += 1
                 to.append(id)
             else:
                 over.append(id)
-        return to, over
+        return to, over, unknown
 
     def spread(
-        self, mail: Mail, to: list[CellId], over: list[CellId], seq: int, runs: CellId | None = None
+        self,
+        mail: Mail,
+        to: list[CellId],
+        over: list[CellId],
+        seq: int,
+        *,
+        kept: list[CellId],
+        runs: CellId | None = None,
     ) -> None:
         for id in to:
-            self.deliver(self._reached(id), mail, runs)
+            self.deliver(self._reached(id, kept), mail, runs)
         for id in over:
-            self.overload(self._reached(id), seq)
+            self.overload(self._reached(id, kept), seq)
 
-    def _reached(self, id: CellId) -> Cell:
+    def _reached(self, id: CellId, kept: list[CellId]) -> Cell:
         from tests.sim import model_pins
 
         if id not in self.cells:
             self.cells[id] = Cell(id, home=(self.manifest_seq, self.now))
-        model_pins.reached(self, self.cells[id])
+        model_pins.reached(self, self.cells[id], kept)
         return self.cells[id]
 
     def deliver(self, cell: Cell, mail: Mail, runs: CellId | None = None) -> None:
@@ -288,6 +302,7 @@ class Model:
         """Drop the work of a settled intent. Its last attempt is kept while a receipt may still
         arrive."""
         self.streams.pop(intent, None)
+        self.halts.pop(intent, None)
         self.owed = [each for each in self.owed if each.intent != intent]
 
     def abandon(self, cell: Cell, intents: list[bytes]) -> None:

@@ -25,7 +25,9 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "start": ("host",),
     "manifest": ("principal", "serial", "signature", "mode", "leaves"),
     "event": ("schema", "submission_id"),
-    "control": ("action", "cell", "intent", "value", "principal", "serial", "signature"),
+    "control": (
+        "action", "cell", "intent", "value", "principal", "serial", "signature", "status", "why",
+    ),
     "receipt": (
         "intent", "effect", "attempt", "status", "started_ns", "finished_ns", "executor", "key_id",
         "signature", "cost_cents",
@@ -34,7 +36,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "intent", "effect", "attempt", "frame_seq", "frame_kind", "payload_ref", "executor",
         "key_id", "signature",
     ),
-    "attempt": ("intent", "attempt", "phase", "problem"),
+    "attempt": ("intent", "attempt", "phase", "problem", "code"),
     "snapshot": ("at", "frame"),
 }  # fmt: skip
 """For each kind of input: the fields that its record repeats."""
@@ -102,8 +104,9 @@ def given_of(record: Record, blob: Callable[[bytes], bytes]) -> Given:
         given["payload"] = _bytes(record["payload"], blob)
     if kind == "receipt" and "batch" in record:
         given["batch"] = {"path": [], **record["batch"]}
-    if kind == "control" and record.get("cell") is not None:
-        given["cell"] = tuple(record["cell"])
+    if kind == "control":
+        given["payload"] = _bytes(record["payload"], blob) if "payload" in record else None
+        given["cell"] = tuple(record["cell"]) if "cell" in record else None
     return given
 
 
@@ -162,7 +165,9 @@ def view(model: Model) -> Record:
         "pinned": sorted(model.pinned),
         "snapshot": model.snapshot,
         "ring": list(model.ring),
-        "owed": [(o.intent, o.why, o.root.seq, o.depth, o.canceled) for o in model.owed],
+        "owed": [
+            (o.intent, o.why, o.root.seq, o.depth, o.canceled, o.settled) for o in model.owed
+        ],
         "open": [
             (
                 i.hash, i.cell, i.workflow_hash, i.seq, i.index, i.effect, i.params, i.key,
@@ -172,6 +177,7 @@ def view(model: Model) -> Record:
         ],
         "abandoned": list(model.abandoned),
         "attempts": dict(model.attempts),
+        "halts": dict(model.halts),
         "streams": {
             hash: (s.last, s.frames, s.since_ns, s.recent) for hash, s in model.streams.items()
         },

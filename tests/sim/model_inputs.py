@@ -1,6 +1,6 @@
 """Inputs that an operator, a sender or the host itself makes: events, manifests, commands, starts.
 
-Written from spec/kernel.md, K-11 to K-15, K-40, K-70 and K-100 to K-106.
+Written from spec/kernel.md, K-11 to K-15, K-40, K-70 and K-100 to K-109a.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tests.sim.model import (
     FROM_OUTSIDE,
     INLINE,
     KERNEL_EFFECTS,
+    TERMINAL,
     Cell,
     Given,
     Mail,
@@ -29,6 +30,7 @@ from tests.sim.model import (
     without_nothing,
 )
 from tests.sim.naive import (
+    ERROR,
     STREAM,
     CellId,
     Manifest,
@@ -104,17 +106,21 @@ def event(model: Model, given: Given, stamp: Record) -> Record | int:
         targets = manifest.targets(schema, plain(data))
     except Misfit as misfit:
         raise Refused("event_key_is_invalid") from misfit
-    if not all(model_pins.takes_event(model, id, schema, data) for id in targets):
+    if not all(model_pins.takes_event(model, id, schema, data) for id, _ in targets):
         raise Refused("event_does_not_fit_instance")
+    to, over, unknown = model.place(targets, Counter())
+    if unknown:
+        raise Refused("instance_is_unknown")
     seq = model.tick(stamp)
     if submission is not None:
         _remember(model, submission, seq, digest("aos/submission/1", schema, content(data)))
-    to, over = model.place(targets, Counter())
+    kept = model_pins.kept_of(model, [id for id, _ in targets])
     mail = Mail((seq, 0), Root(seq, stamp["ns"], stamp["entropy"]), 0, ("event", schema, data))
-    model.spread(mail, to, over, seq)
+    model.spread(mail, to, over, seq, kept=kept)
     return without_nothing(
         kind="event", seq=seq, stamp=stamp, schema=schema, value=model.slot(data),
         submission_id=submission, to=cells_of(to), overloaded=cells_of(over),
+        kept=cells_of(kept),
     )  # fmt: skip
 
 
@@ -212,12 +218,12 @@ def _stored(model: Model, manifest: Manifest, mode: str) -> list[Blocker]:
         if cell.fault or id[0] not in manifest.workflows:
             continue
         moves = model_pins.moves(manifest, id[0])
-        if mode == "pin" and not moves and (model_pins.in_flight(model, cell) or cell.kept):
+        if mode == "pin" and not moves and model_pins.may_stay(model, cell):
             continue
         checks: list[Callable[[], object]] = [partial(model_pins.check_key, manifest, id)]
         if cell.state is not None:
             schema = manifest.workflows[id[0]]["state"]
-            checks.append(partial(manifest.stored, schema, cell.state))
+            checks.append(partial(manifest.completed, schema, cell.state))
         if moves:
             checks += [partial(_check_mail, manifest, id[0], mail) for mail in cell.mail]
             waits = [model.open[each] for each in cell.inflight]
@@ -249,7 +255,7 @@ def blockers(model: Model, manifest: Manifest) -> list[Blocker]:
     return found + [("mail_is_queued", id) for id in model.ring if stays(id)]
 
 
-# Commands of operators (K-100 to K-104)
+# Commands of operators (K-100 to K-109a)
 
 
 def control(model: Model, given: Given, stamp: Record) -> Record:
@@ -259,46 +265,130 @@ def control(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("control_principal_is_unknown")
     if given["serial"] != model.controls:
         raise Refused("control_serial_is_wrong")
-    named = None if cell is None else list(cell)
-    message = cbor(["aos/control/1", model.world, given["serial"], action, named, intent, value])
-    if not is_signed(message, given["signature"], key):
+    if not is_signed(control_message(model.world, given), given["signature"], key):
         raise Refused("control_signature_is_wrong")
     if model.manifest is None:
         raise Refused("world_has_no_manifest")
-    about = {
-        "retry": "cell", "skip": "cell", "unpin": "cell", "cancel": "intent", "erase": "value",
-    }.get(action)  # fmt: skip
-    if {name for name in ("cell", "intent", "value") if given[name] is not None} != {about}:
-        raise Refused("control_is_invalid")
-    if len(intent or value or bytes(32)) != 32:
-        raise Refused("control_is_invalid")
-    if action == "unpin":
-        _check_unpin(model, cell)
-    elif about == "cell":
-        _check_retry(model, cell, is_skip=action == "skip")
-    elif about == "intent":
-        found = model.open.get(intent)
-        if found is None or found.effect in KERNEL_EFFECTS:
-            raise Refused("intent_is_not_open")
-    elif is_in_use(model, value):
-        raise Refused("value_is_in_use")
+    _check_form(given)
+    match action:
+        case "retry" | "skip":
+            _check_retry(model, cell, is_skip=action == "skip")
+        case "unpin":
+            _check_unpin(model, cell)
+        case "cancel" | "settle":
+            _check_open(model, given)
+        case "erase" if is_in_use(model, value):
+            raise Refused("value_is_in_use")
+        case "end" | "remove":
+            _check_end(model, given)
     seq = model.tick(stamp)
     model.controls += 1
-    if action == "unpin":
-        model_pins.here(model, model.cells[cell])
-        model.cells[cell].failed_pinned = False
-    elif about == "cell":
-        _go_on(model, model.cells[cell], is_skip=action == "skip")
-    elif about == "intent":
-        root = Root(seq, stamp["ns"], stamp["entropy"])
-        model.owed.append(Owed(intent, "cancel", root, 0))
-    else:
-        model.marks.erased.append(value)
+    root = Root(seq, stamp["ns"], stamp["entropy"])
+    more: Record = {}
+    match action:
+        case "retry" | "skip":
+            _go_on(model, model.cells[cell], is_skip=action == "skip")
+        case "unpin":
+            model_pins.here(model, model.cells[cell])
+            model.cells[cell].failed_pinned = False
+        case "cancel":
+            model.owed.append(Owed(intent, "cancel", root, 0))
+        case "settle":
+            settled = (given["status"], given["payload"])
+            model.owed.append(Owed(intent, "settle", root, 0, settled=settled))
+            more["payload"] = model.slot(given["payload"])
+        case "erase":
+            model.marks.erased.append(value)
+        case _:
+            more |= _end(model, model.cells[cell], given["status"])
     return without_nothing(
-        kind="control", seq=seq, stamp=stamp, action=action, cell=named, intent=intent,
-        value=value, principal=given["principal"], serial=given["serial"],
-        signature=given["signature"],
+        kind="control", seq=seq, stamp=stamp, action=action,
+        cell=None if cell is None else list(cell), intent=intent, value=value,
+        principal=given["principal"], serial=given["serial"], signature=given["signature"],
+        status=given["status"], why=given["why"], **more,
     )  # fmt: skip
+
+
+FORMS: Final = {
+    "retry": ["cell"], "skip": ["cell"], "unpin": ["cell"], "cancel": ["intent"],
+    "erase": ["value"], "settle": ["intent", "payload", "status"], "end": ["cell", "status"],
+    "remove": ["cell"],
+}  # fmt: skip
+
+
+def control_message(world: bytes, given: Given) -> bytes:
+    """J-42, J-42a: what an operator signs."""
+    named = None if given["cell"] is None else list(given["cell"])
+    signed = [world, given["serial"], given["action"]]
+    match given["action"]:
+        case "settle":
+            payload = None if given["payload"] is None else content(given["payload"])
+            fields = {"intent": given["intent"], "status": given["status"], "payload": payload}
+        case "end":
+            fields = {"cell": named, "status": given["status"], "why": given["why"]}
+        case "remove":
+            fields = {"cell": named, "why": given["why"]}
+        case _:
+            return cbor(["aos/control/1", *signed, named, given["intent"], given["value"]])
+    return cbor(["aos/control/2", *signed, fields])
+
+
+def _check_form(given: Given) -> None:
+    action = given["action"]
+    found = ("cell", "intent", "payload", "status", "value")
+    is_form = [name for name in found if given[name] is not None] == FORMS.get(action)
+    hashes = [given[name] for name in ("intent", "value") if given[name] is not None]
+    statuses = {"settle": ("ok", "error"), "end": TERMINAL}.get(action, (None,))
+    why = given["why"]
+    if why is not None:
+        is_form = is_form and action in ("end", "remove") and 1 <= len(why.encode()) <= 1024
+    if not is_form or given["status"] not in statuses or any(len(each) != 32 for each in hashes):
+        raise Refused("control_is_invalid")
+
+
+def _check_open(model: Model, given: Given) -> None:
+    """K-103, K-108."""
+    found = model.open.get(given["intent"])
+    if found is None or found.effect in KERNEL_EFFECTS:
+        raise Refused("intent_is_not_open")
+    if given["action"] == "cancel":
+        return
+    if any(owed.intent == found.hash for owed in model.owed):
+        raise Refused("intent_is_not_open")
+    schema = found.node["receipt"] if given["status"] == "ok" else ERROR
+    try:
+        found.under.ingress(schema, given["payload"], model.now.limits["event_bytes"])
+    except Misfit as misfit:
+        raise Refused("settlement_does_not_fit") from misfit
+
+
+def _check_end(model: Model, given: Given) -> None:
+    """K-109."""
+    cell = model.cells.get(given["cell"])
+    if cell is None:
+        raise Refused("cell_is_unknown")
+    is_idle = not (cell.mail or cell.inflight or cell.fault)
+    if given["action"] == "end" and is_idle and cell.declared == given["status"]:
+        raise Refused("cell_has_ended")
+
+
+def _end(model: Model, cell: Cell, status: str | None) -> Record:
+    """Take the work of an instance, and delete it if there is no status; return record fields."""
+    under, manifest = model_pins.runs(model, cell)
+    found: Record = {"dropped": len(cell.mail) or None, "abandoned": list(cell.inflight)}
+    if cell.id in model.ring:
+        model.ring.remove(cell.id)
+    model.abandon(cell, list(cell.inflight))
+    cell.mail = []
+    cell.fault, cell.fault_seq, cell.uncounted = None, None, 0
+    cell.failed_pinned = False
+    cell.last_active_ns = model.clock
+    cell.declared = status
+    cell.home, cell.kept = (under, manifest), under != model.manifest_seq
+    if status is None:
+        cell.state = None
+    model.drop_if_gone(cell)
+    return found
 
 
 def _check_retry(model: Model, id: CellId, *, is_skip: bool) -> None:
@@ -336,7 +426,7 @@ def _check_fit(manifest: Manifest, id: CellId, cell: Cell, *, is_skip: bool) -> 
     try:
         model_pins.check_key(manifest, id)
         if cell.state is not None:
-            manifest.stored(manifest.workflows[id[0]]["state"], cell.state)
+            manifest.completed(manifest.workflows[id[0]]["state"], cell.state)
         for mail in cell.mail[is_skip:]:
             _check_mail(manifest, id[0], mail)
     except Misfit as misfit:
@@ -348,7 +438,7 @@ def _check_mail(manifest: Manifest, workflow: str, mail: Mail) -> None:
         _, schema, value = mail.what
         if schema not in manifest.types or not manifest.takes(workflow, schema):
             raise Misfit("no arm")
-        manifest.stored(schema, value)
+        manifest.received(schema, value)
         return
     arm: str | None = STREAM
     if mail.what[0] == "receipt":
@@ -389,5 +479,6 @@ def is_in_use(model: Model, value: bytes) -> bool:
             if mail.what[0] == "receipt":
                 held.append(mail.what[1].params)
     held += [each.params for each in (*model.open.values(), *model.abandoned.values())]
+    held += [owed.settled[1] for owed in model.owed if owed.settled is not None]
     long = {content(each) for each in held if each is not None and len(each) > INLINE}
     return value in states | keys | long | model.pinned | model.parts

@@ -54,11 +54,39 @@ def here(model: Model, cell: Cell) -> None:
     cell.home, cell.kept = (model.manifest_seq, model.now), False
 
 
-def reached(model: Model, cell: Cell) -> None:
+def is_free(model: Model, cell: Cell) -> bool:
+    return not (cell.fault or in_flight(model, cell) or cell.kept or cell.failed_pinned)
+
+
+def may_stay(model: Model, cell: Cell) -> bool:
+    """Whether a pin may leave it under its own manifest."""
+    return not is_free(model, cell) or cell.id[0] in home(model, cell)[1].workflows
+
+
+def reached(model: Model, cell: Cell, kept: list[CellId]) -> None:
     """Mail comes for it."""
-    is_free = not (in_flight(model, cell) or cell.kept or cell.failed_pinned)
-    if not cell.fault and is_free:
+    if not is_free(model, cell):
+        return
+    if cell.id in kept:
+        cell.kept = True
+    else:
         here(model, cell)
+
+
+def kept_of(model: Model, targets: list[CellId]) -> list[CellId]:
+    """K-74a: the finished receivers that stay with their own manifest."""
+    known = [model.cells[id] for id in dict.fromkeys(targets) if id in model.cells]
+    return [cell.id for cell in known if is_left_behind(model, cell)]
+
+
+def is_left_behind(model: Model, cell: Cell) -> bool:
+    own = home(model, cell)[1]
+    return (
+        is_free(model, cell)
+        and own.hash != model.now.hash
+        and cell.id[0] in own.workflows
+        and not fits(model, cell, cell.state)
+    )
 
 
 def left_by_step(model: Model, cell: Cell, under: int, *, fits: bool) -> None:
@@ -79,7 +107,7 @@ def fits(model: Model, cell: Cell, state: bytes | None) -> bool:
     try:
         check_key(manifest, cell.id)
         if state is not None:
-            manifest.stored(manifest.workflows[workflow]["state"], state)
+            manifest.completed(manifest.workflows[workflow]["state"], state)
     except Misfit:
         return False
     return True
@@ -95,15 +123,15 @@ def check_key(manifest: Manifest, id: CellId) -> None:
 
 
 def takes_event(model: Model, id: CellId, schema: str, data: bytes) -> bool:
-    """K-73: False where a pinned receiver takes no such event."""
+    """K-73, K-73a: False where a pinned receiver takes no such event."""
     cell = model.cells.get(id)
-    if cell is None or not is_pinned(model, cell):
+    if cell is None or not (is_pinned(model, cell) or is_left_behind(model, cell)):
         return True
-    manifest = own(model, cell)
+    manifest = home(model, cell)[1]
     if schema not in manifest.types or not manifest.takes(id[0], schema):
         return False
     try:
-        manifest.stored(schema, data)
+        manifest.received(schema, data)
     except Misfit:
         return False
     return True
@@ -162,10 +190,29 @@ def same_effect(old: Manifest, new: Manifest, name: str) -> bool:
     if name in KERNEL_EFFECTS:
         return True
     one, two = old.effects[name], new.effects.get(name)
-    return two is not None and all(
-        one[part] == two[part] and whole(old, one[part]) == whole(new, two[part])
-        for part in ("params", "receipt")
-    ) and one["impl"] == two["impl"]  # fmt: skip
+    return (
+        two is not None
+        and all(one[part] == two[part] for part in ("params", "receipt", "impl"))
+        and whole(old, one["receipt"]) == whole(new, two["receipt"])
+        and extends(whole(old, one["params"]), whole(new, two["params"]))
+    )
+
+
+def extends(old: Any, new: Any) -> bool:
+    """Whether a type is another one with more options in its records (M-62)."""
+    ((form, inside),) = old.items()
+    if form not in new:
+        return False
+    if form in ("list", "set", "option"):
+        return extends(inside, new[form])
+    if form not in ("record", "variant", "map"):
+        return True
+    more = set(new[form]) - set(inside)
+    return (
+        set(inside) <= set(new[form])
+        and all(form == "record" and "option" in new[form][name] for name in more)
+        and all(extends(part, new[form][name]) for name, part in inside.items())
+    )
 
 
 def whole(manifest: Manifest, name: str) -> Any:

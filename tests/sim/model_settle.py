@@ -14,10 +14,12 @@ from tests.sim import model_pins
 from tests.sim.model import (
     ATTEMPT_MAX,
     BATCH_MAX,
+    CODE_BYTES_MAX,
     KERNEL_EFFECTS,
     SECOND,
     STATUSES,
     TIME_MAX,
+    Cell,
     Given,
     Intent,
     Mail,
@@ -333,7 +335,7 @@ def stream_message(world: bytes, given: Given) -> bytes:
     return cbor(["aos/stream/1", body])
 
 
-# Attempts (K-95 to K-98)
+# Attempts (K-95 to K-99)
 
 
 def attempt(model: Model, given: Given, stamp: Record) -> Record:
@@ -341,34 +343,54 @@ def attempt(model: Model, given: Given, stamp: Record) -> Record:
     if intent is None:
         raise Refused("receipt_intent_is_unknown")
     last, number, phase = last_attempt(model, intent), given["attempt"], given["phase"]
-    if phase not in ("begun", "lost") or intent.effect in KERNEL_EFFECTS:
+    halted, code = halted_now(model, intent), given["code"]
+    if phase not in ("begun", "lost", "held", "parked") or intent.effect in KERNEL_EFFECTS:
         raise Refused("attempt_is_invalid")
-    if phase == "lost" and not (intent.once and last):
+    if phase == "lost" and not (intent.once and last and halted is None):
         raise Refused("attempt_is_invalid")
-    most = (1 if intent.once else ATTEMPT_MAX) if phase == "begun" else last
-    least = last + 1 if phase == "begun" else last
-    if not is_nat(number, ATTEMPT_MAX) or not least <= number <= most:
+    if phase in ("held", "parked"):
+        if not last or code is None or not 0 < len(code.encode()) <= CODE_BYTES_MAX:
+            raise Refused("attempt_is_invalid")
+    elif code is not None:
+        raise Refused("attempt_is_invalid")
+    if phase != "begun":
+        allowed = number == last
+    elif intent.once and last:
+        allowed = halted == "held" and number == last + 1
+    else:
+        allowed = is_nat(number, 1 if intent.once else ATTEMPT_MAX) and number > last
+    if not (is_nat(number, ATTEMPT_MAX) and allowed):
         raise Refused("attempt_is_old")
     seq = model.tick(stamp)
     if phase == "begun":
         model.attempts[intent.hash] = number
-    else:
+    elif phase == "lost":
         root = Root(seq, stamp["ns"], stamp["entropy"])
         model.owed.append(Owed(intent.hash, "loss", root, 0))
+    else:
+        model.halts[intent.hash] = (phase, number, seq, model.clock, code, given["problem"])
     return without_nothing(
         kind="attempt", seq=seq, stamp=stamp, intent=intent.hash, cell=list(intent.cell),
-        attempt=number, phase=phase, problem=given["problem"],
+        attempt=number, phase=phase, problem=given["problem"], code=code,
     )  # fmt: skip
 
 
-# Answers that the core owes (K-80 to K-86, K-97, K-103)
+def halted_now(model: Model, intent: Intent) -> str | None:
+    """``held`` or ``parked``, unless a later attempt has begun."""
+    phase, number, *_ = model.halts.get(intent.hash, (None, 0))
+    return phase if number == last_attempt(model, intent) else None
+
+
+# Answers that the core owes (K-80 to K-86, K-97, K-103, K-108)
 
 
 def answer_owed(model: Model) -> Record:
     owed = model.owed[0]
     intent = model.open[owed.intent]
     by = None
-    if owed.why == "cancel":
+    if owed.settled is not None:
+        status, payload = owed.settled
+    elif owed.why == "cancel":
         status, payload = "canceled", _error(model, "canceled")
     elif owed.why == "loss":
         status, payload = "error", _error(model, "unknown_outcome")
@@ -455,13 +477,24 @@ def _introspect(model: Model, asked: Intent) -> tuple[str, bytes]:
         answer = {"manifest": manifest.document, "meta": meta}
     elif asked.effect == "sys/introspect.workflow_state@1":
         cell = model.cells.get((params["workflow"], params["key"] or b""))
-        answer = {"state": None if cell is None else cell.state, "meta": meta}
+        answer = {"state": None if cell is None else _whole_state(model, cell), "meta": meta}
     else:
         answer = {**_listed(model, params), "meta": meta}
     payload = cbor(answer)
     if len(payload) > manifest.limits["event_bytes"]:
         return "error", _error(model, "too_large")
     return "ok", payload
+
+
+def _whole_state(model: Model, cell: Cell) -> bytes | None:
+    """K-85, K-71d."""
+    manifest = model_pins.own(model, cell)
+    if cell.state is None or cell.id[0] not in manifest.workflows:
+        return cell.state
+    try:
+        return manifest.completed(manifest.workflows[cell.id[0]]["state"], cell.state)
+    except Misfit:
+        return cell.state
 
 
 def _listed(model: Model, params: Record) -> Record:

@@ -59,7 +59,9 @@ class Taken:
     state: bytes | None
     status: str | None
     ann: bytes | None
-    events: list[tuple[str, bytes, list[Any], list[Any]]] = field(default_factory=list)
+    events: list[tuple[str, bytes, list[Any], list[Any], list[Any], list[Any]]] = field(
+        default_factory=list
+    )
     intents: list[Intent] = field(default_factory=list)
 
 
@@ -102,11 +104,14 @@ def step(model: Model) -> Record:
         hashed = None if output is None else content(output)
         return without_nothing(**head, **burnt, kind="fault", fault=words, output=hashed)
     assert output is not None
-    done = _apply(model, cell, mail, taken, under=under)
+    keys_max = mine.step_limits[cell.id[0]].get("keys", manifest.limits["instance_keys"])
+    done = _apply(model, cell, mail, taken, under=under, keys_max=keys_max)
     return without_nothing(**head, **burnt, **done, output=content(output))
 
 
-def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int) -> Record:
+def _apply(
+    model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int, keys_max: int
+) -> Record:
     """Carry out the output; return the fields of its record."""
     manifest, limits, seq = model.now, model.now.limits, cell.last_seq
     fits = under != model.manifest_seq and model_pins.fits(model, cell, taken.state)
@@ -126,7 +131,7 @@ def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int) ->
             if manifest.effects[intent.effect].get("idempotency_scope") == "world":
                 model.world_keys = _remember(model.world_keys, known, limits["dedup_rows"])
             else:
-                cell.keys = _remember(cell.keys, known, limits["instance_keys"])
+                cell.keys = _remember(cell.keys, known, keys_max)
         if intent.effect in KERNEL_EFFECTS:
             model.owed.append(Owed(intent.hash, "answer", mail.root, mail.depth))
     abandoned: list[bytes] = []
@@ -138,12 +143,17 @@ def _apply(model: Model, cell: Cell, mail: Mail, taken: Taken, *, under: int) ->
         else (cell.declared or ("waiting" if cell.inflight else "running"))
     )
     emitted = []
-    for index, (schema, data, to, over) in enumerate(taken.events):
+    for index, (schema, data, to, over, unknown, kept) in enumerate(taken.events):
         each = Mail((seq, index), mail.root, mail.depth + 1, ("event", schema, data))
-        model.spread(each, to, over, seq, runs=cell.id)
+        model.spread(each, to, over, seq, kept=kept, runs=cell.id)
         emitted.append(
             without_nothing(
-                schema=schema, value=model.slot(data), to=cells_of(to), overloaded=cells_of(over)
+                schema=schema,
+                value=model.slot(data),
+                to=cells_of(to),
+                overloaded=cells_of(over),
+                unknown=cells_of(unknown),
+                kept=cells_of(kept),
             )
         )
     if taken.state is None:
@@ -187,7 +197,10 @@ def envelope(model: Model, cell: Cell, mail: Mail) -> bytes:
     event: Record = {"schema": node["event"], "value": value}
     if key:
         event["key"] = key
-    given: Any = {"version": 1, "state": cell.state, "event": event}
+    state = cell.state
+    if state is not None:
+        state = _whole(manifest, node["state"], state)
+    given: Any = {"version": 1, "state": state, "event": event}
     if "context" in node:
         material = cbor([mail.root.entropy, workflow, key, model.seq])
         context = {
@@ -206,11 +219,27 @@ def envelope(model: Model, cell: Cell, mail: Mail) -> bytes:
     return cbor(given)
 
 
+def _whole(manifest: Manifest, schema: str, data: bytes) -> bytes:
+    """K-71d, K-71c."""
+    try:
+        return manifest.completed(schema, data)
+    except Misfit:
+        return data
+
+
+def _received(manifest: Manifest, schema: str, data: bytes) -> bytes:
+    """K-73a, K-71c."""
+    try:
+        return manifest.received(schema, data)
+    except Misfit:
+        return data
+
+
 def _delivered(manifest: Manifest, workflow: str, mail: Mail) -> Any:
     what, *rest = mail.what
     if what == "event":
         schema, data = rest
-        return manifest.wrapped(workflow, schema, plain(data))
+        return manifest.wrapped(workflow, schema, plain(_received(manifest, schema, data)))
     intent, record, payload = rest
     if what == "stream":
         ref = record.get("payload_ref")
@@ -373,7 +402,7 @@ def _take(model: Model, cell: Cell, mail: Mail, out: Record) -> Taken:
 
 def _event(
     model: Model, mail: Mail, event: Record, room: Counter[Any]
-) -> tuple[str, bytes, list[Any], list[Any]]:
+) -> tuple[str, bytes, list[Any], list[Any], list[Any], list[Any]]:
     manifest, schema = model.now, event["schema"]
     if schema not in manifest.types or schema.startswith("sys/"):
         raise Fault("event_invalid")
@@ -386,14 +415,14 @@ def _event(
     except Misfit as misfit:
         raise Fault("key_invalid") from misfit
     claim = event.get("key")
-    if claim is not None and any(key not in (b"", claim) for _, key in targets):
+    if claim is not None and any(key not in (b"", claim) for (_, key), _ in targets):
         raise Fault("key_invalid")
-    if not all(model_pins.takes_event(model, id, schema, data) for id in targets):
+    if not all(model_pins.takes_event(model, id, schema, data) for id, _ in targets):
         raise Fault("event_invalid")
     if targets and mail.depth + 1 > manifest.limits["cascade_depth"]:
         raise Fault("cascade_too_deep")
-    to, over = model.place(targets, room)
-    return schema, data, to, over
+    kept = model_pins.kept_of(model, [id for id, _ in targets])
+    return schema, data, *model.place(targets, room), kept
 
 
 def _check_room(model: Model, cell: Cell, taken: Taken, count: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from aos.core import kernel
-from aos.core.decide import admit, control, owed, settle, step
+from aos.core.decide import admit, control, owed, routing, settle, step
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.journal import frame, identity, signing
@@ -28,12 +28,13 @@ from aos.core.state.cell import Cell, Mail, OpenIntent, ReceiptMail
 from aos.core.state.state import State
 from aos.host.world.pipeline import Pipeline
 from aos.manifest.builtins import KERNEL_EFFECTS
+from aos.manifest.effective import Route
 from aos.values.digests import Hash, parse_hash
 from tests.sim import ends, mutants_pins, mutants_snapshot, threads
 from tests.sim.failure import SimFailure
 from tests.sim.trace import say
 
-SEEDS_MOST: Final = 60
+SEEDS_MOST: Final = 1500
 """A bug that takes more is one that the simulator cannot see."""
 
 Patch = pytest.MonkeyPatch
@@ -105,7 +106,7 @@ def _published_early(patch: Patch) -> None:
     patch.setattr(Pipeline, "_release", late)
 
 
-def _published_though_over(patch: Patch) -> None:
+def _settled_published(patch: Patch) -> None:
     patch.setattr(Sealed, "to_publish", property(lambda self: self.opened))
 
 
@@ -134,7 +135,7 @@ def _revoked_may_sign(patch: Patch) -> None:
     patch.setattr(settle, "may_sign", lambda under, _, **who: real(under, frozenset(), **who))
 
 
-def _anybody_may_sign(patch: Patch) -> None:
+def _any_executor_may_sign(patch: Patch) -> None:
     patch.setattr(settle, "may_sign", lambda *_, **__: True)
 
 
@@ -161,7 +162,7 @@ def _foreign_canceled(patch: Patch) -> None:
     patch.setattr(owed, "_targets", targets)
 
 
-def _once_again(patch: Patch) -> None:
+def _at_most_once_again(patch: Patch) -> None:
     real = settle.admit_attempt
 
     def attempt(state: State, given: Any, stamp: Any) -> Any:
@@ -204,7 +205,11 @@ def _cascade_without_depth(patch: Patch) -> None:
 
 
 def _mailbox_unbounded(patch: Patch) -> None:
-    patch.setattr(admit, "place", lambda _, targets, __: (tuple(targets), ()))
+    def place(state: State, routes: tuple[Route, ...], *more: Any) -> routing.Placed:
+        placed = routing.place(state, routes, *more)
+        return placed._replace(to=placed.to + placed.overloaded, overloaded=())
+
+    patch.setattr(admit, "place", place)
 
 
 def _owed_last(patch: Patch) -> None:
@@ -222,7 +227,7 @@ def _owed_last(patch: Patch) -> None:
     patch.setattr(Kernel, "step", later)
 
 
-def _command_good_twice(patch: Patch) -> None:
+def _command_admitted_twice(patch: Patch) -> None:
     real = fold._fold_control
 
     def again(state: State, record: Any) -> None:
@@ -310,38 +315,102 @@ def _lost_forgotten(patch: Patch) -> None:
     patch.setattr(Kernel, "append", skip)
 
 
+def _any_settlement_fits(patch: Patch) -> None:
+    real = control._settleable
+
+    def settleable(state: State, given: Any) -> Any:
+        answer = real(state, given)
+        if answer is None or answer.rule is not Rule.SETTLEMENT_DOES_NOT_FIT:
+            return answer
+        return None
+
+    patch.setattr(control, "_settleable", settleable)
+
+
+def _settled_otherwise(patch: Patch) -> None:
+    real = owed._receipt
+
+    def receipt(run: Any, intent: OpenIntent, status: Any, payload: bytes, **more: Any) -> Any:
+        if run.owed.settlement is not None:
+            status = "error" if status == "ok" else "ok"
+        return real(run, intent, status, payload, **more)
+
+    patch.setattr(owed, "_receipt", receipt)
+
+
+def _ended_stays_in_the_ring(patch: Patch) -> None:
+    real = fold._emptied
+
+    def emptied(state: State, id: CellId, record: Any) -> Cell:
+        at = list(state.ring)
+        cell = real(state, id, record)
+        state.ring.clear()
+        state.ring.extend(at)
+        return cell
+
+    patch.setattr(fold, "_emptied", emptied)
+
+
+def _end_keeps_fault(patch: Patch) -> None:
+    real = fold._emptied
+
+    def emptied(state: State, id: CellId, record: Any) -> Cell:
+        before = state.cells[id]
+        fault, seq = before.fault, before.fault_seq
+        cell = real(state, id, record)
+        cell.fault, cell.fault_seq = fault, seq
+        return cell
+
+    patch.setattr(fold, "_emptied", emptied)
+
+
+def _everything_creates(patch: Patch) -> None:
+    real = routing.place
+
+    def place(state: State, routes: tuple[Route, ...], *more: Any) -> routing.Placed:
+        return real(state, tuple(replace(each, creates=True) for each in routes), *more)
+
+    for module in (admit, step):
+        patch.setattr(module, "place", place)
+
+
 MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("a receipt goes to another cell", _another_cell, alone=True),
     Mutant("submissions are not remembered", _no_dedup),
     Mutant("the ring runs the newest first", _last_first, alone=True),
     Mutant("a mailbox gives the newest first", _newest_mail_first, alone=True),
-    Mutant("what is settled stays open", _settled_stays_open, alone=True),
+    Mutant("a settled intent stays open", _settled_stays_open, alone=True),
     Mutant("effects are published before the commit", _published_early, threaded=True),
-    Mutant("effects that are over are published", _published_though_over, alone=True),
+    Mutant("settled effects are published", _settled_published, alone=True),
     Mutant("mail to a failed instance is dropped", _failed_mail_dropped, alone=True),
     Mutant("the entry that failed is dropped", _faulting_entry_dropped, alone=True),
-    Mutant("a revoked key signs on", _revoked_may_sign, alone=True),
-    Mutant("anybody may sign", _anybody_may_sign, alone=True),
+    Mutant("a revoked key may still sign", _revoked_may_sign, alone=True),
+    Mutant("any executor may sign", _any_executor_may_sign, alone=True),
     Mutant("no signature is checked", _no_signature_checked, alone=True),
     Mutant("a cell cancels another's effect", _foreign_canceled, alone=True),
-    Mutant("what may run once runs again", _once_again, alone=True),
+    Mutant("an at-most-once effect runs again", _at_most_once_again, alone=True),
     Mutant("the journal clock goes back", _clock_goes_back),
     Mutant("timers fire early", _timers_early, alone=True),
     Mutant("requested keys are forgotten", _keys_forgotten, alone=True),
     Mutant("a cascade does not get deeper", _cascade_without_depth),
     Mutant("mailboxes have no bound", _mailbox_unbounded, alone=True),
-    Mutant("steps run before what is owed", _owed_last, alone=True),
-    Mutant("a command is good twice", _command_good_twice, alone=True),
+    Mutant("steps run before due receipts", _owed_last, alone=True),
+    Mutant("a command is admitted twice", _command_admitted_twice, alone=True),
     Mutant("stream frames come in any order", _old_frames_taken, alone=True),
-    Mutant("what is in use is erased", _erased_in_use),
+    Mutant("a value in use is erased", _erased_in_use),
     Mutant("every delivery has the same entropy", _same_entropy),
-    Mutant("two requests are one intent", _intent_without_place, alone=True),
+    Mutant("two requests share one intent", _intent_without_place, alone=True),
     Mutant("a busy cell runs until it is empty", _runs_until_empty, alone=True),
     Mutant("the log holds no past", _log_without_past, alone=True),
-    Mutant("what nobody waits for stays open", _abandoned_delivered, alone=True),
-    Mutant("a retry drops the mail behind", _retry_drops_the_rest, alone=True),
+    Mutant("an abandoned intent stays open", _abandoned_delivered, alone=True),
+    Mutant("a retry drops the mail after the entry", _retry_drops_the_rest, alone=True),
     Mutant("a manifest comes in at any time", _any_manifest_time, alone=True),
-    Mutant("the store hears of no settlement", _lost_forgotten),
+    Mutant("the store misses a settlement", _lost_forgotten),
+    Mutant("any settlement fits its effect", _any_settlement_fits),
+    Mutant("a settlement has the other status", _settled_otherwise, alone=True),
+    Mutant("an ended instance keeps its turn", _ended_stays_in_the_ring, alone=True),
+    Mutant("an ended instance keeps its fault", _end_keeps_fault, alone=True),
+    Mutant("every event creates its instance", _everything_creates),
     *(Mutant(name, put) for name, put in mutants_snapshot.MUTANTS),
     *(Mutant(name, put) for name, put in mutants_pins.MUTANTS),
 )
@@ -350,7 +419,11 @@ MUTANTS: Final[Sequence[Mutant]] = (
 def found(
     mutant: Mutant, *, foretold: bool = True, most: int = SEEDS_MOST, first: Sequence[int] = ()
 ) -> tuple[int, SimFailure] | None:
-    """The first seed that finds a bug, and how. ``first`` are tried before all others."""
+    """The first seed that finds a bug, and how. ``first`` are tried before all others.
+
+    Raises:
+        SimFailure: The bug calls or replaces a function whose parameters have changed.
+    """
     with pytest.MonkeyPatch.context() as patch:
         mutant.put(patch)
         for seed in [*first, *range(most)]:
@@ -360,6 +433,8 @@ def found(
                 else:
                     ends.simulate(seed, foretold=foretold)
             except SimFailure as failure:
+                if failure.check == "crash: TypeError":
+                    raise
                 return seed, failure
     return None
 

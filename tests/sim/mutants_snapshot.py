@@ -189,6 +189,15 @@ def streams_forgotten(patch: Patch) -> None:
     patch.setattr(snapshot_load._Loader, "_load_work", load_work)
 
 
+def halts_forgotten(patch: Patch) -> None:
+    real = snapshot._work
+
+    def work(state: State) -> Any:
+        return {name: items for name, items in real(state).items() if name != "halts"}
+
+    patch.setattr(snapshot, "_work", work)
+
+
 def abandoned_without_attempt(patch: Patch) -> None:
     real = snapshot._work
 
@@ -267,22 +276,23 @@ def second_deletion_lost(patch: Patch) -> None:
 MUTANTS: Final = (
     ("a deleted cell comes back from the base", tombstone_forgotten),
     ("a retry does not make its cell dirty", retry_changes_nothing),
-    ("a rebase drops what changed since", changes_since_dropped),
+    ("a rebase drops changes since the snapshot", changes_since_dropped),
     ("a cell that changed leaves memory for the base", newest_packed_lost),
     ("a deleted cell is counted", count_wrong),
     ("a status that changes is counted wrongly", undeclared_wrong),
     ("a chunk of the dedup window is lost", chunk_lost),
-    ("what was forgotten comes back with a rebase", front_comes_back),
-    ("the oldest chunk keeps what is forgotten", front_chunk_whole),
+    ("a rebase restores forgotten submissions", front_comes_back),
+    ("the oldest chunk keeps forgotten submissions", front_chunk_whole),
     ("only the newest submissions are looked up", window_not_looked_up),
     ("mails of one input do not share it", roots_not_shared),
     ("a snapshot sorts the ring", ring_sorted),
     ("requested keys are not read back", keys_lost),
-    ("what is spilled is nowhere", spilled_lost),
-    ("what is spilled is not read until it is durable", spilled_too_soon),
+    ("a spilled value is lost", spilled_lost),
+    ("a spilled value is read before it is durable", spilled_too_soon),
     ("a snapshot lacks states", states_not_put),
     ("a snapshot forgets how fast a stream is", streams_forgotten),
     ("a snapshot forgets attempts of abandoned work", abandoned_without_attempt),
+    ("a snapshot forgets why effects do not run", halts_forgotten),
     ("open work is read under another manifest", intents_under_the_last),
     ("a snapshot has no row", snapshot_has_no_row),
     ("an older snapshot is taken", old_snapshot_taken),

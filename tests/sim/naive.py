@@ -145,6 +145,48 @@ class Manifest:
             raise Misfit("not in normal form")
         return value
 
+    def completed(self, name: str, data: bytes) -> bytes:
+        """Bytes that may lack fields of type option -> those of the normal form (K-71d)."""
+        try:
+            value = decode_record(data)
+        except ValueProblem as problem:
+            raise Misfit(str(problem)) from problem
+        normal = self.fit(name, value)
+        if _without_absent(normal, value) != value:
+            raise Misfit("more than absent options")
+        return cbor(normal)
+
+    def received(self, name: str, data: bytes) -> bytes:
+        """An event of another form of its schema, as a receiver here gets it (K-73a)."""
+        try:
+            value = decode_record(data)
+        except ValueProblem as problem:
+            raise Misfit(str(problem)) from problem
+        return self.completed(name, cbor(self._known({"ref": name}, value)))
+
+    def _known(self, expression: Node, value: Any) -> Any:
+        """``value`` without the null fields that its records do not have."""
+        ((form, inside),) = ((f, i) for f, i in expression.items() if f != "$comment")
+        if form == "ref":
+            return self._known(self.types[inside], value)
+        if form == "option" and value is not None:
+            return self._known(inside, value)
+        if form == "list" and isinstance(value, list):
+            return [self._known(inside, each) for each in value]
+        if form == "record" and isinstance(value, dict):
+            return {
+                name: self._known(inside[name], part) if name in inside else part
+                for name, part in value.items()
+                if name in inside or part is not None
+            }
+        if form == "variant" and isinstance(value, dict) and value.get("$tag") in inside:
+            # An arm of type unit has no value.
+            return {
+                name: self._known(inside[value["$tag"]], part) if name == "$value" else part
+                for name, part in value.items()
+            }
+        return value
+
     def _normal(self, expression: Node, value: Any) -> Any:
         ((form, inside),) = ((f, i) for f, i in expression.items() if f != "$comment")
         if form == "ref":
@@ -153,6 +195,9 @@ class Manifest:
             return None if value is None else self._normal(inside, value)
         if form == "list":
             return [self._normal(inside, each) for each in _need(value, list)]
+        if form == "set":
+            elements = {cbor(self._normal(inside, each)) for each in _need(value, list)}
+            return [decode_record(each) for each in sorted(elements)]
         if form == "record":
             return self._record(inside, _need(value, dict))
         if form == "variant":
@@ -165,9 +210,14 @@ class Manifest:
         return {name: self._normal(inside, value.get(name)) for name, inside in fields.items()}
 
     def _variant(self, arms: Node, value: dict[Any, Any]) -> Any:
-        if set(value) != {"$tag", "$value"} or value["$tag"] not in arms:
+        tag = value.get("$tag")
+        if not isinstance(tag, str) or tag not in arms:
             raise Misfit("no arm")
-        tag = value["$tag"]
+        is_unit = arms[tag] == {"unit": {}}
+        if set(value) != ({"$tag"} if is_unit else {"$tag", "$value"}):
+            raise Misfit("no arm")
+        if is_unit:
+            return {"$tag": tag}
         return {"$tag": tag, "$value": self._normal(arms[tag], value["$value"])}
 
     # Workflows
@@ -193,10 +243,11 @@ class Manifest:
         legacy = LEGACY.get(effect)
         return legacy if legacy and status == "ok" and self.takes(workflow, legacy) else None
 
-    def targets(self, schema: str, value: Any) -> list[CellId]:
-        """Where an event goes (K-40). Misfit where a key cannot be read."""
+    def targets(self, schema: str, value: Any) -> list[tuple[CellId, bool]]:
+        """Where an event goes (K-40), and whether it may create that cell (K-42a). Misfit where a
+        key cannot be read."""
         return [
-            (each["workflow"], self._key(each, value))
+            ((each["workflow"], self._key(each, value)), each.get("creates", True))
             for each in self.subscriptions
             if each["event"] == schema
         ]
@@ -220,6 +271,19 @@ class Manifest:
         return key
 
 
+def _without_absent(normal: Any, found: Any) -> Any:
+    """``normal`` without the nulls for which ``found`` has no field."""
+    if isinstance(normal, dict) and isinstance(found, dict):
+        return {
+            name: _without_absent(part, found.get(name))
+            for name, part in normal.items()
+            if name in found or part is not None
+        }
+    if isinstance(normal, list) and isinstance(found, list) and len(normal) == len(found):
+        return [_without_absent(*each) for each in zip(normal, found, strict=True)]
+    return normal
+
+
 def _need(value: Any, kind: type) -> Any:
     if type(value) is not kind:
         raise Misfit(f"{value!r:.40} is no {kind.__name__}")
@@ -229,11 +293,12 @@ def _need(value: Any, kind: type) -> Any:
 def _scalar(form: str, value: Any) -> Any:
     kinds: dict[str, type] = {
         "bool": bool, "nat": int, "int": int, "text": str, "bytes": bytes, "hash": str,
+        "duration": int,
     }  # fmt: skip
     _need(value, kinds[form])
     if form == "nat" and not 0 <= value < 2**64:
         raise Misfit("no nat")
-    if form == "int" and not -(2**63) <= value < 2**63:
+    if form in ("int", "duration") and not -(2**63) <= value < 2**63:
         raise Misfit("no int")
     if form == "hash" and not HASH_FORM.fullmatch(value):
         raise Misfit("no hash")

@@ -141,12 +141,28 @@ class Plans:
             flows.pop(whim.randrange(len(flows)))
         if version > 1 and whim.random() < 0.1:
             flows = [Flow(**{**each.__dict__, "effects": ()}) for each in flows]
-        flows = [replace(each, in_place=self._in_place(each.name, version)) for each in flows]
-        nodes, events = _nodes(self.seed, flows, self._chance("types", version))
+        flows = [
+            replace(
+                each,
+                in_place=self._in_place(each.name, version),
+                is_wide=self._has_grown(each.name, version),
+            )
+            for each in flows
+        ]
+        late: dict[str, object] = {"option": NAT}
+        nodes, events = _nodes(
+            self.seed,
+            flows,
+            self._chance("types", version),
+            in_events={"late": late} if self._has_grown("events", version) else {},
+            in_params={"late": late} if self._has_grown("params", version) else {},
+        )
         signers, manifest = self._executors(version, flows)
         loaded = air(
             nodes,
-            _routes(flows, self._chance("routes", version)),
+            _some_only_to_existing(
+                _routes(flows, self._chance("routes", version)), self._chance("creates", version)
+            ),
             version=self.seed * 10 + version,
             limits=_limits(self._chance("limits", version)),
             schemas=[{"name": node["name"]} for node in nodes if node["$kind"] == "defschema"],
@@ -158,6 +174,10 @@ class Plans:
 
     def _in_place(self, flow: str, version: int) -> bool:
         return version > 1 and random.Random(f"{self.seed} {flow} {version}").random() < 0.2
+
+    def _has_grown(self, what: str, version: int) -> bool:
+        """Whether a type has a field of type option that an earlier version may lack (K-71d)."""
+        return version >= random.Random(f"{self.seed} {what} grows").choice([1, 2, 2, 3, 9])
 
     # Executors and their keys. The shop's key changes from version to version.
 
@@ -255,15 +275,20 @@ def _flow(name: str, chance: random.Random) -> Flow:
         is_single=is_single, takes=takes[:1] if is_single else takes, arms=tuple(arms),
         effects=tuple(effects), annotations=chance.random() < 0.3,
         context=chance.random() < 0.5, explicit=chance.random() < 0.15,
-        is_wide=chance.random() < 0.3, trouble=chance.choice([0.0, 0.02, 0.05, 0.1, 0.2]),
+        is_wide=False, trouble=chance.choice([0.0, 0.02, 0.05, 0.1, 0.2]),
     )  # fmt: skip
 
 
 def _nodes(
-    seed: int, flows: list[Flow], chance: random.Random
+    seed: int,
+    flows: list[Flow],
+    chance: random.Random,
+    *,
+    in_events: dict[str, object],
+    in_params: dict[str, object],
 ) -> tuple[list[dict[str, object]], tuple[str, ...]]:
     more = chance.choice([BYTES, BYTES, {"option": BYTES}])
-    common = {"n": NAT, "ref": {"option": TEXT}, "more": more}
+    common = {"n": NAT, "ref": {"option": TEXT}, "more": more, **in_events}
     nodes = [
         schema("s/A@1", {"record": {"k": TEXT, "also": TEXT, **common}}),
         schema("s/B@1", {"record": {"k": TEXT, "also": TEXT, **common}}),
@@ -286,7 +311,10 @@ def _nodes(
     if pays:
         paid = {"code": TEXT, "message": TEXT, "retryable": {"option": {"bool": {}}}}
         nodes += [
-            schema("s/Pay@1", {"record": {"n": NAT, "memo": BYTES, "why": {"option": TEXT}}}),
+            schema(
+                "s/Pay@1",
+                {"record": {"n": NAT, "memo": BYTES, "why": {"option": TEXT}, **in_params}},
+            ),
             schema("s/Paid@1", {"record": paid}),
         ]
     for name in pays:
@@ -357,6 +385,13 @@ def _routes(flows: list[Flow], chance: random.Random) -> list[dict[str, object]]
     return [route(*each) for each in found]
 
 
+def _some_only_to_existing(
+    routes: list[dict[str, object]], chance: random.Random
+) -> list[dict[str, object]]:
+    """Let some routes create no instance (K-42a)."""
+    return [{**each, "creates": False} if chance.random() < 0.15 else each for each in routes]
+
+
 def _limits(chance: random.Random) -> dict[str, dict[str, int]]:
     def some(*choices: int | None) -> int | None:
         return chance.choice(choices)
@@ -381,6 +416,7 @@ def _limits(chance: random.Random) -> dict[str, dict[str, int]]:
         "events": some(0, 2, 3, 4, *[None] * 8),
         "state_bytes": some(300, 3000, *[None] * 6),
         "output_bytes": some(2500, 6000, *[None] * 6),
+        "keys": some(1, 2, *[None] * 6),
     }
     return {
         "world": {name: number for name, number in world.items() if number is not None},

@@ -21,6 +21,7 @@ from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY
 from tests.sim.model import Given
+from tests.sim.model_inputs import control_message
 from tests.sim.model_settle import receipt_message
 from tests.sim.naive import TIMER, cbor, digest, plain
 from tests.sim.plan import PAYS, SECOND, VERSIONS, key_named, plans_of, some_event
@@ -47,7 +48,7 @@ def script_of(seed: int) -> list[Command]:
     """The commands of a seed: a weight for each kind, then that many draws."""
     chance = Chance(f"script {seed}")
     usual = {
-        "send": 20, "step": 26, "settle": 18, "again": 5, "stream": 7, "attempt": 8, "seal": 6,
+        "send": 20, "step": 26, "settle": 18, "again": 5, "stream": 7, "attempt": 11, "seal": 6,
         "commit": 12, "retry": 5, "cancel": 1, "erase": 2, "control": 1, "apply": 1.5, "crash": 0.8,
         "batch": 5, "rotate": 2, "reap": 2, "no_room": 0.5, "lost": 0.4, "kept": 0.4, "stop": 0.6,
         "nonsense": 1, "snapshot": 7,
@@ -55,7 +56,10 @@ def script_of(seed: int) -> list[Command]:
     weights = [weight * chance.choice([0.3, 1, 1, 2]) for weight in usual.values()]
     kinds = chance.choices(list(usual), weights, k=chance.choice([15, 30, 50, 80, 120]))
     first = [Command("apply", 0)] + [Command("flush", 0)] * (chance.random() < 0.9)
-    return [*first, *(Command(kind, chance.getrandbits(32)) for kind in kinds)]
+    script = [Command(kind, chance.getrandbits(32)) for kind in kinds]
+    for kind in chance.choices(["answer", "end"], k=chance.choice([0, 0, 1, len(script) // 10])):
+        script.insert(chance.randrange(len(script)), Command(kind, chance.getrandbits(32)))
+    return [*first, *script]
 
 
 def play(world: SimWorld, script: Sequence[Command]) -> None:
@@ -391,13 +395,18 @@ def _stream_message(world: SimWorld, given: Given) -> bytes:
 
 
 def attempt(world: SimWorld, chance: Chance) -> None:
-    """Begin ``at_most_once`` effects, repeat attempts of others, and report invalid attempts."""
+    """Begin ``at_most_once`` effects, repeat attempts of others, hold and park some, and report
+    invalid attempts."""
     tasks = list(world.tasks.values())
     for task in tasks:
         if not task.began and chance.random() < 0.7:
-            _attempt(world, task.intent.intent, 1, "begun")
+            _begin(world, task, chance)
     if not tasks:
         return
+    running = [each for each in tasks if each.began and not each.is_answered]
+    if running and chance.random() < 0.15:
+        once = [each for each in running if each.intent.effect.delivery == "at_most_once"]
+        _halt(world, chance.choice(once or running), chance)
     task = chance.choice(tasks)
     number = world.state.attempts.get(task.intent.intent, 1)
     number += chance.choices([1, 0, 2, -1], [10, 1, 1, 1])[0]
@@ -408,10 +417,34 @@ def attempt(world: SimWorld, chance: Chance) -> None:
             _attempt(world, task.intent.intent, number, phase)
 
 
-def _attempt(world: SimWorld, intent: bytes, number: int, phase: str) -> None:
-    problem = "the connection broke" if number > 1 or phase == "lost" else None
+def _begin(world: SimWorld, task: Task, chance: Chance) -> None:
+    """Begin the next attempt of a task, or hold the one that began and cannot run (K-99)."""
+    last = world.state.attempt(task.intent)
+    halt = world.state.halt(task.intent)
+    if last in task.lacks and halt is None:
+        _attempt(world, task.intent.intent, last, "held", "secret_unavailable")
+        return
+    if chance.random() < 0.2:
+        task.lacks.add(last + 1)
+    _attempt(world, task.intent.intent, last + 1, "begun")
+
+
+def _halt(world: SimWorld, task: Task, chance: Chance) -> None:
+    """An attempt that ran was parked; one of an effect that may run often was perhaps held."""
+    is_once = task.intent.effect.delivery == "at_most_once"
+    phase = "parked" if is_once else chance.choice(["held", "parked"])
+    code = chance.choices(["exception", "http_not_allowed", "c" * 129, "", None], [8, 8, 1, 1, 1])
+    number = world.state.attempt(task.intent) + chance.choices([0, 1, -1], [10, 1, 1])[0]
+    _attempt(world, task.intent.intent, number, phase, code[0])
+
+
+def _attempt(
+    world: SimWorld, intent: bytes, number: int, phase: str, code: str | None = None
+) -> None:
+    problem = None if number == 1 and phase == "begun" else "the connection broke"
     world.submit(
-        "attempt", {"intent": intent, "attempt": number, "phase": phase, "problem": problem}
+        "attempt",
+        {"intent": intent, "attempt": number, "phase": phase, "problem": problem, "code": code},
     )
 
 
@@ -433,30 +466,24 @@ def _control(world: SimWorld, chance: Chance, action: str, **about: Any) -> None
     serial = state.controls
     given: Given = {
         "action": action, "principal": "operator", "serial": serial, "cell": None, "intent": None,
-        "value": None, **about,
+        "value": None, "status": None, "payload": None, "why": None, **about,
     }  # fmt: skip
     if chance.random() < 0.1:
         wrong: list[Given] = [
             {"serial": serial + 1}, {"serial": serial - 1}, {"principal": "mallory"},
             {"cell": ("s/w0@1", b"")}, {"intent": b"short"}, {"action": "dance"},
         ]  # fmt: skip
+        if action in ("settle", "end", "remove"):
+            wrong += [
+                {"status": None}, {"status": "ok"}, {"status": "running"}, {"why": "w" * 1025},
+                {"why": ""}, {"payload": b"\xff"}, {"action": "end"}, {"action": "remove"},
+            ]  # fmt: skip
         given |= chance.choice(wrong)
-    named = None if given["cell"] is None else list(given["cell"])
-    message = cbor(
-        [
-            "aos/control/1",
-            world.id,
-            given["serial"],
-            given["action"],
-            named,
-            given["intent"],
-            given["value"],
-        ]
-    )
     key = MALLORY if chance.random() < 0.03 else OPERATOR_KEY
-    given["signature"] = key.sign(message).signature
+    given["signature"] = key.sign(control_message(world.id, given)).signature
     if chance.random() < 0.03:
-        given["action"] = "skip"
+        forged: list[Given] = [{"action": "skip"}, {"status": "failed"}, {"why": "another"}]
+        given |= chance.choice(forged)
     world.submit("control", given)
 
 
@@ -483,6 +510,41 @@ def cancel(world: SimWorld, chance: Chance) -> None:
         )
 
 
+def answer(world: SimWorld, chance: Chance) -> None:
+    """An operator settles open intents, also those of the core itself, and some of them twice."""
+    for _ in range(chance.choice([1, 1, 2])):
+        intents = list(world.state.intents.values())
+        if not intents:
+            return
+        intent = chance.choice(intents)
+        status = chance.choice(["ok", "ok", "error"])
+        payload = _payload(intent.effect.name, status, world, chance)
+        if chance.random() < 0.2:
+            payload = chance.choice([cbor("misfit"), b"\xff", cbor({"code": "c"}), bytes(9000)])
+        for _ in range(chance.choice([1, 1, 1, 2])):
+            _control(world, chance, "settle", intent=intent.intent, status=status, payload=payload)
+
+
+def end(world: SimWorld, chance: Chance) -> None:
+    """An operator ends or removes instances, mostly those with open work, and some of them
+    twice."""
+    cells = list(world.state.cells.values())
+    if not cells and chance.random() < 0.9:
+        return
+    busy = [each.id for each in cells if not each.is_at_rest]
+    pinned = [each.id for each in cells if is_pinned(world.state, each)]
+    some = [*busy * 6, *pinned * 6, *[each.id for each in cells] * 3, ("s/w0@1", b"nobody")]
+    for _ in range(chance.choice([1, 1, 3])):
+        cell = chance.choice(some)
+        why = chance.choice([None, None, "it is a ghost"])
+        for _ in range(chance.choice([1, 1, 1, 2])):
+            if chance.random() < 0.3:
+                _control(world, chance, "remove", cell=cell, why=why)
+            else:
+                status = chance.choice(["completed", "failed"])
+                _control(world, chance, "end", cell=cell, status=status, why=why)
+
+
 def erase(world: SimWorld, chance: Chance) -> None:
     """Any long value that there ever was: states, events, payloads, manifests; and what the newest
     snapshot is made of."""
@@ -504,9 +566,12 @@ def _is_part_of_an_older(world: SimWorld, value: Hash) -> bool:
 
 
 def control(world: SimWorld, chance: Chance) -> None:
-    action = chance.choice(["retry", "skip", "cancel", "erase", ""])
-    some: dict[str, Any] = {"cell": ("s/w0@1", b""), "intent": bytes(32), "value": bytes(31)}
-    about = chance.sample(list(some), chance.randint(0, 2))
+    action = chance.choice(["retry", "skip", "cancel", "erase", "settle", "end", "remove", ""])
+    some: dict[str, Any] = {
+        "cell": ("s/w0@1", b""), "intent": bytes(32), "value": bytes(31), "status": "completed",
+        "payload": b"\xf6",
+    }  # fmt: skip
+    about = chance.sample(list(some), chance.randint(0, 3))
     _control(world, chance, action, **{name: some[name] for name in about})
 
 
@@ -672,9 +737,10 @@ def nonsense(world: SimWorld, chance: Chance) -> None:
         case 3:
             _old_snapshot(world, chance)
         case 0:
-            _attempt(
-                world, intent, chance.choice([0, 1, 2, 2**32]), chance.choice(["begun", "thought"])
-            )
+            number = chance.choice([0, 1, 2, 2**32])
+            phase = chance.choice(["begun", "thought", "held"])
+            code = None if phase == "held" else chance.choice([None, "x"])
+            _attempt(world, intent, number, phase, code)
         case 1:
             world.submit("event", {"schema": "", "value": b"", "submission_id": None})
         case _:
@@ -698,6 +764,6 @@ _DO: Final[dict[str, Callable[[SimWorld, Chance], None]]] = {
     for each in (
         send, settle, batch, again, stream, attempt, reap, retry, cancel, erase, control, apply,
         rotate, step, seal, commit, flush, crash, stop, no_room, lost, kept, nonsense,
-        snapshot,
+        snapshot, answer, end,
     )
 }  # fmt: skip

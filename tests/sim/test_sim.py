@@ -75,7 +75,7 @@ def test_a_bug_that_is_put_in_is_found(mutant: Mutant) -> None:
 def test_the_checker_finds_it_in_the_journal_alone(mutant: Mutant) -> None:
     first = [] if long_form() else [FOUND_ALONE_AT[mutant.name]]
 
-    assert found(mutant, foretold=False, most=200, first=first) is not None
+    assert found(mutant, foretold=False, first=first) is not None
 
 
 def test_another_process_with_another_hash_seed_comes_to_the_same_journal() -> None:

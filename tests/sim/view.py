@@ -22,7 +22,13 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         "pinned": sorted(state.pinned),
         "snapshot": None if s is None else (s.seq, s.at, s.document),
         "ring": list(state.ring),
-        "owed": [(o.intent, o.why.value, o.root.seq, o.depth, o.canceled) for o in state.owed],
+        "owed": [
+            (
+                o.intent, o.why.value, o.root.seq, o.depth, o.canceled,
+                o.settlement and (o.settlement.status, data(o.settlement.payload)),
+            )
+            for o in state.owed
+        ],
         "open": [
             (
                 i.intent, i.cell, i.workflow_hash, i.seq, i.index, i.effect.name, data(i.params),
@@ -32,6 +38,10 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
         ],
         "abandoned": list(state.abandoned),
         "attempts": dict(state.attempts),
+        "halts": {
+            hash: (h.phase, h.attempt, h.seq, h.since_ns, h.code, h.problem)
+            for hash, h in state.halts.items()
+        },
         "streams": {
             hash: (s.last, s.frames, s.since_ns, s.recent) for hash, s in state.streams.items()
         },

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.frame import NO_FRAME, Frame, Head
@@ -47,10 +47,20 @@ from tests.sim.behaviour import Modules
 from tests.sim.failure import SimFailure
 from tests.sim.model import Given, Marks, Model, Record, Told
 from tests.sim.naive import plain
-from tests.sim.plan import Plans, plans_of
+from tests.sim.plan import Plan, plans_of
 from tests.sim.view import view
 
 NONCE: Final = b"n" * 32
+
+
+class AnyPlans(Protocol):
+    """The versions of a world's manifest."""
+
+    def __getitem__(self, version: int, /) -> Plan: ...
+
+    def made(self) -> list[Plan]:
+        """Return the versions that were asked for."""
+        ...
 
 
 class SimStore(MemoryStore):
@@ -72,7 +82,7 @@ class SimStore(MemoryStore):
             raise CommitFailed("lost, on purpose")
         super().append(group, head, **more)
         if how == "kept":
-            raise CommitFailed("durable, but nobody heard of it")
+            raise CommitFailed("durable, but reported as failed")
 
     def put_blobs(self, blobs: Mapping[Hash, bytes]) -> None:
         self.seen.update(blobs.items())
@@ -90,12 +100,14 @@ class Waiting:
 @dataclass
 class Task:
     """An intent as executors hold it. ``began`` says that its attempt is durable and it runs,
-    ``is_answered`` that its receipt is on its way."""
+    ``is_answered`` that its receipt is on its way. The host ``lacks`` what these attempts need:
+    each begins in the journal, does not run and is held."""
 
     intent: OpenIntent
     attempt: int
     began: bool
     is_answered: bool = False
+    lacks: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -125,14 +137,16 @@ class SimWorld:
         checks: bool = True,
         modules: Modules | None = None,
         trace: list[tuple[Any, ...]] | None = None,
+        plans: AnyPlans | None = None,
+        store: SimStore | None = None,
     ) -> None:
         self.seed = seed
         self.checks = checks
         self.chance = random.Random(f"stamps {seed}")
         self.limits = making.small_limits(seed)
-        self.plans = plans_of(seed)
+        self.plans: AnyPlans = plans or plans_of(seed)
         self.modules = modules or Modules(seed)
-        self.store = SimStore()
+        self.store = store or SimStore()
         self.history = History()
         self.trace: list[tuple[Any, ...]] = [] if trace is None else trace
         self.values: dict[bytes, bytes] = {}
@@ -193,16 +207,21 @@ class SimWorld:
 
     def _publish(self, opened: list[OpenIntent]) -> None:
         """Hand intents to executors. An ``at_most_once`` effect waits until its attempt is durable;
-        if an earlier attempt was durable, its outcome is unknown."""
+        if an earlier attempt was durable, its outcome is unknown, unless that was held or parked.
+        Effects that were held or parked wait for another attempt if they may have one (X-16)."""
         state = self.kernel.state
         head = self.store.head()
         for intent in opened:
             self.history.published.append((head.seq if head else 0, intent))
             is_once = intent.effect.delivery == "at_most_once"
-            if is_once and intent.intent in state.attempts:
+            halt = state.halt(intent)
+            if is_once and halt is not None and halt.phase == "parked":
+                continue
+            if is_once and intent.intent in state.attempts and halt is None:
                 self.lost.append(intent.intent)
                 continue
-            task = Task(intent, max(1, state.attempt(intent)), began=not is_once)
+            began = not is_once and halt is None
+            task = Task(intent, max(1, state.attempt(intent)), began=began)
             self.tasks[intent.intent] = task
             if task.began:
                 self._run(task)
@@ -334,7 +353,7 @@ class SimWorld:
         return True
 
     def _compare_call(self) -> None:
-        """A difference in what the module was given is shown as such, not as another output."""
+        """Report a different module input as such, not as a different output."""
         call, self.modules.last = self.modules.last, None
         if call is None or not self.model.ring or self.model.owed:
             return
@@ -343,7 +362,7 @@ class SimWorld:
         cell = self.model.cells[self.model.ring[0]]
         expected = envelope(self.model, cell, cell.mail[0])
         if expected != call.input:
-            model_follow.compare("what the module was given", opened(expected), opened(call.input))
+            model_follow.compare("the input of the module", opened(expected), opened(call.input))
 
     def seal(self) -> None:
         """End the frame in hand. Its answers go with it."""
@@ -437,9 +456,17 @@ class SimWorld:
         if kind == "snapshot":
             making.told(self, given)
         task = self.tasks.get(given["intent"]) if kind == "attempt" else None
-        if task is not None and given["phase"] == "begun":
-            task.attempt, task.began = given["attempt"], True
-            self._run(task)
+        if task is None:
+            return
+        match given["phase"]:
+            case "begun":
+                task.attempt, task.began = given["attempt"], given["attempt"] not in task.lacks
+                if task.began:
+                    self._run(task)
+            case "held" | "parked":
+                task.began = False
+                if given["phase"] == "parked" and task.intent.effect.delivery == "at_most_once":
+                    del self.tasks[given["intent"]]
 
     def snapshot(self, chance: random.Random) -> None:
         """Make a snapshot, or continue the one in progress, partly or to its end."""
@@ -485,7 +512,7 @@ class SimWorld:
         self.trace.append(what)
 
 
-def version_in(state: State, plans: Plans) -> int:
+def version_in(state: State, plans: AnyPlans) -> int:
     made = {each.loaded.effective.hash: each.version for each in plans.made()}
     return 0 if state.manifest is None else made[state.manifest.hash]
 

@@ -57,9 +57,11 @@ class Desk(MemoryWorld):
         cell: CellId | None = None,
         intent: Hash | None = None,
         value: Hash | None = None,
+        **more: Any,
     ) -> None:
         """Give the operator's command and seal it, with the records it causes, as one frame."""
-        assert isinstance(self.control(action, cell=cell, intent=intent, value=value), Admitted)
+        answer = self.control(action, cell=cell, intent=intent, value=value, **more)
+        assert isinstance(answer, Admitted), answer
         self.run()
 
 

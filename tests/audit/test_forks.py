@@ -386,7 +386,7 @@ def test_a_fork_is_the_first_record_of_its_frame_and_named_by_it() -> None:  # J
     world = working()
     record = a_record(world)
     frames = with_frame(world, record.parent, record)
-    with pytest.raises(Damage, match=r"holds a fork|a fork stands in it"):
+    with pytest.raises(Damage, match=r"holds a fork|it contains a fork"):
         fold_frame(folded(world), frames[-1], world.read)
     assert FindingKind.CHAIN_BROKEN in {
         each.kind for each in verify_frames(frames, world.read).findings

@@ -44,7 +44,7 @@ def test_replay_and_verify_do_not_look_at_compiled_code(
     lying(cache, module)
     call = Bench().call(world.read(module), b"")
     believed = run_on_big_stack(lambda: Sandbox(world.read, cache=cache).run(call))
-    assert believed.output == LIE, "what is kept would be believed by who looks at it"
+    assert believed.output == LIE, "a sandbox that uses the cache runs the false code"
     if kept == "one bit flipped":
         for file in (tmp_path / "modules").glob("*.code"):
             data = bytearray(file.read_bytes())

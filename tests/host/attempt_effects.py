@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from aos.worker import EffectContext, Executors, effect
+from aos.worker import EffectContext, Executors, NotConfigured, effect
 
 Plain = dict[str, Any]
 
@@ -38,16 +38,21 @@ def strike(who: str) -> None:
 
 
 def act(params: Plain, ctx: EffectContext) -> Plain:
-    plan = os.environ["ATTEMPTS_PLAN"].split(",")
+    file = os.environ.get("ATTEMPTS_PLAN_FILE")
+    plan = (os.environ["ATTEMPTS_PLAN"] if file is None else Path(file).read_text()).split(",")
     word, _, who = plan[min(note("runs", ctx), len(plan) - 1)].partition(":")
     ctx.progress("begun", ctx.attempt)
     if word == "before":
         strike(who)
+    if word == "lack":
+        raise NotConfigured("no_bank", "no key of the bank", "set BANK_KEY")
     note("done", ctx)
     if word == "after":
         strike(who)
     if word == "fail":
         raise ConnectionError("as planned")
+    if word == "bug":
+        raise KeyError("as planned")
     return params
 
 
@@ -61,4 +66,9 @@ def retried(params: Plain, ctx: EffectContext) -> Plain:
     return act(params, ctx)
 
 
-effects = Executors("effects", [once, retried])
+@effect("host/plain@1", concurrency=4, backoff_ms=1)
+def plain(params: Plain, ctx: EffectContext) -> Plain:
+    return act(params, ctx)
+
+
+effects = Executors("effects", [once, retried, plain])

@@ -57,15 +57,15 @@ class Striking(Receipts):
         return True
 
 
-async def host(path: Path, *, report: Report = report_to_stderr) -> Ended:
-    """Run the world until it is idle, with the effects in a process of their own."""
+async def host(path: Path, *, report: Report = report_to_stderr, until_idle: bool = True) -> Ended:
+    """Run the world, with the effects in a process of their own."""
 
     def executors(_: object, world: Hash) -> list[PythonExecutor]:
         Striking.executor = PythonExecutor(EFFECTS, world=world, report=report)
         return [Striking.executor]
 
     return await run_world(
-        path, executors=executors, until_idle=True, handle_signals=False, report=report
+        path, executors=executors, until_idle=until_idle, handle_signals=False, report=report
     )
 
 

@@ -1,7 +1,7 @@
 """A host that a test kills: ``python -m tests.host.crash_host WORLD LOG``.
 
 It runs the world with one executor, which notes in LOG each task that it is given and each that was
-settled, before anything else happens to it.
+settled, before anything else happens to it. With ``--silent`` the executor settles none.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.host.test_process import Echo
 class Noting(Echo):
     """Takes a little while for each task, so that some are always open."""
 
-    def __init__(self, log: Path) -> None:
-        super().__init__()
+    def __init__(self, log: Path, *, silent: bool = False) -> None:
+        super().__init__(silent=silent)
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def note(self, word: str, task: Task) -> None:
@@ -34,6 +34,8 @@ class Noting(Echo):
     def publish(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
             self.note("published", task)
+            if self.silent:
+                continue
             delay_s = task.intent[0] / 2560
             asyncio.get_running_loop().call_later(delay_s, self.settle, task)
 
@@ -54,7 +56,7 @@ class Noting(Echo):
 
 def main() -> None:
     world, log, *flags = sys.argv[1:]
-    noting = Noting(Path(log))
+    noting = Noting(Path(log), silent="--silent" in flags)
     asyncio.run(
         run_world(
             Path(world),

@@ -31,7 +31,7 @@ from tests.host.rig import eventually
 from tests.store.journal import derived_rows
 
 ROOT = Path(__file__).parents[2]
-AOS = (sys.executable, "-m", "aos_cli.main")
+AOS = (sys.executable, "-m", "aos_cli.entry")
 ENDS_S = 30.0
 VALUE_BYTES = 3000
 
@@ -129,10 +129,10 @@ class Books:
         """Return a value unique to this name, so that each event has its own blob."""
         return (name.encode() * VALUE_BYTES)[:VALUE_BYTES]
 
-    def send(self, count: int = 1, *, patience_s: float = 0.1) -> bool:
+    def send(self, count: int = 1, *, busy_s: float = 0.1) -> bool:
         """Send more; False once the world is busy or went away."""
         try:
-            with open_writer(self.world, patience_s=patience_s) as writer:
+            with open_writer(self.world, busy_s=busy_s) as writer:
                 for _ in range(count):
                     name = f"{self.name}-{len(self.sent):06}"
                     self.sent.append(name)

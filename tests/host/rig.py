@@ -173,6 +173,7 @@ class Rig:
     published: list[Published] = field(default_factory=list)
     stopped: list[AosError] = field(default_factory=list)
     told: threading.Condition = field(default_factory=threading.Condition)
+    listeners: list[Callable[[], object]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.state: State = restore(self.store, self.world, limits=self.limits)
@@ -193,6 +194,17 @@ class Rig:
         with self.told:
             self.published.append(published)
             self.told.notify_all()
+        for each in self.listeners:
+            each()
+
+    @contextmanager
+    def on_each_publish(self, call: Callable[[], object]) -> Iterator[None]:
+        """Call this on the committer's thread whenever something was published."""
+        self.listeners.append(call)
+        try:
+            yield
+        finally:
+            self.listeners.remove(call)
 
     @property
     def world(self) -> Hash:

@@ -17,11 +17,12 @@ from aos.core.journal.records import Principal
 from aos.host.door.address import short_path
 from aos.host.door.protocol import LENGTH_BYTES, pack, unpack
 from aos.host.door.server import Server
+from aos.host.executors.receipts import Receipts
 from aos.host.fields import Message
 from aos.store.lock import WorldLock
 from aos.values.digests import Hash, hash_text
 from tests.host.rig import TIMEOUT_S, Rig, running
-from tests.memory_world import OPERATOR, OPERATOR_KEY
+from tests.memory_world import OPERATOR, OPERATOR_KEY, WORLD_KEY
 
 
 def make_folder(path: Path, world: Hash) -> Path:
@@ -43,6 +44,9 @@ class Served:
     settings: dict[str, Any] = field(default_factory=dict)
     stops: list[str] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
+    server: Server = field(init=False)
+    loop: asyncio.AbstractEventLoop = field(init=False)
+    """The loop of the server."""
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -66,12 +70,16 @@ class Served:
             world=self.rig.world,
             operators=self.operators,
             stop=lambda: self.stops.append("asked"),
+            receipts=Receipts(self.rig.engine, world=self.rig.world, key=WORLD_KEY),
             report=self.reports.append,
             **self.settings,
         )
         server.start(self.path / "aos.sock")
-        up.set()
-        await down.wait()
+        self.server = server
+        self.loop = loop = asyncio.get_running_loop()
+        with self.rig.on_each_publish(lambda: loop.call_soon_threadsafe(server.followers.notify)):
+            up.set()
+            await down.wait()
         server.close()
         await server.finish()
 

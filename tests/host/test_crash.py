@@ -11,13 +11,14 @@ import time
 from collections import Counter
 from pathlib import Path
 from random import Random
+from threading import Timer
 
-from aos.core.decide.answers import Admitted, Answer
+from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Event, Receipt, Record, Step
+from aos.core.journal.records import CellId, Control, Event, Receipt, Record, Step
 from aos.errors import Unavailable
 from aos.host.door.remote import ask_running
-from aos.host.door.writer import open_writer
+from aos.host.door.writer import Writer, open_writer
 from aos.host.folder.reader import open_reader
 from aos.values.cbor import encode
 from aos.values.digests import Hash
@@ -95,6 +96,69 @@ def test_acknowledged_inputs_survive_a_killed_host_and_effects_keep_their_identi
     receipts = Counter(each.intent for each in whole if isinstance(each, Receipt))
     assert len(set(opened)) == len(opened) > 0
     assert receipts == {Hash(intent): 1 for intent in opened}
+
+
+def test_a_command_is_journaled_once_or_not_at_all_when_the_host_is_killed(
+    world: Path, tmp_path: Path
+) -> None:
+    """K-100, H-59b: before its answer, the operator cannot know which of the two it was, and gives
+    the command again."""
+    random = Random(11)
+    keys = [f"k{number}" for number in range(25 * ROUNDS)]
+    with open_writer(world) as writer:
+        answers = list(writer.send(do(key, asks("x")) for key in keys))
+    assert all(isinstance(each, Admitted) for each in answers)
+    host = start(world, tmp_path / "first", "--silent")
+    try:
+        eventually(lambda: len(lines(tmp_path / "first", "published")) == len(keys), "published")
+    finally:
+        host.kill()
+        host.wait()
+    with open_reader(world) as reader:
+        intents = {each.cell: each.intent for each in reader.state.intents.values()}
+    left = [*keys]
+    acknowledged: dict[str, int] = {}
+    unknown = 0
+    while left:
+        host = start(world, tmp_path / f"log{unknown}", "--silent")
+        killer = Timer(random.random() * 0.01, host.kill)
+        alive = len(left) - random.randint(15, 40)
+        try:
+            with open_writer(world) as writer, contextlib.suppress(Unavailable):
+                while left and host.poll() is None:
+                    if len(left) == alive:
+                        killer.start()
+                    answer = command(writer, left[0], intents)
+                    if isinstance(answer, Admitted):
+                        acknowledged[left[0]] = answer.seq
+                    else:
+                        # It was journaled, and its answer was lost with the host.
+                        assert isinstance(answer, Refusal)
+                        assert answer.rule in (Rule.CELL_HAS_ENDED, Rule.INTENT_IS_NOT_OPEN)
+                    left.pop(0)
+        finally:
+            killer.cancel()
+            host.kill()
+            host.wait()
+        unknown += 1
+
+    assert unknown > 1, "no host was killed"
+    given = [each for each in records(world) if isinstance(each, Control)]
+    assert len(given) == len({each.cell or each.intent for each in given}) == len(keys)
+    journaled = {each.seq for each in given}
+    assert set(acknowledged.values()) <= journaled
+    assert len(journaled) - len(acknowledged) < unknown
+    assert not open_intents(world)
+
+
+def command(writer: Writer, key: str, intents: dict[CellId, Hash]) -> Answer:
+    """End the instance of every second key, and settle the effect of the others."""
+    cell = PUPPET, encode(key)
+    if int(key[1:]) % 2:
+        return writer.control("end", cell=cell, status="completed", why=key)
+    return writer.control(
+        "settle", intent=intents[cell], status="ok", payload=encode({"word": "x"})
+    )
 
 
 def test_a_host_that_is_told_to_stop_ends_with_success_and_loses_nothing(

@@ -45,7 +45,7 @@ def under_strace(world: Path, *inject: str) -> tuple[str, ...]:
 def goes_on(books: Books, *others: Books) -> None:
     """The world opens at its durable head and works."""
     with Running(books.world) as running:
-        assert books.send(5, patience_s=5)
+        assert books.send(5, busy_s=5)
         assert running.stop()[0] == 0
     check(books, *others)
 
@@ -75,10 +75,10 @@ def test_a_commit_that_fails_stops_the_world_with_its_reason(world: Path, failur
     inject, why = FAILURES[failure]
     books, late = Books(world), Books(world, "late")
     with Running(world) as running:
-        assert books.send(10, patience_s=5)
+        assert books.send(10, busy_s=5)
         with strace_on(running.process, data(world), inject):
             with pytest.raises(Damage, match="the commit failed: mdb_txn_commit: "):
-                late.send(5, patience_s=5)
+                late.send(5, busy_s=5)
             code, said = running.ended()
 
     assert code == 3
@@ -95,7 +95,7 @@ def test_a_commit_that_finds_no_room_for_a_moment_is_made_again(world: Path) -> 
     books = Books(world)
     with Running(world) as running:
         with strace_on(running.process, data(world), "writev:error=ENOSPC:when=1..3"):
-            assert books.send(3, patience_s=5)
+            assert books.send(3, busy_s=5)
         assert running.status()["no_room"] is None
         assert running.stop()[0] == 0
     assert len(books.acknowledged) == 3
@@ -115,7 +115,7 @@ def test_the_first_commit_of_a_process_may_fail(world: Path) -> None:
 
 
 def test_the_commit_of_a_receipt_may_fail(world: Path, tmp_path: Path) -> None:
-    """H-25, H-42: its executor is asked again, with the same key, and settles it once."""
+    """H-25, H-42: its executor gets the intent again, with the same key, and settles it once."""
     words = ("--executors", f"{EFFECTS}:gated")
     env = {"DISK_FOLDER": str(tmp_path)}
     with Running(world, *words, env=env) as running:
@@ -169,7 +169,7 @@ def test_a_write_that_is_interrupted_is_made_again(world: Path) -> None:
     books = Books(world)
     with Running(world) as running:
         with strace_on(running.process, data(world), f"{PAGES}:error=EINTR:when=1..9"):
-            assert books.send(10, patience_s=5)
+            assert books.send(10, busy_s=5)
         assert running.stop()[0] == 0
     assert len(books.acknowledged) == 10
     check(books)

@@ -72,7 +72,7 @@ def test_a_world_on_a_full_disk_loses_nothing_and_continues_once_there_is_room(
         assert others.send(30)
         assert running.stop()[0] == 0
 
-    assert len(books.acknowledged) > many, "who waited was never told"
+    assert len(books.acknowledged) > many, "the sender that waited was never answered"
     records = check(books, others)
     assert [each.KIND for each in records].count("event") >= many + 30
 
@@ -127,7 +127,7 @@ def test_a_sender_to_a_full_disk_without_a_running_world_gets_an_error(
 ) -> None:
     """H-24a: the sender does not wait forever, and its event is not in the journal."""
     disk.fill()
-    assert not books.send(patience_s=0.3)
+    assert not books.send(busy_s=0.3)
     assert "before there was room: " in books.busy
     assert books.acknowledged == {}
     check(books)

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +17,11 @@ import pytest
 
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.faults import FaultKind
+from aos.core.journal.inputs import EventInput
 from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Attempt, KernelReceipt, Receipt, Record, Start
 from aos.errors import BadUsage, Refused, Unavailable
+from aos.host.door.link import Link
 from aos.host.door.remote import ask_running
 from aos.host.door.writer import Item, open_writer
 from aos.host.errors import Stopping
@@ -28,8 +30,9 @@ from aos.host.executors.redelivery import left_open
 from aos.host.executors.settling import Settling
 from aos.host.executors.task import ExecutorStats, Outcome, Settle, Task, TaskExecutor
 from aos.host.executors.timer import TimerExecutor
+from aos.host.folder.folder import open_folder
 from aos.host.folder.reader import open_reader
-from aos.host.process import Ended, Started, Status, run_world
+from aos.host.process import Ended, RunningWorld, Started, Status, run_world
 from aos.manifest.effective import Effective
 from aos.manifest.load import load
 from aos.store.errors import CommitFailed, WorldIsHeld
@@ -41,7 +44,7 @@ from tests.answers import word
 from tests.copies import copied
 from tests.core.desk import ONCE as ONCE_DESK
 from tests.core.desk import desks, pay, tell, wish
-from tests.host.puppet import ECHO, PUPPET, asks, asks_for, do, files, manifest, trap
+from tests.host.puppet import DO, ECHO, PUPPET, asks, asks_for, do, files, manifest, trap
 
 T = TypeVar("T")
 WAIT_S = 20.0
@@ -120,7 +123,7 @@ def send(path: Path, *items: Item) -> list[Answer]:
         return list(writer.send(items))
 
 
-def beside(
+def while_running(
     path: Path, body: Callable[[], Coroutine[Any, Any, T]], *executors: TaskExecutor, **more: Any
 ) -> tuple[T, Ended]:
     """Run the world, and ``body`` on its loop once it has started; then stop it."""
@@ -222,7 +225,7 @@ def test_a_restart_publishes_exactly_the_open_effects_with_the_same_identity(wor
         silent.settle(silent.published[0])
         await until(lambda: bool(silent.answers))
 
-    beside(world, wait_published, silent)
+    while_running(world, wait_published, silent)
     echo = Echo()
     started: list[Started] = []
     run(world, echo, until_idle=True, on_started=started.append)
@@ -257,7 +260,7 @@ def test_the_effects_of_a_failed_instance_are_canceled(world: Path) -> None:  # 
         await until(lambda: bool(executor.canceled))
 
     lines: list[str] = []
-    beside(world, wait_canceled, executor, report=lines.append)
+    while_running(world, wait_canceled, executor, report=lines.append)
     assert executor.canceled == [executor.published[0].intent]
 
 
@@ -296,7 +299,7 @@ def test_an_effect_that_may_run_once_is_journaled_before_any_executor_has_it(car
         attempts = [each for each in records_of(careful) if isinstance(each, Attempt)]
         assert [(each.attempt, each.phase) for each in attempts] == [(1, "begun")]
 
-    beside(careful, wait_published, silent)
+    while_running(careful, wait_published, silent)
     echo = Echo(effects=frozenset({ONCE}))
     started: list[Started] = []
     ended = run(careful, echo, until_idle=True, on_started=started.append)
@@ -328,6 +331,48 @@ def test_an_effect_that_may_run_once_without_an_executor_here_was_not_begun(care
     assert [word(each) for each in echo.answers if each] == ["settled"]
 
 
+@pytest.mark.parametrize(
+    ("command", "late"),
+    [
+        ({"action": "end", "status": "completed"}, "abandoned"),
+        ({"action": "remove"}, "abandoned"),
+        ({"action": "settle"}, "receipt_intent_is_settled"),
+    ],
+)
+def test_an_operator_who_ends_the_work_of_an_executor_makes_it_stop(
+    world: Path, command: dict[str, Any], late: str
+) -> None:
+    """K-108, K-109, H-31."""
+    silent = Echo(silent=True)
+    lines: list[str] = []
+
+    def give(intent: Hash) -> Answer:
+        about: dict[str, Any] = {"cell": (PUPPET, encode("a"))}
+        if command["action"] == "settle":
+            about = {"intent": intent, "status": "ok", "payload": encode({"word": "x"})}
+        with open_writer(world) as writer:
+            return writer.control(**command, **about)
+
+    async def ended() -> Answer:
+        await asyncio.to_thread(send, world, do("a", asks("x")))
+        await until(lambda: len(silent.published) == 1)
+        answer = await asyncio.to_thread(give, silent.published[0].intent)
+        await until(lambda: bool(silent.canceled))
+        silent.settle(silent.published[0])
+        await until(lambda: bool(silent.answers))
+        return answer
+
+    answer, ended_world = while_running(world, ended, silent, report=lines.append)
+
+    assert isinstance(answer, Admitted)
+    assert answer.abandoned == (0 if command["action"] == "settle" else 1)
+    assert silent.canceled == [silent.published[0].intent]
+    assert [word(each) for each in silent.answers if each] == [late]
+    assert ended_world.stats.figures.open_intents == 0
+    assert lines == []
+    assert run(world, Echo(), until_idle=True).is_idle
+
+
 def test_a_canceled_effect_is_dropped_and_its_late_answer_does_no_harm(
     careful: Path,
 ) -> None:
@@ -346,7 +391,7 @@ def test_a_canceled_effect_is_dropped_and_its_late_answer_does_no_harm(
         silent.settle(silent.published[0])
         await until(lambda: bool(silent.answers))
 
-    _, ended = beside(careful, canceled, silent, report=lines.append)
+    _, ended = while_running(careful, canceled, silent, report=lines.append)
 
     assert silent.canceled == [silent.published[0].intent]
     assert len(silent.published) == 1
@@ -420,7 +465,7 @@ def test_clients_write_while_the_world_runs(world: Path) -> None:  # H-54
     async def client() -> list[Answer]:
         return await asyncio.to_thread(send, world, *(do(f"k{i}", asks("x")) for i in range(50)))
 
-    answers, ended = beside(world, client, echo)
+    answers, ended = while_running(world, client, echo)
     assert all(isinstance(answer, Admitted) for answer in answers)
     assert not ended.is_idle
     assert ended.stats.figures.events == 50
@@ -439,7 +484,7 @@ def test_a_manifest_applied_to_a_running_world_reaches_the_executors(world: Path
         await until(lambda: len(echo.manifests) == 2)
         return answer
 
-    answer, _ = beside(world, client, echo)
+    answer, _ = while_running(world, client, echo)
     assert isinstance(answer, Admitted)
     assert echo.manifests == [manifest().effective.hash, changed.effective.hash]
 
@@ -456,7 +501,7 @@ def test_the_status_is_told_now_and_then(world: Path) -> None:  # H-85
         await asyncio.to_thread(send, world, do("a"))
         await until(lambda: any(status.stats.figures.steps == 1 for status in seen))
 
-    beside(world, client, Echo(), on_status=seen.append)
+    while_running(world, client, Echo(), on_status=seen.append)
     assert seen[-1].executors["echo"].done == 0
     assert max(status.steps_per_s for status in seen) > 0
 
@@ -500,7 +545,7 @@ def test_an_executor_that_cannot_be_given_its_tasks_ends_the_run(world: Path) ->
         return await asyncio.to_thread(send, world, do("a", asks("x")))
 
     with pytest.raises(ZeroDivisionError, match="in the executor"):
-        beside(world, client, Broken())
+        while_running(world, client, Broken())
     with open_reader(world) as reader:
         assert len(reader.state.intents) == 1
 
@@ -554,7 +599,7 @@ def test_a_clients_request_ends_with_the_world(world: Path) -> None:  # H-59
         await asyncio.to_thread(ask_running, world, "stop")
         return await asyncio.gather(*asks_)
 
-    found, ended = beside(world, client)
+    found, ended = while_running(world, client)
     # Those that were late opened the store themselves, or met a world that was stopping.
     with open_reader(world) as reader:
         assert sum(each == "admitted" for each in found) == len(reader.state.cells)
@@ -586,6 +631,29 @@ def test_with_until_waiting_a_timer_that_is_not_due_holds_up_nothing(
         assert (ended.timers, ended.stats.figures.open_intents) == (1, 2)
     with open_reader(path) as reader:
         assert reader.state.cells[PUPPET, encode("a")].state == encode(2), "the one due has fired"
+
+
+def test_a_run_that_is_late_names_the_next_timer(tmp_path: Path, template: Path) -> None:  # H-81a
+    path = tmp_path / "w"
+    copied(template, path)
+    timer = "sys/timer.set@1"
+    with open_writer(path) as writer:
+        assert isinstance(writer.apply(manifest(effects=(timer, ECHO))).answer, Admitted)
+        due = time.time_ns() + 3_600_000_000_000
+        out = asks_for(
+            (timer, {"deliver_at_ns": due + 1, "key": "later"}),
+            (timer, {"deliver_at_ns": due, "key": "next"}),
+        )
+        list(writer.send([do("a", out)]))
+    seen: list[Status] = []
+
+    ended = run(path, TimerExecutor(), until_idle=True, max_wait_s=1.0, on_status=seen.append)
+
+    assert (ended.is_idle, ended.is_late) == (False, True)
+    (left,) = ended.open
+    assert (left.effect, left.number, left.due_ns) == (timer, 2, due)
+    assert (seen[-1].open, seen[-1].next_timer_ns) == ({timer: 2}, due)
+    assert not run(path, TimerExecutor(), until_waiting=True, max_wait_s=30.0).is_late
 
 
 # The executors of a node
@@ -620,3 +688,139 @@ def test_timers_and_blobs_work_in_a_running_world(tmp_path: Path, template: Path
     with open_reader(path) as reader:
         assert reader.store.blob(content_hash(b"kept")) == b"kept"
         assert reader.state.cells[PUPPET, encode("a")].state == encode(3)
+
+
+# Effects that run elsewhere, and the code around a run
+
+
+def test_an_effect_that_is_left_to_clients_is_open_work_without_a_word(world: Path) -> None:
+    """X-8a"""
+    send(world, do("a", asks("one", "two")))
+    reports: list[str] = []
+    seen: list[Status] = []
+
+    async def body() -> Ended:
+        running = asyncio.create_task(
+            run_world(
+                world, executors=lambda _b, _w: (), elsewhere=True, handle_signals=False,
+                until_idle=True, report=reports.append, on_status=seen.append,
+            )
+        )  # fmt: skip
+        await until(lambda: bool(seen) and seen[-1].waiting == {ECHO: 2})
+        link = Link(open_folder(world))
+        with open_reader(world) as reader:
+            intents = list(reader.state.intents.values())
+        answers = await link.settle(
+            [
+                Outcome(
+                    intent=each.intent, effect=ECHO, attempt=1, status="ok",
+                    payload=encode({"word": "hello"}), started_ns=each.opened_ns,
+                    finished_ns=each.opened_ns,
+                )
+                for each in intents
+            ]
+        )  # fmt: skip
+        assert {type(each) for each in answers} == {Admitted}
+        await link.close()
+        return await running
+
+    ended = asyncio.run(asyncio.wait_for(body(), WAIT_S))
+    assert ended.is_idle, "it waited for the clients, and then nothing was left"
+    assert not ended.waiting
+    assert not [line for line in reports if "executor" in line], reports
+
+
+def test_an_executor_that_takes_over_a_leased_task_begins_with_the_next_attempt(
+    world: Path,
+) -> None:
+    """X-16b"""
+    send(world, do("a", asks("one", "two")))
+    run(world, until_waiting=True)
+    with open_reader(world) as reader:
+        first, second = list(reader.state.intents)
+    echo = Echo()
+
+    run(world, echo, until_idle=True, leases=lambda: {first: 3, Hash(bytes(32)): 7})
+
+    assert {task.intent: task.attempt for task in echo.published} == {first: 4, second: 1}
+    begun = [each for each in records_of(world) if isinstance(each, Attempt)]
+    assert [(each.intent, each.attempt, each.phase) for each in begun] == [(first, 4, "begun")]
+    assert begun[0].problem is not None
+    assert begun[0].problem.startswith("a worker had it")
+
+
+def test_a_begun_attempt_of_an_effect_of_clients_is_not_called_lost_at_a_start(
+    careful: Path,
+) -> None:
+    """K-97"""
+    path = careful
+    send(path, do("a", asks("x", effect=ONCE)))
+    run(path, elsewhere=True, until_idle=True, max_wait_s=0.2)
+    with open_reader(path) as reader:
+        [intent] = reader.state.intents.values()
+
+    async def left_alone() -> None:
+        async with asyncio.timeout(WAIT_S):
+            up = asyncio.Event()
+            running = asyncio.create_task(
+                run_world(path, elsewhere=True, handle_signals=False, on_started=lambda _: up.set())
+            )
+            await up.wait()
+            link = Link(open_folder(path))
+            assert isinstance(await link.begin(intent.intent, 1, None), Admitted)
+            await link.close()
+            await asyncio.to_thread(ask_running, path, "stop")
+            await running
+
+    asyncio.run(left_alone())
+    run(path, elsewhere=True, until_idle=True, max_wait_s=0.2)
+    assert [each.phase for each in records_of(path) if isinstance(each, Attempt)] == ["begun"]
+
+    run(path, Echo(effects=frozenset({ONCE})), until_idle=True)
+    assert [each.phase for each in records_of(path) if isinstance(each, Attempt)] == [
+        "begun",
+        "lost",
+    ]
+
+
+def test_the_world_answers_while_the_code_around_it_ends_and_a_second_signal_ends_its_wait(
+    world: Path,
+) -> None:
+    """H-82a"""
+    seen: list[object] = []
+    late = EventInput(schema=DO, value=encode({"key": "late", "out": None}))
+
+    @contextlib.asynccontextmanager
+    async def around(running: RunningWorld) -> AsyncIterator[None]:
+        seen.append("began")
+        yield
+        running.announce_stop()
+        link = Link(open_folder(world))
+        seen.append(type((await link.send([late], None))[0]))
+        await link.close()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await running.hurry.wait()
+        seen.append("hurried")
+
+    async def body() -> Ended:
+        up = asyncio.Event()
+        running = asyncio.create_task(
+            run_world(world, around=around, on_started=lambda _: up.set())
+        )
+        await up.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        return await running
+
+    asyncio.run(asyncio.wait_for(body(), WAIT_S))
+    assert seen == ["began", Admitted, "hurried"]
+
+
+def test_a_problem_of_the_code_around_a_run_ends_it_and_is_raised(world: Path) -> None:
+    @contextlib.asynccontextmanager
+    async def around(running: RunningWorld) -> AsyncIterator[None]:
+        running.fail(Unavailable("it is gone"))
+        yield
+
+    with pytest.raises(Unavailable, match="it is gone"):
+        run(world, around=around)
+    assert isinstance(send(world, do("a"))[0], Admitted), "the world is free"

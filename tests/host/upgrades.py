@@ -83,6 +83,11 @@ MIGRATOR = r"""
 
 def migrating(number: int = 2, *, entrypoint: str = "migrate") -> Loaded:
     """The puppet's manifest with the migrating module, and lists for states."""
+    return load(migrating_files(number, entrypoint=entrypoint))
+
+
+def migrating_files(number: int = 2, *, entrypoint: str = "migrate") -> dict[str, bytes]:
+    """The files of ``migrating``."""
     files = puppet.files(effects=(TIMER,))
     nodes = json.loads(files["m.air.json"])
     for node in nodes:
@@ -94,4 +99,4 @@ def migrating(number: int = 2, *, entrypoint: str = "migrate") -> Loaded:
         for each in node.get("schemas", ()):
             each["name"] = each["name"].replace("host/Count@1", "host/Counts@1")
     wasm = rebuilt(bytes(wasmtime.wat2wasm(MIGRATOR)), number)
-    return load({"m.air.json": json.dumps(nodes).encode(), "p.wasm": wasm})
+    return {"m.air.json": json.dumps(nodes).encode(), "p.wasm": wasm}

@@ -14,7 +14,6 @@ from typing import Any
 from aos.core.decide.answers import Answer
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.records import Receipt
-from aos.core.pending import Sealed
 from aos.host.executors.blob import put
 from aos.manifest.load import Loaded
 from aos.store.lmdb_store import LmdbStore
@@ -111,7 +110,8 @@ def boxes(version: int = 1) -> Loaded:
 
 
 class Vault(MemoryWorld):
-    """``fresh`` are blobs that were put since they were last written to a disk."""
+    """``fresh`` are blobs that were put, apart from frames, since they were last written to a disk.
+    The frames bring their own, so that their states become deltas."""
 
     def __init__(self) -> None:
         self.fresh: dict[Hash, bytes] = {}
@@ -144,10 +144,6 @@ class Vault(MemoryWorld):
     def _put(self, blobs: Mapping[Hash, bytes]) -> None:
         self.blobs.update(blobs)
         self.fresh.update(blobs)
-
-    def _keep(self, sealed: Sealed) -> None:
-        super()._keep(sealed)
-        self.fresh.update(sealed.blobs)
 
     def puts(self) -> dict[Hash, tuple[str, bytes]]:
         """Each blob and edge that a receipt told a cell of, and the cell."""

@@ -13,14 +13,15 @@ from aos.store.lmdb_store import LmdbStore
 class FaultyEnvironment:
     """Wraps a real environment. ``fail_next(error)`` makes one write transaction fail.
 
-    It fails at ``begin``, the first ``put`` or ``commit``. The changes of the transaction are
-    undone, as LMDB undoes them.
+    It fails at ``begin``, ``commit`` or a ``put``: the first, or the one after ``after`` others.
+    The changes of the transaction are undone, as LMDB undoes them.
     """
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
         self._error: lmdb.Error | None = None
         self._where = ""
+        self._after = 0
         self.commits = 0
         self.dies = False
         """Whether it refuses every further transaction after the failure."""
@@ -31,11 +32,14 @@ class FaultyEnvironment:
         store._environment._raw = faulty  # type: ignore[assignment]  # it has what is used
         return faulty
 
-    def fail_next(self, error: lmdb.Error, *, where: str = "commit") -> None:
-        self._error, self._where = error, where
+    def fail_next(self, error: lmdb.Error, *, where: str = "commit", after: int = 0) -> None:
+        self._error, self._where, self._after = error, where, after
 
     def take(self, where: str) -> None:
-        if self._error is not None and self._where == where:
+        if self._error is None or self._where != where:
+            return
+        self._after -= 1
+        if self._after < 0:
             error, self._error = self._error, None
             raise error
 

@@ -100,6 +100,7 @@ class Journal:
     records: list[Record] = field(default_factory=list)
     made: list[Sealed] = field(default_factory=list)
     _blobs: dict[Hash, bytes] = field(default_factory=dict)
+    _replaced: dict[Hash, Hash] = field(default_factory=dict)
     _submissions: list[Submitted] = field(default_factory=list)
     _erased: list[Hash] = field(default_factory=list)
 
@@ -155,9 +156,15 @@ class Journal:
         return seq
 
     def step(
-        self, intents: int = 0, abandoned: Sequence[Hash] = (), state: bytes = b"\x02"
+        self,
+        intents: int = 0,
+        abandoned: Sequence[Hash] = (),
+        state: bytes = b"\x02",
+        replaces: bytes | None = None,
     ) -> list[Hash]:
-        """A step that opens this many intents; return them."""
+        """A step that opens this many intents; return them. ``replaces`` is the state before."""
+        if replaces is not None and replaces != state:
+            self._replaced[content_hash(state)] = content_hash(replaces)
         seq = self.seq
         asked = tuple(
             Intent(
@@ -254,6 +261,7 @@ class Journal:
             frame=frame,
             tip=self.tip,
             blobs=dict(self._blobs),
+            replaced=dict(self._replaced),
             opened=tuple(intents),
             settled=tuple(settled),
             abandoned=tuple(abandoned),
@@ -263,6 +271,7 @@ class Journal:
         self.made.append(made)
         self.records.clear()
         self._blobs.clear()
+        self._replaced.clear()
         self._submissions.clear()
         self._erased.clear()
         return made

@@ -234,7 +234,7 @@ def test_compacting_may_be_killed_at_any_call(tmp_path: Path) -> None:
         sides["new" if found_in(folder) == set() else "old"] += 1
         if sides["new"]:
             break
-    assert sides["old"] > 3, "it was never killed before the new file stood in its place"
+    assert sides["old"] > 3, "no kill came before the new file replaced the old one"
     with LmdbStore.open(folder) as store:
         store.compact()
     assert found_in(folder) == set()

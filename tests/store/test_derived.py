@@ -248,7 +248,9 @@ def test_rows_of_erased_values_are_what_the_records_say() -> None:
     journal.erase(content_hash(THREE))
     journal.seal()
     put(store, journal)
-    assert list(differences(store, rows)) == [], "of a world that went on meanwhile"
+    assert list(differences(store, rows)) == [], (
+        "rows of an earlier state remain valid after more records"
+    )
     assert list(differences(store, derived_rows(store.frames()))) == []
 
 

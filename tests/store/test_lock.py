@@ -126,7 +126,7 @@ def test_no_folder_no_lock(tmp_path: Path) -> None:
 
 def test_an_unwritable_folder_is_told(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else: permissions are NOT TESTED here")
+        pytest.skip("only root can become another user: permissions are NOT TESTED here")
 
     def act() -> str:
         os.setuid(65534)

@@ -77,6 +77,9 @@ REASONED: Final = {
     ("kernel/aos/store/environment.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"
     ),
+    ("kernel/aos/node/leases/table.py", "lmdb.open"): (
+        "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"
+    ),
     ("kernel/aos/store/compact.py", "lmdb.open"): (
         "LMDB opens by path; the file was made through the door immediately before"
     ),

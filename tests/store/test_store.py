@@ -335,7 +335,9 @@ def test_a_blob_that_is_not_there_is_damage(store: AnyStore) -> None:
     assert not store.has_blob(absent)
     with pytest.raises(Damage) as caught:
         store.blob(absent)
-    assert f"blob {hash_text(absent)} is missing (no record erased it" in str(caught.value)
+    assert f"blob {hash_text(absent)} is missing (no row says that it was erased" in str(
+        caught.value
+    )
 
 
 def test_the_same_blob_twice_is_one(store: AnyStore) -> None:

@@ -129,7 +129,7 @@ def test_a_key_that_does_not_fit_is_refused() -> None:
 def test_a_keyed_workflow_needs_a_key_and_another_none() -> None:
     """A-6."""
     assert find_cell(state(), "order", "ord-1") == (ORDER, encode("ord-1"))
-    with pytest.raises(BadUsage, match="is keyed, so that a key is needed"):
+    with pytest.raises(BadUsage, match="is keyed: expected the key of a cell after it"):
         find_cell(state(), "order", None)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aos.audit.replay.against import AgainstReport, named_module
+from aos.audit.replay.against import named_module
+from aos.audit.replay.against_report import AgainstReport
 from aos.audit.replay.against_store import against_store
 from aos.audit.replay.difference import FieldDifference
 from aos.core.journal.records import Event, Ref
@@ -140,6 +141,7 @@ def test_receipts_and_frames_are_run_again_too() -> None:
     ]
     assert report.to_document()["by_class"] == {
         "state": 2, "events": 0, "effects": 1, "status": 1, "annotation": 0, "fault": 0,
+        "migration": 0, "misfit": 0,
     }  # fmt: skip
 
 

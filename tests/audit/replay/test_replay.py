@@ -131,6 +131,7 @@ TAMPERED_STEPS = [
     ("events[0].value", emitting, in_event(value=encode({"customer": "c-1", "amount": 6}))),
     ("events[0].to", emitting, in_event(to=(OTHER_CELL,))),
     ("events[0].overloaded", emitting, in_event(overloaded=(OTHER_CELL,))),
+    ("events[0].unknown", emitting, in_event(unknown=(OTHER_CELL,))),
     ("intents", asking, with_(intents=())),
     ("intents[0].intent", asking, in_intent(intent=OTHER)),
     ("intents[0].effect", asking, in_intent(effect="sys/timer.set@1")),

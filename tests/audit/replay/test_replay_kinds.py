@@ -103,6 +103,7 @@ TAMPERED: list[tuple[type, int, str, Any, str]] = [
     (Attempt, 0, "cell", cell_id("other"), "cell"),
     (Attempt, 0, "attempt", 1, "admission"),
     (Attempt, 0, "phase", "lost", "admission"),
+    (Attempt, 0, "code", "exception", "admission"),
     (Control, 0, "action", "skip", "admission"),
     (Control, 0, "cell", cell_id("other"), "admission"),
     (Control, 0, "intent", OTHER, "admission"),
@@ -110,6 +111,11 @@ TAMPERED: list[tuple[type, int, str, Any, str]] = [
     (Control, 0, "principal", "nobody", "admission"),
     (Control, 0, "serial", 5, "admission"),
     (Control, 0, "signature", bytes(64), "admission"),
+    (Control, 0, "status", "completed", "admission"),
+    (Control, 0, "payload", b"\x01", "admission"),
+    (Control, 0, "why", "another", "admission"),
+    (Control, 0, "dropped", 3, "dropped"),
+    (Control, 0, "abandoned", (OTHER,), "abandoned"),
     (Receipt, 1, "batch", None, "admission"),
 ]  # fmt: skip
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 
+from aos.audit.lens.words import time_text
 from aos.audit.trace import trace as tracing
 from aos.audit.trace.render import lines, plain
 from aos.audit.trace.trace import trace
-from aos.audit.trace.trace_nodes import NOBODY_WAITS
+from aos.audit.trace.trace_nodes import NO_CELL_WAITS
 from aos.audit.trace.trace_tree import Node, Trace
-from aos.audit.views.diagnosis import ADVICE, Reason, diagnose
+from aos.audit.views.diagnosis import ADVICE, Running, RunningTask, diagnose
+from aos.audit.views.journal_view import journal
+from aos.audit.views.reason import Reason
 from aos.audit.views.view import View
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import Ref
@@ -223,10 +227,78 @@ def test_a_document_of_a_trace_is_json() -> None:
     root = traced("4").to_document()["roots"][0]
     assert set(root) == {
         "kind", "seq", "index", "cell", "subject", "status", "at_ns", "took_ns", "value", "intent",
-        "note", "is_target", "left_out", "children",
+        "flow", "note", "logs", "is_target", "left_out", "children",
     }  # fmt: skip
     assert root["children"][0]["cell"] == {"workflow": ORDER, "key": "ord-1"}
     assert traced("4").roots[0].to_document() == root
+
+
+def asking(value: object, *logs: str, payload: object = None) -> Trace:
+    """A step that asked for one effect, which was answered."""
+    receipt = Node(kind="receipt", seq=6, status="delivered", value=payload, note="ok, attempt 1")
+    asked = Node(
+        kind="intent", seq=5, status="ok", subject=CHARGE, value=value, intent="blake3:" + "0" * 64,
+        children=(receipt,),
+    )  # fmt: skip
+    step = Node(
+        kind="step", seq=5, status="running", cell=(ORDER, "o-1"), note="{}", logs=logs,
+        children=(asked,),
+    )  # fmt: skip
+    return Trace(target="record 5", roots=(step,), earlier=0, cases=())
+
+
+def test_values_are_cut_to_the_width_of_the_line_and_never_without_one() -> None:
+    """A-48."""
+    found = asking({"note": "n" * 500}, payload={"note": "p" * 500})
+
+    whole = plain(lines(found))[1]
+    cut = plain(lines(found, width=200))[1]
+    narrow = plain(lines(found, width=10))[1]
+
+    assert ("n" * 500 in whole, "p" * 500 in whole) == (True, True)
+    assert 190 <= len(cut) <= 200
+    assert cut.count("…") == 3
+    assert narrow.count("n" * 14 + "…") == narrow.count("p" * 14 + "…") == 1
+
+
+def test_a_trace_for_people_has_times_in_place_of_nanoseconds() -> None:
+    """A-48."""
+    world = a_shop()
+    spelled = View(world.state, store_of(world))
+    spelled.spell()
+
+    drawn = plain(lines(trace(spelled, ["order", "ord-2"])))
+    (timer,) = (line for line in drawn if f"asks {TIMER}" in line)
+
+    assert re.search(r'"deliver_at_ns":"20\d\d-\d\d-\d\dT[\d:.]+Z"', timer)
+
+
+def test_the_lines_that_a_step_logged_are_lines_below_it() -> None:
+    """A-48."""
+    assert plain(lines(asking(None, "paid 5 cents", "thanked")))[:3] == [
+        f"step 5: {ORDER} o-1 → running",
+        "├─ log: paid 5 cents",
+        "├─ log: thanked",
+    ]
+
+
+def test_the_trace_of_a_cell_follows_its_events_into_other_cells() -> None:
+    """A-45a."""
+    alone = trace(view(), ["order", "ord-1"])
+    followed = trace(view(), ["order", "ord-1"], follow_events=True)
+
+    def every(found: Trace) -> list[Node]:
+        met = list(found.roots)
+        for node in met:
+            met.extend(node.children)
+        return met
+
+    def cells_of(found: Trace) -> set[object]:
+        return {node.cell for node in every(found) if node.kind == "step"}
+
+    assert cells_of(alone) == {(ORDER, "ord-1")}
+    assert cells_of(followed) == {(ORDER, "ord-1"), (LEDGER, "c-1")}
+    assert len(every(followed)) == len(every(alone)) + 1
 
 
 def test_a_trace_reads_as_a_tree() -> None:
@@ -304,7 +376,7 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
 
     assert reason.kind == "effect"
     assert reason.text.startswith(f"waits for {CHARGE} (blake3:")
-    assert reason.text.endswith("): nobody has answered for 13 s")
+    assert reason.text.endswith("): no answer for 13 s")
     digits = a_shop().intent_of("ord-3").intent.hex()[:12]
     assert reason.next == (
         f"drive the world with executor test, with a function for {CHARGE}: "
@@ -314,13 +386,69 @@ def test_a_case_that_waits_for_an_executor_says_for_which() -> None:
     assert not reason.is_stuck
 
 
+def while_running(effects: set[str], *tasks: RunningTask) -> Reason:
+    """Why ord-3 waits, while a process runs the world."""
+    shown = View(a_shop().state, store_of(a_shop()), now_ns=a_shop().now_ns + 12 * SECOND)
+    intent = a_shop().intent_of("ord-3").intent
+    shown.running = Running(frozenset(effects), dict.fromkeys([intent], *tasks) if tasks else {})
+    (reason,) = trace(shown, ["13"]).cases[0].reasons
+    return reason
+
+
+def test_a_case_that_a_process_works_on_says_how_far_it_is_and_does_not_advise_to_run_it() -> None:
+    """A-51a."""
+    now_ns = a_shop().now_ns + 12 * SECOND
+    give_up = f"aos effects cancel {a_shop().intent_of('ord-3').intent.hex()[:12]}"
+
+    at_work = while_running({CHARGE}, RunningTask("running", 2, now_ns - 116 * SECOND))
+    pausing = while_running({CHARGE}, RunningTask("backoff", 3, now_ns + 8 * SECOND))
+    queued = while_running({CHARGE})
+    without = while_running({TIMER})
+
+    assert at_work.text.endswith(
+        ": no answer for 13 s; in its second attempt, since 1 min 56 s, limit 30 s"
+    )
+    assert pausing.text.endswith(": no answer for 13 s; its third attempt begins in 8.0 s")
+    assert queued.text.endswith("; the process that runs the world has it queued")
+    assert at_work.next == pausing.next == queued.next == f"to give it up: {give_up}"
+    assert without.text.endswith("; the process that runs the world has no function for it")
+    assert without.next == (
+        "restart that process with one: aos run --executors MODULE:ATTRIBUTE (executor test); "
+        f"or give it up: {give_up}"
+    )
+
+
+def test_a_timer_and_mail_need_no_advice_while_a_process_runs_the_world() -> None:
+    """A-51a."""
+    world = waiting_for_a_timer()
+    id = (ORDER, encode("ord-1"))
+    late = diagnose(
+        world.state, id, "ord-1", store_of(world).blob,
+        now_ns=world.now_ns + 5 * SECOND, running=Running(frozenset(), {}),
+    )  # fmt: skip
+    world.place("ord-9", 5)
+    ready = diagnose(
+        world.state, (ORDER, encode("ord-9")), "ord-9", store_of(world).blob,
+        now_ns=world.now_ns, running=Running(frozenset(), {}),
+    )  # fmt: skip
+
+    assert [(each.kind, each.next) for each in (*late, *ready)] == [
+        ("timer", None),
+        ("ready", None),
+    ]
+    assert not ready[0].is_stuck
+
+
 def test_a_timer_says_when_it_is_due() -> None:
     """A-51."""
     world = waiting_for_a_timer()
 
     (soon,) = reasons(world, "ord-1")
     (late,) = reasons(world, "ord-1", later_ns=5 * SECOND)
+    (far,) = reasons(world, "ord-1", later_ns=-40 * 86_400 * SECOND)
 
+    assert (far.next, far.is_stuck) == (None, False)
+    assert far.text.startswith("waits until 2023-11-14T22:13:22.000Z for a timer, in 40 d")
     assert soon.kind == "timer"
     assert soon.text.startswith("timer due at 2023-11-14T22:13:22.000Z, in 1.9 s")
     assert soon.next is None
@@ -476,8 +604,15 @@ def test_a_deleted_cell_drops_its_intents_and_the_trace_says_so() -> None:
     found = trace(view_of(world), ["3"])
 
     asked = find(found.roots[0], "intent", 4)
-    assert (asked.status, asked.note) == ("abandoned", NOBODY_WAITS)
-    assert trace(view_of(world), ["fickle"]).roots[1].children[0].status == "deleted"
+    assert (asked.status, asked.note) == ("abandoned", NO_CELL_WAITS)
+    found = trace(view_of(world), ["fickle"])
+    ended = found.roots[1].children[0]
+    assert ended.status == "deleted"
+    assert ended.at_ns is not None
+    assert found.cases[0].reasons[0].text == (
+        f"its module deleted it in step {ended.seq} at {time_text(ended.at_ns)}: "
+        "nothing of it is left"
+    )
 
 
 def test_every_kind_of_fault_has_advice() -> None:
@@ -521,3 +656,36 @@ def test_an_event_that_overloads_a_cell_says_so() -> None:
     assert (root.status, root.note) == ("overloaded", "overloaded: t/w@1")
     (reason,) = trace(view_of(world), ["w"]).cases[0].reasons
     assert reason.text.startswith("failed: fault overloaded at record 4")
+
+
+def test_an_emitted_event_for_a_missing_instance_says_so() -> None:
+    """A-42, A-45, K-42a: in the trace, in the journal, and in the timeline of that instance."""
+    nodes = [
+        schema("t/Do@1", {"record": {"key": {"text": {}}, "then": {"option": {"text": {}}}}}),
+        schema("t/Stop@1", {"record": {"key": {"text": {}}}}),
+        schema("t/Key@1", {"text": {}}),
+        schema("t/Event@1", {"variant": {"Do": {"ref": "t/Do@1"}, "Stop": {"ref": "t/Stop@1"}}}),
+        workflow("t/w@1", state="t/Stop@1", event="t/Event@1", key_schema="t/Key@1"),
+    ]
+    routes = [route("t/Do@1", "t/w@1", "key"), route("t/Stop@1", "t/w@1", "key", creates=False)]
+
+    def module(envelope: Envelope) -> Envelope:
+        then = event_of(envelope)["$value"].get("then")
+        emits = [] if then is None else [emit("t/Stop@1", {"key": then})]
+        return {"state": encode({"key": "-"}), "domain_events": emits}
+
+    world = MemoryWorld(air(nodes, routes), {"t/w@1": module})
+    world.send("t/Do@1", {"key": "a", "then": "b"})
+    world.run()
+    world.send("t/Do@1", {"key": "b", "then": None})
+    world.run()
+
+    (root,) = trace(view_of(world), ["3"]).roots
+    (step,) = root.children
+    (emitted,) = step.children
+    assert (emitted.status, emitted.note) == ("no_instance", "no such instance: t/w@1 b")
+    (found,) = journal(view_of(world), first=4, last=4)["records"]
+    summary = found["summary"]
+    assert summary == "t/w@1 a ← 3 · running · emits t/Stop@1 · no such instance: t/w@1 b"
+    timeline = trace(view_of(world), ["w", "b"])
+    assert [each.status for each in timeline.roots] == ["no_instance", "delivered"]

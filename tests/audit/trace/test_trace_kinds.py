@@ -20,6 +20,7 @@ from tests.core.desk import DESK, ONCE, PAY, TIMER, cell_id, desks, pay, tell
 from tests.memory_world import MemoryWorld
 
 RETRIED, SKIPPED, CANCELED = range(3)
+WHY = "the mail server is down"
 
 
 @cache
@@ -72,7 +73,7 @@ def test_a_receipt_of_the_core_hangs_under_its_intent() -> None:
     assert asked.took_ns == a_desk_ns(6) - a_desk_ns(4)
     assert receipt.at_ns == a_desk_ns(6)
     text = plain(lines(found))
-    assert any("(the core's receipt 8: delivered, by its cell)" in line for line in text)
+    assert any("(the kernel's receipt 8: delivered, by its cell)" in line for line in text)
 
 
 def a_desk_ns(seq: int) -> int:
@@ -119,6 +120,30 @@ def test_attempts_and_frames_hang_under_their_intent() -> None:
     assert f"frame 15: {PAY} " in text[5]
     assert text[7].strip().startswith("├─ attempt 2 begun (record 18) · 2023-")
     assert text[-1].strip().startswith("└─ step 20: ")
+
+
+@pytest.mark.parametrize(
+    ("halted", "note"), [(WHY, ""), ("another", f" · attempt 1 failed: {WHY}"), (None, "")]
+)
+def test_the_problem_of_an_attempt_is_shown_once(halted: str | None, note: str) -> None:
+    """A-48a: the record that begins the next attempt repeats it."""
+
+    def attempt(seq: int, phase: str, number: int, problem: str | None) -> Node:
+        document = {"attempt": number, "problem": problem}
+        said = None if problem is None else f"no_mail: {problem}" if phase == "held" else problem
+        return Node(
+            kind="attempt", seq=seq, status=phase, value=document, note=said, intent="blake3:00"
+        )
+
+    roots = (
+        *([attempt(7, "held", 1, halted)] if halted else []),
+        attempt(8, "begun", 2, WHY if halted else None),
+    )
+    for trees in (roots, (Node(kind="intent", seq=5, status="open", children=roots),)):
+        drawn = plain(lines(Trace(target="", roots=trees, earlier=0, cases=())))
+        begun = next(line for line in drawn if "attempt 2 begun" in line)
+        assert begun.endswith(f"attempt 2 begun (record 8){note}")
+        assert sum(WHY in line for line in drawn) == (1 if halted else 0)
 
 
 def test_a_frame_is_shown_under_its_causes_and_the_intent_as_it_is_now() -> None:
@@ -225,7 +250,7 @@ def test_the_timeline_of_a_loss_reads_as_it_happened() -> None:
     assert text[3].startswith("attempt 1 begun (record 31) · ")
     assert text[4].startswith("attempt 1 lost (record 32) · ")
     assert text[5].startswith(
-        f'the core\'s receipt 33: {ONCE} delivered {{"code":"unknown_outcome"'
+        f'the kernel\'s receipt 33: {ONCE} delivered {{"code":"unknown_outcome"'
     )
     assert text[5].endswith(" · error, its only run was lost (record 32)")
 

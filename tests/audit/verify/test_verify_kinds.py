@@ -15,11 +15,21 @@ from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import verify_store
 from aos.core.decide.answers import Admitted
 from aos.core.journal.frame import Frame, Tip, seal
-from aos.core.journal.inputs import BATCH_MAX
+from aos.core.journal.inputs import PIN
 from aos.core.journal.record_codec import to_bytes
-from aos.core.journal.records import Attempt, Control, KernelReceipt, Receipt, Record, Ref, Stream
+from aos.core.journal.records import (
+    Attempt,
+    Control,
+    KernelReceipt,
+    Receipt,
+    Record,
+    Ref,
+    Step,
+    Stream,
+)
+from aos.core.journal.statements import BATCH_MAX
 from aos.errors import Damage
-from aos.values.cbor import encode
+from aos.values.cbor import Value, encode
 from aos.values.digests import Hash
 from tests.audit.desks import Desk, erasing, every_kind, only, told_long
 from tests.audit.journals import head_of, replaced, resealed, store_of, verify_frames
@@ -32,8 +42,22 @@ from tests.core.decide.test_control import (
     signed_by,
     with_executors,
 )
-from tests.core.desk import DESK, ONCE, PAY, cell_id, desk, tell
-from tests.memory_world import MemoryWorld
+from tests.core.desk import (
+    ARMS,
+    DESK,
+    EFFECT_CANCEL,
+    INTROSPECT,
+    ONCE,
+    PAY,
+    TIMER,
+    TIMER_CANCEL,
+    cell_id,
+    desk,
+    nodes,
+    tell,
+    wish,
+)
+from tests.memory_world import MemoryWorld, air, route
 
 OTHER = Hash(b"\x07" * 32)
 
@@ -151,6 +175,7 @@ FORGED: list[tuple[type, int, str, Any, FindingKind]] = [
     (Attempt, BEGUN, "attempt", 1, FindingKind.ATTEMPT_WRONG),
     (Attempt, BEGUN, "phase", "lost", FindingKind.ATTEMPT_WRONG),
     (Attempt, BEGUN, "phase", "over", FindingKind.RECORD_UNREADABLE),
+    (Attempt, BEGUN, "code", "exception", FindingKind.ATTEMPT_WRONG),
     (Attempt, ONLY_RUN, "attempt", 2, FindingKind.ATTEMPT_WRONG),
     (Attempt, LOSS, "phase", "begun", FindingKind.ATTEMPT_WRONG),
     (Attempt, LOSS, "attempt", 2, FindingKind.ATTEMPT_WRONG),
@@ -163,6 +188,11 @@ FORGED: list[tuple[type, int, str, Any, FindingKind]] = [
     (Control, RETRY, "serial", 5, FindingKind.SIGNATURE_WRONG),
     (Control, RETRY, "serial", 5, FindingKind.RECORD_CANNOT_FOLLOW),
     (Control, RETRY, "signature", bytes(64), FindingKind.SIGNATURE_WRONG),
+    (Control, RETRY, "status", "completed", FindingKind.VALUE_INVALID),
+    (Control, RETRY, "payload", b"\x01", FindingKind.VALUE_INVALID),
+    (Control, RETRY, "why", "another", FindingKind.VALUE_INVALID),
+    (Control, RETRY, "dropped", 3, FindingKind.RECORD_CANNOT_FOLLOW),
+    (Control, RETRY, "abandoned", (OTHER,), FindingKind.RECORD_CANNOT_FOLLOW),
     (Control, CANCEL, "intent", OTHER, FindingKind.SIGNATURE_WRONG),
     (Control, ERASE, "value", OTHER, FindingKind.SIGNATURE_WRONG),
 ]  # fmt: skip
@@ -234,11 +264,11 @@ def test_receipts_of_the_core_are_unsigned() -> None:
 
     found = next(each for each in report.findings if each.kind is FindingKind.AUTHORITY_MISSING)
     assert found.record == own.seq
-    assert "answered by the core itself: nobody signs for it" in found.message
+    assert "answered by the core itself: expected no signature" in found.message
 
 
 def test_the_core_settles_no_effect_of_an_executor_without_a_cause() -> None:
-    """A-24: an unsigned receipt must follow from a cancel or a loss."""
+    """A-24: an unsigned receipt must follow from a command or a loss."""
     world = a_desk()
     signed, own = only(world, Receipt), only(world, KernelReceipt, GIVEN_UP)
 
@@ -251,9 +281,60 @@ def test_the_core_settles_no_effect_of_an_executor_without_a_cause() -> None:
     report = verify(resealed(world.frames, signed.seq, change))
 
     found = next(each for each in report.findings if each.kind is FindingKind.AUTHORITY_MISSING)
-    assert (found.record, "record 12 neither canceled nor lost t/pay@1" in found.message) == (
-        signed.seq, True,
-    )  # fmt: skip
+    assert found.record == signed.seq
+    assert "record 12 neither canceled, settled nor lost t/pay@1" in found.message
+
+
+OWN_EFFECTS: list[tuple[str, Value]] = [
+    (TIMER_CANCEL, {"intent": None, "issuer_ref": "none"}),
+    (EFFECT_CANCEL, {"intent": None, "issuer_ref": "none"}),
+    (INTROSPECT[0], {"consistency": None}),
+    (INTROSPECT[1], {"workflow": DESK, "key": encode("a"), "consistency": None}),
+    (INTROSPECT[2], {}),
+    (INTROSPECT[3], {"workflow": DESK, "after": None, "limit": None, "consistency": None}),
+]
+
+
+@pytest.mark.parametrize(("effect", "params"), OWN_EFFECTS, ids=[name for name, _ in OWN_EFFECTS])
+def test_an_answer_is_read_by_the_manifest_under_which_its_effect_was_requested(
+    effect: str, params: Value
+) -> None:
+    """A-26, K-54, K-72b: the manifest in force at the answer needs to have none of the core's
+    effects."""
+    world = Desk()
+    world.send("t/Tell@1", {"key": "a", "asks": [wish(effect, params)], "note": ""})
+    assert isinstance(world.kernel.step(), Step)
+    without = [
+        {**node, "effects_emitted": [PAY, ONCE, TIMER]} if node["name"] == DESK else node
+        for node in nodes(ARMS)
+    ]
+    loaded = air(without, [route("t/Tell@1", DESK, "key")], version=2)
+    assert isinstance(world.apply(loaded, {DESK: desk}, mode=PIN), Admitted)
+    world.blobs.update(loaded.modules)
+    world.run()
+    answer = only(world, KernelReceipt)
+    assert (answer.effect, answer.outcome) == (effect, "delivered")
+    assert answer.payload_schema not in world.effective.schemas or answer.status == "error"
+
+    report = verify_frames(world.frames, world.read)
+
+    assert report.is_sound, [str(each) for each in report.findings]
+
+
+def test_a_payload_is_delivered_only_by_the_schemas_of_its_effect() -> None:
+    """A-26, K-54: another schema that the manifest has is not enough."""
+    own = only(a_desk(), KernelReceipt, CANCELED)
+    frames = resealed(
+        a_desk().frames, own.seq, lambda each: replaced(each, payload_schema="t/Tell@1")
+    )
+
+    found = the_only(verify(frames))
+
+    assert (found.kind, found.record) == (FindingKind.VALUE_INVALID, own.seq)
+    assert found.message == (
+        "payload: delivered by another schema than its effect has: expected sys/EffectError@1 or "
+        "sys/TimerSetReceipt@1, found t/Tell@1"
+    )
 
 
 def test_an_effect_that_may_run_only_once_is_not_begun_twice() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import Any
 
 import pytest
 
 from aos.audit.lens.lens import Lens
 from aos.audit.lens.manifests import Manifests
+from aos.audit.views.cell_selection import CellSelection
 from aos.audit.views.cell_view import cell, cells, faults
 from aos.audit.views.intent_view import intent, intents
 from aos.audit.views.journal_view import KINDS, RecordReader, Selection, journal, record, selection
@@ -20,7 +22,8 @@ from aos.core.journal.records import Record, Ref, Step
 from aos.errors import BadUsage, Damage
 from aos.host.folder.restore import restore
 from aos.store.memory_store import MemoryStore
-from aos.values.digests import Hash
+from aos.values.cbor import encode
+from aos.values.digests import Hash, hash_text
 from tests.audit.journals import (
     CHARGE,
     LEDGER,
@@ -38,7 +41,16 @@ from tests.audit.journals import (
     state_at,
     store_of,
 )
-from tests.memory_world import OPERATOR_KEY, WORLD_KEY
+from tests.memory_world import (
+    OPERATOR_KEY,
+    WORLD_KEY,
+    Envelope,
+    MemoryWorld,
+    air,
+    route,
+    schema,
+    workflow,
+)
 
 
 @cache
@@ -94,13 +106,20 @@ def test_the_world_is_counted() -> None:
     assert found["manifest"]["record"] == 2
     assert found["manifest"]["serial"] == 0
     assert found["cells"] == {
-        "total": 7, "running": 1, "waiting": 1, "completed": 3, "failed": 2, "ready": 0,
+        "total": 7, "running": 1, "waiting": 1, "completed": 3, "failed": 2, "idle": 1,
+        "ready": 0,
         "by_workflow": {
-            LEDGER: {"running": 1, "waiting": 0, "completed": 0, "failed": 0},
-            ORDER: {"running": 0, "waiting": 1, "completed": 3, "failed": 2},
+            LEDGER: {"running": 1, "waiting": 0, "completed": 0, "failed": 0, "idle": 1},
+            ORDER: {"running": 0, "waiting": 1, "completed": 3, "failed": 2, "idle": 0},
         },
     }  # fmt: skip
     assert found["intents"]["by_effect"] == {CHARGE: 1}
+    oldest_ns = found["intents"]["oldest_open_ns"]
+    assert found["intents"]["by_executor"] == {
+        "test": {
+            "open": 1, "retried": 0, "oldest_open_ns": oldest_ns, "oldest_retried_ns": None,
+        }
+    }  # fmt: skip
     assert (found["intents"]["open"], found["intents"]["abandoned"]) == (1, 0)
     assert found["mail"] == {"queued": 0, "behind_faults": 2, "uncounted": 0}
     assert found["submissions"] == 1
@@ -126,8 +145,8 @@ def test_a_manifest_is_listed_and_its_definitions_shown_by_name() -> None:
     assert order["arms"] == {PLACED: "placed", "sys/EffectReceiptEnvelope@1": "receipt"}
     assert (order["key_schema"], order["context"]) == ("shop/Key@1", True)
     assert found["routes"] == [
-        {"event": PLACED, "workflow": ORDER, "key_field": "order_id"},
-        {"event": PAID, "workflow": LEDGER, "key_field": "customer"},
+        {"event": PLACED, "workflow": ORDER, "key_field": "order_id", "creates": True},
+        {"event": PAID, "workflow": LEDGER, "key_field": "customer", "creates": True},
     ]
     assert found["executors"] is None
     assert found["limits"]["mailbox"] == 100_000
@@ -140,23 +159,94 @@ def test_a_manifest_is_listed_and_its_definitions_shown_by_name() -> None:
 
 def test_cells_are_filtered_and_paged() -> None:
     """A-63."""
-    found = cells(view(), workflow="order", status="completed")
+    found = cells(view(), CellSelection(workflow="order", status="completed"))
 
     assert [row["key"] for row in found["cells"]] == ["ord-1", "ord-2", "ord-6"]
     assert (found["total"], found["next_offset"]) == (3, None)
-    page = cells(view(), workflow="order", limit=2, offset=2)
+    page = cells(view(), CellSelection(workflow="order"), limit=2, offset=2)
     assert [row["key"] for row in page["cells"]] == ["ord-3", "ord-4"]
     assert (page["total"], page["offset"], page["next_offset"]) == (6, 2, 4)
-    assert cells(view(), key_prefix="c-")["total"] == 1
-    assert cells(view(), key_prefix="ord-")["total"] == 6
+    assert cells(view(), CellSelection(key_prefix="c-"))["total"] == 1
+    assert cells(view(), CellSelection(key_prefix="ord-"))["total"] == 6
+
+
+def keys_of(selection: CellSelection, **more: Any) -> list[str]:
+    return [row["key"] for row in cells(view(), selection, **more)["cells"]]
+
+
+def test_cells_are_found_by_what_they_wait_for_and_how_they_failed() -> None:
+    """A-63."""
+    every = cells(view())
+
+    assert every["by_reason"] == {
+        "completed": 3, "event": 1, "fault stack": 1, "fault trap": 1, CHARGE: 1,
+    }  # fmt: skip
+    assert every["looked_at"] == 7
+    assert keys_of(CellSelection(waits_for="charge")) == ["ord-3"]
+    assert keys_of(CellSelection(waits_for="event")) == ["c-1"]
+    assert keys_of(CellSelection(waits_for="timer")) == []
+    assert keys_of(CellSelection(fault="trap")) == ["ord-4"]
+    assert keys_of(CellSelection(pinned=True)) == []
+    waiting = cells(view(), CellSelection(workflow="order", status="waiting"))
+    assert waiting["cells"][0]["waits_for"] == [CHARGE]
+    assert (waiting["total"], waiting["by_reason"]) == (1, {CHARGE: 1})
+    assert waiting["looked_at"] == 3, "cells at rest wait for no effect"
+
+
+def test_a_cell_that_waits_for_a_timer_is_found_by_it() -> None:
+    """A-63."""
+    world = Shop()
+    world.place("ord-1", 5)
+    world.run()
+    world.fail(world.intent_of("ord-1"), "declined")
+    world.run()
+    shown = View(world.state, store_of(world))
+
+    for word in ("timer", TIMER):
+        (row,) = cells(shown, CellSelection(waits_for=word))["cells"]
+        assert (row["key"], row["waits_for"]) == ("ord-1", ["timer"])
+
+
+def test_cells_are_sorted_and_the_old_ones_found() -> None:
+    """A-63."""
+    ages = [row["last_active_ns"] for row in cells(view(), order="age")["cells"]]
+    assert ages == sorted(ages)
+    assert len(set(ages)) > 1
+    oldest_ns = view().now_ns - ages[0]
+    assert keys_of(CellSelection(older_than_ns=oldest_ns)) == keys_of(
+        CellSelection(), order="age", limit=ages.count(ages[0])
+    )
+    assert keys_of(CellSelection(older_than_ns=oldest_ns + 1)) == []
+    mail = [row["mailbox"] for row in cells(view(), order="mail")["cells"]]
+    assert mail == [1, 1, 0, 0, 0, 0, 0]
+
+
+def test_states_are_listed_on_request_and_long_ones_by_their_hash() -> None:
+    """A-63."""
+    world = Shop()
+    world.place("ord-1", 1)
+    world.place("ord-2", 20_000)
+    world.place("ord-3", 0)
+    world.run()
+    store = store_of(world)
+    shown = View(restore(store, world.state.world), store)
+    shown.lens = Lens(shown.manifests, store.blob, most=1500)
+
+    states = {row["key"]: row["state"] for row in cells(shown, with_state=True)["cells"]}
+
+    assert states["ord-1"] == {"phase": "charging", "tries": 1, "amount": 1, "note": ""}
+    assert list(states["ord-2"]) == ["$large", "size"]
+    assert states["ord-3"] is None
+    assert all("state" not in row for row in cells(view())["cells"])
 
 
 def test_a_row_of_a_cell_shows_its_status() -> None:
     """A-63."""
-    failed = cells(view(), workflow="order", status="failed")["cells"][0]
+    failed = cells(view(), CellSelection(workflow="order", status="failed"))["cells"][0]
 
     assert failed == {
         "workflow": ORDER, "key": "ord-4", "key_cbor": "656f72642d34", "status": "failed",
+        "is_idle": False,
         "declared": None,
         "fault": {
             "kind": "trap", "message": "step: an unreachable instruction is reached",
@@ -164,7 +254,7 @@ def test_a_row_of_a_cell_shows_its_status() -> None:
         },
         "in_flight": 0, "mailbox": 1, "mail_uncounted": 0, "last_record": 18,
         "last_active_ns": failed["last_active_ns"], "state_size": None,
-        "version": failed["version"],
+        "version": failed["version"], "waits_for": [],
     }  # fmt: skip
     assert failed["version"]["record"] == 2
     assert not failed["version"]["is_pinned"]
@@ -174,6 +264,10 @@ def test_a_row_of_a_cell_shows_its_status() -> None:
     ("more", "message"),
     [
         ({"status": "happy"}, "no cell status is 'happy': expected one of running, waiting"),
+        ({"fault": "bang"}, "no fault kind is 'bang': expected one of trap, fuel"),
+        ({"older_than_ns": -1}, "older than: expected 0 or more, found -1 ns"),
+        ({"waits_for": "nothing"}, "no effect is called 'nothing'.* or one of timer, event, mail"),
+        ({"order": "size"}, "no order of cells is 'size': expected one of key, age, mail"),
         ({"limit": 0}, f"limit: expected 1 to {LIMIT_MAX}, found 0"),
         ({"limit": LIMIT_MAX + 1}, "limit"),
         ({"offset": -1}, "offset: expected 0 or more, found -1"),
@@ -182,8 +276,10 @@ def test_a_row_of_a_cell_shows_its_status() -> None:
 )
 def test_a_filter_that_makes_no_sense_is_refused(more: dict[str, object], message: str) -> None:
     """A-60."""
+    of_page = {name: more.pop(name) for name in ("limit", "offset", "order") if name in more}
+
     with pytest.raises(BadUsage, match=message):
-        cells(view(), **more)  # type: ignore[arg-type]  # as a caller without types may
+        cells(view(), CellSelection(**more), **of_page)  # type: ignore[arg-type]  # as a caller without types may
 
 
 def test_a_cell_is_shown_with_its_state_and_what_it_waits_for() -> None:
@@ -264,6 +360,36 @@ def test_intents_are_open_unless_others_are_asked_for() -> None:
         intents(view(), effect="chrage")
     by_key = intents(view(), status=None, workflow="order", key_prefix="ord-2", limit=1)
     assert (by_key["total"], by_key["next_offset"]) == (3, 1)
+
+
+def test_settled_intents_are_found_by_status_and_code() -> None:
+    """A-66a."""
+    ok = intents(view(), status="ok")
+    failed = intents(view(), status="error")
+    by_code = intents(view(), status=None, code="declined")
+
+    assert ok["total"] + failed["total"] == intents(view(), status="settled")["total"]
+    settled = [row["settled_record"] for row in ok["intents"]]
+    assert settled == sorted(settled, reverse=True)
+    assert {row["code"] for row in ok["intents"]} == {None}
+    (row,) = failed["intents"]
+    assert (row["key"], row["status"], row["code"]) == ("ord-2", "settled", "declined")
+    assert by_code == failed
+    assert failed["looked_at"] == 5
+    assert intents(view(), status=None, code="declined", effect="timer")["total"] == 0
+    assert intents(view(), status=None, code="other")["total"] == 0
+    assert intents(view(), status="timeout")["total"] == 0
+    with pytest.raises(BadUsage, match="a code selects intents by their receipts: expected one of"):
+        intents(view(), status="open", code="declined")
+
+
+def test_held_and_parked_intents_are_open() -> None:
+    """A-66b."""
+    assert intents(view(), halted=True)["total"] == 0
+    with pytest.raises(BadUsage, match="are open: expected status open, found status settled"):
+        intents(view(), status="settled", halted=True)
+    with pytest.raises(BadUsage, match="are open: expected status open, found status all"):
+        intents(view(), status=None, halted=True)
 
 
 def test_a_settled_intent_has_the_same_key_as_when_it_was_open() -> None:
@@ -350,7 +476,7 @@ def test_a_record_shows_its_values_decoded() -> None:
     assert step["events"] == [
         {
             "schema": PAID, "value": {"customer": "c-1", "amount": 5},
-            "to": [{"workflow": LEDGER, "key": "c-1"}], "overloaded": [],
+            "to": [{"workflow": LEDGER, "key": "c-1"}], "overloaded": [], "unknown": [],
         }
     ]  # fmt: skip
     receipt = record(view(), 9)
@@ -413,7 +539,54 @@ def test_values_are_read_with_the_manifest_that_was_in_force() -> None:
     assert record(found, 4)["value"] == {"order_id": "ord-1", "amount": 5}
     assert found.manifests.at(2) is None
     assert found.manifests.at(4) is not found.manifests.at(world.state.next_seq)
-    assert [row["key"] for row in cells(found, workflow="order")["cells"]] == ["ord-1", "ord-2"]
+    assert [row["key"] for row in cells(found, CellSelection(workflow="order"))["cells"]] == [
+        "ord-1",
+        "ord-2",
+    ]
+
+
+def test_a_view_for_people_spells_times_in_lists_and_in_full() -> None:
+    """A-48."""
+    spelled = View(a_shop().state, store_of(a_shop()))
+    spelled.spell()
+    step, timer = next(
+        (each, asked)
+        for each in a_shop().records()
+        if isinstance(each, Step)
+        for asked in each.intents
+        if asked.effect == TIMER
+    )
+
+    whole = intent(spelled, hash_text(timer.intent))["params"]
+    listed = spelled.lens.params(TIMER, timer.params, seq=step.seq)
+
+    assert listed == whole == {"deliver_at_ns": "2023-11-14T22:13:22Z", "key": None}
+
+
+def test_a_key_is_shown_as_commands_read_it_also_to_people() -> None:
+    """A-48: bytes are read as base64, whatever text they hold."""
+    raw: dict[str, object] = {"bytes": {}}
+    nodes = [
+        schema("k/Go@1", {"record": {"id": raw}}),
+        schema("k/Key@1", raw),
+        schema("k/State@1", {"unit": {}}),
+        workflow("k/kept@1", state="k/State@1", event="k/Go@1", key_schema="k/Key@1"),
+    ]
+    world = MemoryWorld(air(nodes, [route("k/Go@1", "k/kept@1", "id")]), {"k/kept@1": same})
+    world.send("k/Go@1", {"id": b"ann"})
+    world.run()
+    spelled = View(world.state, store_of(world))
+    spelled.spell()
+
+    [row] = cells(spelled, CellSelection())["cells"]
+
+    assert row["key"] == "YW5u"
+    assert cell(spelled, "k/kept@1", "YW5u")["status"] == "running"
+
+
+def same(_: Envelope) -> Envelope:
+    """A module that keeps a unit state."""
+    return {"state": encode(None)}
 
 
 def lens_without(missing: Hash) -> Lens:

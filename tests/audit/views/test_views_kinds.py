@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aos.audit.views.cell_selection import CellSelection
 from aos.audit.views.cell_view import cell, cells, faults
 from aos.audit.views.diagnosis import diagnose
 from aos.audit.views.intent_view import FRAMES_SHOWN, intent, intents
@@ -23,7 +24,20 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.audit.desks import Desk, every_kind, long_event, only, told_long
 from tests.audit.journals import store_of
-from tests.core.desk import DESK, ONCE, PAY, TIMER, cell_id, desks, pay, tell, wish
+from tests.core.desk import (
+    DESK,
+    ONCE,
+    PAY,
+    TIMER,
+    TIMER_CANCEL,
+    cancel,
+    cell_id,
+    desks,
+    pay,
+    tell,
+    timer,
+    wish,
+)
 from tests.memory_world import WORLD_KEY, MemoryWorld
 
 SECOND = 10**9
@@ -196,7 +210,7 @@ def test_a_retried_effect_shows_its_attempt() -> None:
     world = desks()
     tell(world, "a", pay("p"))
     (paying,) = world.open()
-    assert ": nobody has answered for 12 s" in reason_of(world, "a")["text"]
+    assert ": no answer for 12 s" in reason_of(world, "a")["text"]
     assert "attempt" not in reason_of(world, "a")["text"]
     world.attempt(paying, 2)
     world.seal()
@@ -225,7 +239,7 @@ def test_an_effect_that_may_run_only_once_shows_whether_it_has_begun() -> None:
     assert before["text"].endswith("; it may run only once, and has not begun")
     assert before["next"].startswith("drive the world with executor test")
     assert begun["text"].endswith(
-        "; it may run only once, and has begun: whether it goes on is not known"
+        "; it may run only once, and has begun: it is unknown whether it still runs"
     )
     assert begun["next"].startswith(
         "let who runs it finish; where that process is gone, aos run settles it as unknown_outcome"
@@ -239,7 +253,7 @@ def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     if why == "answer":
         world.send("t/Tell@1", {"key": "a", "asks": [wish(INTROSPECT_HEAD, {})], "note": ""})
         world.kernel.step()
-        said = "the core itself answers it"
+        said = "the kernel itself answers it"
     elif why == "cancel":
         tell(world, "a", pay("p"))
         world.control("cancel", intent=world.open()[0].intent)
@@ -254,7 +268,7 @@ def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     found = reason_of(world, "a")
 
     assert (found["kind"], found["is_stuck"]) == ("core", False)
-    assert found["text"].startswith("waits for the core, which owes it a receipt for ")
+    assert found["text"].startswith("waits for the kernel, which owes it a receipt for ")
     assert found["text"].endswith(f": {said}")
     assert found["next"].endswith("drives or writes the world: aos run")
 
@@ -331,9 +345,40 @@ def test_a_cell_that_is_diagnosed_without_commands_names_none() -> None:
     assert (found.kind, found.next) == ("idle", None)
 
 
+def test_an_instance_that_canceled_its_only_timer_itself_is_flagged() -> None:
+    """A-50"""
+    world = desks()
+    tell(world, "a", timer(world, "t"))
+    tell(world, "a", cancel(ref="t", of=TIMER_CANCEL))
+
+    found = reason_of(world, "a")
+
+    assert (found["kind"], found["is_stuck"]) == ("idle", True)
+    assert found["text"].startswith("idle: its only timer was canceled (record ")
+
+
+def test_an_instance_whose_only_timer_an_operator_canceled_is_flagged() -> None:
+    """A-50, A-63: and one that took a later event is not."""
+    world = desks()
+    tell(world, "a", timer(world))
+    (waits,) = world.open()
+    assert not cells(view_of(world))["cells"][0]["is_idle"]
+    world.control("cancel", intent=waits.intent)
+    world.run()
+
+    [row] = cells(view_of(world))["cells"]
+    assert (row["status"], row["is_idle"]) == ("running", True)
+    found = reason_of(world, "a")
+    assert (found["kind"], found["is_stuck"]) == ("idle", True)
+    assert found["text"].startswith("idle: its only timer was canceled (record ")
+
+    tell(world, "a", note="1")
+    assert not reason_of(world, "a")["is_stuck"]
+
+
 def test_cells_are_listed_with_their_fault() -> None:
     """A-63."""
-    [row] = cells(view_of(failed()), status="failed")["cells"]
+    [row] = cells(view_of(failed()), CellSelection(status="failed"))["cells"]
 
     assert row["fault"]["kind"] == "guest"
 

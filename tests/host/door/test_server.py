@@ -617,6 +617,8 @@ def test_a_message_has_a_version_and_a_bounded_length() -> None:  # H-51
         {"action": "skip", "cell": ("t/counter@1", b"")},
         {"action": "cancel", "intent": Hash(bytes(32))},
         {"action": "erase", "value": Hash(b"\x01" * 32)},
+        {"action": "settle", "intent": Hash(bytes(32)), "status": "ok", "payload": b"\xa0"},
+        {"action": "end", "cell": ("t/counter@1", b""), "status": "failed", "why": "a ghost"},
     ],
 )
 def test_a_command_survives_the_way_over_the_wire(about: dict[str, Any]) -> None:  # H-53
@@ -629,10 +631,20 @@ def test_an_answer_says_what_became_of_a_receipt() -> None:  # H-53
         Admitted(seq=5, outcome="abandoned"),
         Admitted(seq=5, to=(("w", b""),)),
         Admitted(seq=5),
+        Admitted(seq=5, dropped=3, abandoned=1),
     ):
         fields: Any = protocol.answer_fields(answer)
         assert read_answer(fields) == answer
         assert ("outcome" in fields) == (answer.outcome is not None)
+        assert {"dropped", "abandoned"} & set(fields) == (
+            {"dropped", "abandoned"} if answer.dropped else set()
+        )
+
+
+@pytest.mark.parametrize("wrong", [{"dropped": "3"}, {"abandoned": None}, {"outcome": "lost"}])
+def test_an_answer_with_an_unknown_word_or_another_type_is_no_answer(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadUsage):
+        read_answer({"seq": 5, "to": [], **wrong})
 
 
 def test_cells_are_left_out_of_answers_that_would_be_too_long() -> None:  # H-53

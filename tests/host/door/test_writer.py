@@ -159,7 +159,7 @@ def test_a_failed_commit_is_raised_and_earlier_answers_stay_valid(
 
 def test_the_lock_is_given_back_also_when_opening_fails(world: Path) -> None:  # H-54
     (world / "keys" / "world.key").unlink()
-    with pytest.raises(Unavailable, match="the key cannot be read"):
+    with pytest.raises(Unavailable, match="the key is missing"):
         open_writer(world)
     with WorldLock(world):
         pass
@@ -243,7 +243,7 @@ def test_a_world_that_is_held_and_silent_is_unavailable_after_a_while(world: Pat
     with WorldLock(world):
         began = time.monotonic()
         with pytest.raises(Unavailable, match=r"it does not answer on .*aos\.sock") as raised:
-            open_writer(world, wait_s=0.1)
+            open_writer(world, connect_s=0.1)
         assert time.monotonic() - began < 3
         assert "the world is written by" in str(raised.value)
 
@@ -254,7 +254,7 @@ def test_a_socket_that_a_dead_process_left_does_not_mislead(world: Path) -> None
     with open_writer(world) as writer:
         assert writer.is_direct
     with WorldLock(world), pytest.raises(Unavailable, match="does not answer"):
-        open_writer(world, wait_s=0.05)
+        open_writer(world, connect_s=0.05)
     with pytest.raises(Unavailable, match="no process runs this world"):
         ask_running(world, "status")
 
@@ -320,7 +320,7 @@ def test_a_writer_with_the_lock_waits_for_room(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-57"""
-    with open_writer(world, patience_s=0.2) as writer:
+    with open_writer(world, busy_s=0.2) as writer:
         engine = writer._way._engine  # type: ignore[attr-defined]  # it is the direct way
         submit, busy = engine.submit, iter([Busy("full"), Busy("full")])
 

@@ -36,13 +36,13 @@ from aos.values.digests import hash_text
 from tests.host import attempt_host
 from tests.host.puppet import PUPPET, asks, do, files
 
-ONCE, RETRIED = "host/once@1", "host/retried@1"
+ONCE, RETRIED, PLAIN = "host/once@1", "host/retried@1", "host/plain@1"
 RUN_S = 30.0
 
 
 def manifest() -> Loaded:
     """The puppet with an effect that may run once, one that is retried, and an arm for streams."""
-    given = files(effects=(ONCE, RETRIED))
+    given = files(effects=(ONCE, RETRIED, PLAIN))
     nodes: list[dict[str, Any]] = json.loads(given["m.air.json"])
     by_name = {node.get("name"): node for node in nodes}
     by_name[ONCE]["delivery"] = "at_most_once"

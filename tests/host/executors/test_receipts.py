@@ -71,8 +71,8 @@ def frame(intent: OpenIntent, number: int, **changes: Any) -> StreamFrame:
         "intent": intent.intent,
         "effect": intent.effect.name,
         "attempt": 1,
-        "number": number,
-        "kind": "k",
+        "frame_seq": number,
+        "frame_kind": "k",
         "payload": b"\x01",
     }
     return StreamFrame(**{**given, **changes})

@@ -21,17 +21,18 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import Snapshot, slot_bytes
 from aos.core.snapshot.take import take
 from aos.errors import Damage
+from aos.host.executors.blob import put
 from aos.host.folder.reader import open_reader
 from aos.host.retention.gc import Collected, collect_world
-from aos.host.retention.marking import NAMED, PUT, RECORD, SNAPSHOT
+from aos.host.retention.marking import NAMED, PUT, RECORD, SNAPSHOT, mark
 from aos.host.retention.pruning import is_terminal, prune_world
 from aos.store.forget import Forget
 from aos.store.lmdb_store import LmdbStore
 from aos.store.snapshots import state_of
 from aos.store.store import first_kept
-from aos.values.cbor import decode_record
+from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
-from tests.host.vault import VAULT, Vault, make, write
+from tests.host.vault import DO, VAULT, Vault, make, write
 from tests.memory_world import PythonRunner
 from tests.tools import long_form
 
@@ -137,6 +138,37 @@ def test_a_blob_that_an_instance_put_stays_until_it_is_over(world: Vault, tmp_pa
     assert everything & stored(folder) == {content_hash(blob(id)) for id in ("works", "failed")}
     assert found.puts_gone == 4
     assert found.kept[PUT].blobs == 4
+
+
+def test_a_blob_that_an_operator_named_stays_before_and_after_its_receipt(
+    world: Vault, tmp_path: Path
+) -> None:
+    """K-108, RT-12, RT-14: its receipt is owed when a frame ends, then delivered, then pruned."""
+    world.send(DO, {"id": "a", "what": "put", "data": blob("lost"), "ref": None})
+    world.run()
+    (intent,) = world.open()
+    told, blobs = put(blob("stated"), None, [])
+    for data in blobs.values():
+        world.put(data)
+    named = set(blobs)
+    world.control("settle", intent=intent.intent, status="ok", payload=encode(told))
+    world.seal()
+    assert world.state.owed
+    folder = make(world, tmp_path / "w")
+
+    with LmdbStore.open(folder / "store", readonly=True) as store:
+        assert named <= mark(store, keep=1, base=0).live.keys()
+    world.run()
+    world.do("a", "drop")
+    pruned_at_newest(world, folder)
+    collect_world(folder, keep=1)
+    assert named <= stored(folder)
+
+    world.control("end", cell=(VAULT, encode("a")), status="completed")
+    world.run()
+    write(world, folder)
+    collect_world(folder, keep=1)
+    assert not named & stored(folder)
 
 
 def test_an_edge_keeps_what_its_blob_refers_to(world: Vault, tmp_path: Path) -> None:
@@ -272,6 +304,7 @@ def reachable(world: Vault, folder: Path, found: Collected) -> set[Hash]:
             for data in frame.records
             if not isinstance(from_bytes(data), Snapshot)
         ]
+        deltas = {hash: delta for hash in blobs if (delta := store.delta(hash)) is not None}
         kept = {row.document for row in store.snapshots()}
         roots = kept | set(world.state.pinned)
         roots |= {
@@ -287,6 +320,11 @@ def reachable(world: Vault, folder: Path, found: Collected) -> set[Hash]:
             if text.find(hash) >= 0 or hash_text(hash).encode() in text:
                 reached.add(hash)
                 waiting.append(blobs[hash])
+    for hash in list(reached):
+        delta = deltas.get(hash)
+        while delta is not None:
+            reached.add(delta.base)
+            delta = deltas.get(delta.base)
     return reached
 
 
@@ -336,7 +374,7 @@ def act(world: Vault, folder: Path, operation: tuple[Any, ...]) -> None:
 
 
 @settings(
-    max_examples=400 if long_form() else 8,
+    max_examples=150 if long_form() else 8,  # one takes a second where the machine is busy
     suppress_health_check=list(HealthCheck),
 )
 @given(st.lists(operations, min_size=4, max_size=14))

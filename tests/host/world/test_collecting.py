@@ -144,7 +144,7 @@ def test_a_module_that_a_manifest_relies_on_does_not_go_before_it_comes() -> Non
         assert all(map(rig.store.has_blob, second.modules))
 
 
-def test_states_that_were_spilled_are_nobodys_but_the_cores() -> None:
+def test_states_that_were_spilled_belong_to_the_core_alone() -> None:
     """RT-21: no record and no snapshot names them."""
     names = [f"c{number}" for number in range(30)]
     rig = Rig(limits=Limits(delta_bytes=0))

@@ -218,7 +218,7 @@ def test_a_world_under_load_that_is_killed_again_and_again(world: Path) -> None:
                 names = [f"{name}-{n}" for n in range(number, number + 20)]
                 sent.extend(names)
                 try:
-                    with open_writer(world, wait_s=0.2, patience_s=0.2) as writer:
+                    with open_writer(world, connect_s=0.2, busy_s=0.2) as writer:
                         given = (item(name, n) for n in range(number, number + 20))
                         for each, answer in zip(names, writer.send(given), strict=True):
                             assert isinstance(answer, Admitted)

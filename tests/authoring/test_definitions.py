@@ -165,7 +165,7 @@ def test_a_manifest_that_lacks_something_is_told_what_to_add() -> None:
     assert said.startswith("air/m.air.json: the manifest lacks definitions of the sources: ")
     assert 'workflows: {"name": "a/w@1"}' in said
     assert 'routing.subscriptions: {"event": "a/E@1", "workflow": "a/w@1"}' in said
-    assert "a/A@1" not in said, "what something listed refers to needs no line"
+    assert "a/A@1" not in said, "a definition that a listed one refers to needs no line"
 
 
 def test_a_manifest_by_hand_and_one_in_aos_toml_are_one_too_many() -> None:

@@ -153,7 +153,8 @@ def test_states_that_do_not_fit_are_told_with_the_three_ways_out(
     assert str(refused.value).endswith(
         "(type `fresh`, or restart with --fresh, for an empty world; or undo the change; or "
         "migrate the old states: migrate(from = …, by = …) in #[workflow], from a type equal to "
-        "the old host/Count@1 to a state with another name)"
+        "the old host/Count@1 to a state with another name; aos build --migration host/puppet@1 "
+        "writes most of it)"
     )
     assert state_in(world, "three") == 3
 
@@ -193,7 +194,7 @@ def test_in_assemblyscript_the_way_is_another(
         '"entrypoint": …} in the defworkflow; in air/ the old host/Count@1 unchanged and the new '
         "state under another name; in the module's entry file a class that extends "
         "PuppetMigration and the function of that entrypoint, which runs it with "
-        "migrate<…>(pointer, length))"
+        "migrate<…>(pointer, length); aos build --migration host/puppet@1 writes most of it)"
     )
 
 

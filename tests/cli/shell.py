@@ -19,7 +19,7 @@ from aos_cli.main import run_command
 
 ROOT: Final = Path(__file__).parents[2]
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
-AOS: Final = [sys.executable, "-m", "aos_cli.main"]
+AOS: Final = [sys.executable, "-m", "aos_cli.entry"]
 
 
 class Result(NamedTuple):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.agentos.world import files
 from tests.cli.shell import Aos, in_silence
 from tests.host.puppet import PUPPET, WASM
+from tests.host.upgrades import migrating_files
 from tests.testing.builds import answering
 from tests.testing.stage import out
 
@@ -35,7 +37,7 @@ def test_another_is_exit_1_and_each_step_is_shown_with_both_sides(
     assert ran.code == 1
     assert ran.out.startswith(
         "against: 4 of 6 steps come out otherwise\n"
-        "  what differs: state 2, effects 1, status 1, fault 1\n"
+        "  differences: state 2, effects 1, status 1, fault 1\n"
         f"  {PUPPET}: 4 steps\n"
     )
     assert "schemas differ" not in ran.out
@@ -60,8 +62,9 @@ def test_other_schemas_are_named_once_with_what_helps(
     assert (
         f"  {PUPPET}: 6 steps\n"
         "  the candidate's schemas differ from the recorded ones: host/Count@1 (6 steps)\n"
-        "  such steps say nothing of what it decides: take the states over with a migration "
-        "(aos apply --mode migrate), or see what would become of them with aos apply --dry-run\n"
+        "  such steps say nothing of what it decides: declare a migration (aos build --migration "
+        "WORKFLOW writes one), and compare with the manifest that has it "
+        "(aos replay --against PATH)\n"
     ) in ran.out
 
 
@@ -90,10 +93,7 @@ def test_from_a_snapshot(aos: Aos, lived_in: Path, wrong: Path, tmp_path: Path) 
     ("words", "said"),
     [
         (("none.wasm",), "--against: none.wasm cannot be read: No such file"),
-        (
-            (".",),
-            "--against: . cannot be read: Is a directory (expected a built module",
-        ),
+        ((".", "--against", WASM), "a manifest has all its modules: expected no other --against"),
         ((f"order={WASM}",), "--against: 'order' is the name of no module of this journal: expect"),
         ((WASM, "--against", WASM), "expected one candidate for each module, NAME=FILE each"),
         ((WASM, "--engine", "pulley"), "--engine goes without --against"),
@@ -116,3 +116,70 @@ def test_a_module_that_may_not_run_is_refused(aos: Aos, settled: Path, tmp_path:
     ran = aos("replay", "--against", file, world=settled)
     assert ran.code == 1
     assert f"  {PUPPET}: 6 steps could not run: " in ran.out
+
+
+@pytest.fixture
+def migrates(tmp_path: Path) -> Path:
+    """A manifest whose states are lists, with a migration that doubles the number."""
+    folder = tmp_path / "migrates"
+    folder.mkdir()
+    for name, data in migrating_files().items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_a_manifest_converts_the_recorded_states_first(
+    aos: Aos, settled: Path, migrates: Path
+) -> None:
+    """A-89a, C-40b: ada's first step left 1, which is [2] in the new form; its module says [1]."""
+    ran = aos("replay", "--against", migrates, world=settled)
+    assert ran.code == 1
+    assert "schemas differ" not in ran.out
+    assert f"  {PUPPET}: 7 recorded states converted by its migration\n" in ran.out
+    step = f"{PUPPET} ada on host/Do@1: state\n  state[0]\n    recorded   2\n    candidate  1\n"
+    assert step in ran.out
+
+    document = aos("replay", "--against", migrates, "--json", world=settled).json
+    assert document["schemas"] == {}
+    assert document["migrated"] == {PUPPET: 7}
+    assert document["manifest"].startswith("blake3:")
+    file = migrates / "m.air.json"
+    assert aos("replay", "--against", file, "--json", world=settled).json == document
+
+
+def test_a_folder_without_a_manifest_and_a_broken_one_are_refused(
+    aos: Aos, settled: Path, tmp_path: Path
+) -> None:
+    assert aos("replay", "--against", tmp_path / "none.air.json", world=settled).code == 2
+    file = tmp_path / "broken.air.json"
+    file.write_text("[")
+    ran = aos("replay", "--against", file, world=settled)
+    assert (ran.code, "broken.air.json" in ran.err) == (1, True)
+
+
+def test_a_folder_without_abis_is_compared_under_the_abi_that_was_applied(
+    aos: Aos, tmp_path: Path
+) -> None:
+    """C-40b, AG-2"""
+    folder, world = tmp_path / "guests", tmp_path / "world"
+    for name, data in files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    aos("init", world)
+    aos("apply", folder, "--abi", "agentos", world=world)
+    aos("send", "agentos/CounterEvent@1", '{"Start": {"target": 2}}', world=world)
+    aos("run", "--until-idle", world=world)
+    against = ("replay", "--against", folder)
+
+    same = aos(*against, "--abi", "agentos", world=world)
+    other = aos(*against, world=world)
+    without = aos("replay", "--abi", "agentos", world=world)
+    build = aos("replay", "--against", WASM, "--abi", "agentos", world=world)
+    unknown = aos(*against, "--abi", "agentos/2", world=world)
+
+    assert (same.code, same.out.splitlines()[0]) == (0, "against: 1 step comes out the same")
+    assert other.code == 1
+    assert (without.code, build.code, unknown.code) == (2, 2, 2)
+    assert "--abi goes with --against PATH" in without.err
+    assert "a build keeps the ABI of the recorded module" in build.err
+    assert "--abi: expected aos/1 or agentos, found 'agentos/2'" in unknown.err

@@ -10,6 +10,7 @@ from pathlib import Path
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.exporting import export_world
+from aos.node.leases.table import open_table
 from aos.values.digests import hash_text
 from tests.cli.shell import Aos, environment, run
 from tests.host import puppet
@@ -70,7 +71,7 @@ def test_the_end_of_a_part_is_told(aos: Aos, world: Path, tmp_path: Path) -> Non
     found = aos("export", tmp_path / "b", "--to", "3", world=world)
     assert found.out.splitlines()[:2] == [
         f"exported to record 5: {tmp_path / 'b'}",
-        "  record 3 stands in a frame that ends with record 5",
+        "  record 3 is in a frame that ends with record 5",
     ]
     send(world, ("d", None))
     found = aos("export", tmp_path / "b", "--to", "3", "--force", "--json", world=world)
@@ -156,16 +157,21 @@ def test_an_imported_world_is_adopted_and_runs(aos: Aos, lived_in: Path, tmp_pat
         f"{copy})\n"
     )
     assert aos("inspect", "world", "--json", world=copy).json["origin"] == "imported"
-    assert "process\tnobody: this world was imported and not adopted yet (aos adopt)" in (
+    assert "process\tnone: this world was imported and not adopted yet (aos adopt)" in (
         aos("inspect", "world", world=copy).out
     )
     without = aos("adopt", world=copy)
     assert without.code == 1
     assert "name the folder of world.key with --keys FOLDER" in without.err
 
+    open_table(copy, seq=1, report=lambda _: None).close()
+    leases = copy / "node" / "leases" / "data.mdb"
+    assert leases.exists()
+
     adopted = aos("adopt", "--keys", lived_in / "keys", world=copy)
 
     assert adopted.code == 0
+    assert not leases.exists(), "its leases are those of another folder"
     assert adopted.out.splitlines() == [
         f"adopted: {copy} continues from record 13",
         f"  {hash_text(open_folder(copy).world)}",
@@ -224,15 +230,16 @@ def test_fork_reports_the_reason_why_a_kept_effect_waits(
     """C-45"""
     path = tmp_path / "f"
     forked = aos("fork", path, "--at", "13", "--intents", "keep", world=lived_in)
+    advice = f"(aos effects cancel --world {path})"
     assert forked.code == 0
     assert forked.out.splitlines()[3:] == [
-        f"  1 open effect kept: nobody carries them out here (aos effects cancel --world {path})",
+        f"  1 open effect kept: no executor carries out inherited effects {advice}",
         f"next: aos adopt --world {path}",
     ]
     assert aos("adopt", world=path).code == 0
     [row] = aos("inspect", "intents", "--json", world=path).json["intents"]
     told = aos("inspect", "intent", row["intent"], world=path)
-    assert "nobody carries it out here" in told.out
+    assert "no executor carries it out here" in told.out
     assert aos("effects", "cancel", row["intent"], world=path).code == 0
     assert aos("run", "--until-idle", world=path).code == 0
     assert aos("verify", world=path).code == 0

@@ -210,7 +210,7 @@ def test_an_open_effect_is_canceled_and_settled_at_once(
     assert "canceled\tby operator, record 14" in said
     assert "settled\trecord 15" in said
     assert "receipt\tcanceled, by record 14" in said
-    assert "signed by\tnobody: the core made it" in said
+    assert "signed by\tno executor: the core made it" in said
     is_sound(world)
 
 
@@ -279,6 +279,23 @@ def test_replay_and_inspection_show_erased_values_as_erased(aos: Aos, personal: 
     assert "  1 value erased, each by a record of an operator\n" in verified.out
     assert record["value"]["$erased"] == VALUE
     assert "bytes\tnot there\nerased by\trecord 7\n" in shown
+    raw = aos("inspect", "value", VALUE, "--raw", world=personal)
+    assert (raw.code, raw.out) == (3, "")
+    assert "erased by record 7" in raw.err
+
+
+def test_the_bytes_of_a_stored_value_are_written_to_stdout(aos: Aos, personal: Path) -> None:
+    """C-38a"""
+    found = subprocess.run(
+        [*AOS, "inspect", "value", VALUE, "--raw", "--world", str(personal)],
+        env=environment(), stdin=subprocess.DEVNULL, capture_output=True, check=True,
+    )  # fmt: skip
+    unknown = aos("inspect", "value", f"blake3:{'0' * 64}", "--raw", world=personal)
+    both = aos("inspect", "value", VALUE, "--raw", "--json", world=personal)
+
+    assert hash_text(content_hash(found.stdout)) == VALUE
+    assert "the world holds no such value" in unknown.err
+    assert (unknown.code, both.code) == (2, 2)
 
 
 def test_erasing_again_compacts_the_file_and_says_who_did_it(aos: Aos, personal: Path) -> None:
@@ -289,8 +306,8 @@ def test_erasing_again_compacts_the_file_and_says_who_did_it(aos: Aos, personal:
     document = aos("erase", VALUE, "--json", world=personal).json
 
     assert erased.out.splitlines()[-1] == (
-        "its bytes leave the store's file when their place is written again, or at once by the "
-        "same command while nobody runs the world"
+        "its bytes stay in the store's file until other data overwrites them; to remove them "
+        "now, run the same command while no process runs the world"
     )
     seq = document["erased_by"][0]
     assert text == (
@@ -330,7 +347,7 @@ def test_nothing_is_erased_without_a_yes(aos: Aos, personal: Path) -> None:
 
     assert found.code == 2
     assert found.err == (
-        "aos: erase: what is erased does not come back: expected --yes, or a terminal\n"
+        "aos: erase: erased bytes cannot be restored: expected --yes, or a terminal\n"
     )
     assert GARBAGE * 300 in bytes_of(personal)
 

@@ -192,7 +192,7 @@ def test_a_folder_that_holds_anything_is_left_alone(aos: Aos, tmp_path: Path) ->
     )  # fmt: skip
 
 
-def test_the_demo_says_that_it_needs_a_checkout(
+def test_the_demo_says_which_files_are_missing(
     aos: Aos, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-53"""
@@ -200,7 +200,7 @@ def test_the_demo_says_that_it_needs_a_checkout(
 
     found = aos("demo", tmp_path / "d")
 
-    assert found.code == 2
-    assert "the demo's files are not here" in found.err
-    assert "(the demo runs from a checkout of the repository: make demo)" in found.err
+    assert found.code == 4
+    assert "demo/shipped/elsewhere: the demo's files are missing: expected air/gen" in found.err
+    assert "(install aos again)" in found.err
     assert not (tmp_path / "d").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -179,5 +180,112 @@ def test_ctrl_c_is_one_line_while_the_program_is_still_imported(
     with pytest.raises(SystemExit) as ended:
         aos_cli.entry.main()
 
+    gc.unfreeze()  # this process continues
     assert ended.value.code == aos_cli.entry.INTERRUPTED == aos_cli.main.INTERRUPTED
     assert capsys.readouterr().err == "aos: interrupted\n"
+
+
+def test_a_file_where_a_world_is_expected_is_said_to_be_one(aos: Aos, tmp_path: Path) -> None:
+    """C-8"""
+    file = tmp_path / "shop.aos"
+    file.write_text("")
+
+    found = aos("inspect", "world", world=file)
+
+    assert found == (
+        2,
+        "",
+        (
+            f"aos: {file}: expected the folder of a world, found a file "
+            f"(if it is a bundle: aos verify {file}, or aos import {file} DIR)\n"
+        ),
+    )
+
+
+def test_a_world_without_world_json_or_its_key_says_what_to_restore(aos: Aos, world: Path) -> None:
+    """H-6"""
+    (world / "keys/world.key").unlink()
+    no_key = aos("run", "--until-idle", world=world)
+    (world / "world.json").unlink()
+    no_file = aos("run", "--until-idle", world=world)
+
+    assert no_key.code == 4
+    assert no_key.err == (
+        f"aos: {world}/keys/world.key: the key is missing (restore this file from a backup; "
+        "without it, only a fork can continue this world: aos fork DIR --at SEQ)\n"
+    )
+    assert no_file == (
+        2,
+        "",
+        (
+            f"aos: {world}: world.json is missing from this world's folder (restore this file "
+            "from a backup; or, from a bundle of the world: aos import FILE DIR, then aos adopt)\n"
+        ),
+    )
+
+
+@pytest.mark.parametrize("sign", ["\n", "\t", "\x1b", "\x07", "\u202e"])
+def test_control_characters_in_names_are_printed_as_escapes(
+    aos: Aos, tmp_path: Path, sign: str
+) -> None:
+    """C-2"""
+    escaped = json.dumps(sign)[1:-1]
+    name = tmp_path / f"a{sign}b"
+
+    missing = aos("inspect", "world", world=name)
+    no_manifest = aos("apply", name / "air")
+    made = aos("init", name)
+    seen = aos("inspect", "world", world=name)
+
+    shown = f"{tmp_path}/a{escaped}b"
+    assert missing.err.startswith(f"aos: {shown}: there is no such folder (make a world: ")
+    assert no_manifest.err == (
+        f"aos: {shown}/air: there is no such file or folder (expected a manifest)\n"
+    )
+    assert made.out.startswith(f"new world in {shown}\n")
+    assert f"\nfolder\t{shown}\n" in seen.out
+    for each in (missing, no_manifest, made, seen):
+        assert sign not in (each.out + each.err).replace("\n", "").replace("\t", "")
+
+
+def test_help_and_version_are_commands_too(aos: Aos) -> None:
+    """C-47"""
+    assert aos("help") == aos("--help")
+    assert aos("help", "inspect", "cells") == aos("inspect", "cells", "--help")
+    assert aos("version") == aos("--version")
+
+
+def test_paths_that_are_mistaken_for_a_manifest_or_a_new_folder_are_named(
+    aos: Aos, world: Path, tmp_path: Path
+) -> None:
+    """C-2"""
+    file = tmp_path / "notes.txt"
+    file.write_text("")
+
+    of_a_world = aos("apply", world, world=world)
+    of_a_file = aos("apply", file, world=world)
+    made = aos("init", file)
+    demo = aos("demo", file)
+
+    assert of_a_world.err == (
+        f"aos: {world}: expected a manifest, found the folder of a world "
+        f"(aos apply PATH --world {world})\n"
+    )
+    assert of_a_file.err == (
+        f"aos: {file}: expected a folder, or a file whose name ends in .air.json\n"
+    )
+    assert made == demo
+    assert made == (1, "", f"aos: {file}: expected an empty or new folder, found a file\n")
+    assert (of_a_world.code, of_a_file.code) == (2, 2)
+
+
+def test_of_a_file_that_is_no_module_only_that_is_said(
+    aos: Aos, lived_in: Path, tmp_path: Path
+) -> None:
+    """C-2"""
+    file = tmp_path / "module.wasm"
+    file.write_bytes(b"PK other")
+
+    found = aos("replay", "--against", file, world=lived_in)
+
+    assert found.err.endswith("this is not a WASM module: it does not begin with \\0asm (byte 0)\n")

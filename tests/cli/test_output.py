@@ -223,8 +223,8 @@ def test_run_has_a_live_line_and_leaves_its_summary(lived_in: Path, tmp_path: Pa
 
     assert found.code == 0
     assert "effect open" in found.text
-    assert "\x1b[2K" in found.text, "the line is drawn anew"
-    assert found.plain.rstrip().splitlines()[-1].lstrip().startswith("1 wait for host/echo@1")
+    assert "\x1b[2K" in found.text, "the progress line is erased and drawn again"
+    assert found.plain.rstrip().splitlines()[-1].lstrip().startswith("1 waits for host/echo@1")
 
 
 def test_an_error_on_a_terminal_is_one_line_of_red(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 from aos.errors import Unavailable
 from aos.host.door.remote import ask_running
+from aos.host.door.writer import open_writer
 from tests.cli.shell import Aos, start
 from tests.host import puppet
 
@@ -82,7 +84,11 @@ def test_ctrl_c_stops_a_run_cleanly(world: Path) -> None:
 
     assert process.returncode == 0
     assert out == b"stopped at record 3: 0 steps, 0 receipts, 0 effects open\n"
-    assert err.splitlines() == [f"running {world} from record 2 (Ctrl-C stops it)".encode()]
+    assert err.decode().splitlines() == [
+        f"running {world} from record 2 (Ctrl-C stops it)",
+        "effects for which this process lacks something stay open:",
+        "  host/echo@1: no executor (--executors MODULE:ATTR)",
+    ]
 
 
 def test_after_kill_9_the_world_resumes_from_its_last_durable_record(
@@ -131,3 +137,50 @@ def test_a_followed_journal_tells_what_comes_until_ctrl_c(aos: Aos, world: Path)
 
     assert [each["seq"] for each in lines] == [4, 6]
     assert (process.returncode, rest, err) == (0, b"", b"")
+
+
+SLOW = """
+import asyncio
+from aos.worker import Executors, effect
+
+@effect("host/echo@1", concurrency=1)
+async def echo(params, ctx):
+    await asyncio.sleep(60)
+
+slow = Executors("slow", [echo])
+"""
+
+
+def test_the_work_of_executors_is_shown_while_a_process_runs_the_world(
+    aos: Aos, world: Path, tmp_path: Path
+) -> None:
+    """C-31, A-51a: one effect runs, the other is queued."""
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    with open_writer(world) as writer:
+        list(writer.send([puppet.do(key, puppet.asks(key)) for key in ("one", "two")]))
+
+    with running(world, "--executors", f"{file}:slow"):
+        shown = eventually(
+            lambda: aos("inspect", "world", "--json", world=world).json["process"]["executors"],
+            "the effect runs",
+        )
+        text = aos("inspect", "world", world=world).out
+        rows = aos("inspect", "intents", "--json", world=world).json["intents"]
+        why = [aos("inspect", "intent", each["intent"], world=world).out for each in rows]
+
+    assert {phase: each["number"] for phase, each in shown["test"].items()} == {
+        "running": 1, "queued": 1,
+    }  # fmt: skip
+    assert re.search(
+        r"^  executor test\t2 open, the oldest for .*; 1 queued, the oldest for .*; "
+        r"1 running, the oldest for ",
+        text,
+        re.MULTILINE,
+    )
+    assert re.search(r"; in its first attempt, since .*, limit 30 s ▸ to give it up: ", why[0])
+    assert "; the process that runs the world has it queued ▸ to give it up: " in why[1]
+    assert not any("aos run" in each for each in why)
+    after = aos("inspect", "world", "--json", world=world).json
+    assert after["process"] is None
+    assert after["intents"]["by_executor"]["test"]["open"] == 2

@@ -22,9 +22,9 @@ from aos_cli.output import print_json
 from tests.cli.shell import Aos
 
 ROW = [
-    "workflow", "key", "key_cbor", "status", "declared", "fault", "in_flight", "mailbox",
+    "workflow", "key", "key_cbor", "status", "is_idle", "declared", "fault", "in_flight", "mailbox",
     "mail_uncounted", "last_record", "last_active_ns", "state_size",
-    "version",
+    "version", "waits_for",
 ]  # fmt: skip
 
 
@@ -38,10 +38,10 @@ def test_inspect_world(aos: Aos, lived_in: Path) -> None:
     document = aos("inspect", "world", "--json", world=lived_in).json
 
     said = dict(rows(text.out))
-    assert said["cells"] == "4: 2 running, 1 waiting, 1 failed"
+    assert said["cells"] == "4: 2 idle, 1 waiting, 1 failed"
     assert said["effects"] == "1 open"
     assert said["mail"] == "0 queued, 1 behind faults"
-    assert said["process"] == "nobody runs this world (aos run)"
+    assert said["process"] == "no process runs this world (aos run)"
     assert list(document) == [
         "path", "world", "world_key", "operators", "semantics", "created_ns", "journal",
         "manifest", "versions", "cells", "intents", "mail", "submissions", "at", "snapshot",
@@ -77,21 +77,45 @@ def test_inspect_cells(aos: Aos, lived_in: Path) -> None:
     header, *cells = rows(text.out)
     assert header == [
         "workflow", "key", "status", "effects", "mail", "record", "last active", "version",
-        "fault",
+        "fault", "waits for",
     ]  # fmt: skip
     assert {len(cell[7]) for cell in cells} == {8}
     assert [(cell[1], cell[2], cell[8]) for cell in cells] == [
-        ("ada", "running", ""), ("bad", "failed", "output_malformed"), ("bob", "running", ""),
+        ("ada", "idle", ""), ("bad", "failed", "output_malformed"), ("bob", "idle", ""),
         ("wait", "waiting", ""),
     ]  # fmt: skip
     assert text.err == ""
     assert [cell[1] for cell in rows(failed.out)[1:]] == ["bad"]
     assert begin.code == 2
     assert [cell[1] for cell in rows(two.out)[1:]] == ["bad", "bob"]
-    assert two.err == "2 of 4 cells (the next: --offset 3)\n"
-    assert (none.code, none.err) == (0, "no cells\n")
-    assert list(document) == ["cells", "total", "offset", "next_offset"]
+    assert two.err == (
+        "2 of 4 cells (the next: --offset 3)\n"
+        "4 cells looked at: 2 event, 1 fault output_malformed, 1 host/echo@1\n"
+    )
+    assert (none.code, none.err) == (0, "no cells\n4 cells looked at\n")
+    assert list(document) == [
+        "cells", "total", "offset", "next_offset", "by_reason", "looked_at",
+    ]  # fmt: skip
     assert list(document["cells"][0]) == ROW
+
+
+def test_inspect_cells_by_what_they_wait_for(aos: Aos, lived_in: Path) -> None:
+    """C-33"""
+    waits = aos("inspect", "cells", "--waits-for", "echo", "--state", world=lived_in)
+    fault = aos("inspect", "cells", "--fault", "output_malformed", world=lived_in)
+    old = aos("inspect", "cells", "--older-than", "1000d", "--sort", "age", world=lived_in)
+    pinned = aos("inspect", "cells", "--pinned", "--json", world=lived_in).json
+    wrong = aos("inspect", "cells", "--older-than", "yesterday", world=lived_in)
+
+    header, row = rows(waits.out)
+    assert header[-2:] == ["waits for", "state"]
+    assert (row[1], row[-2:]) == ("wait", ["host/echo@1", "1"])
+    assert waits.err == "2 cells looked at: 1 host/echo@1\n"
+    assert [each[1] for each in rows(fault.out)[1:]] == ["bad"]
+    assert old.err == "no cells\n4 cells looked at\n"
+    assert (pinned["cells"], pinned["looked_at"]) == ([], 4)
+    assert wrong.code == 2
+    assert "expected a duration such as 90s, 5m or 2d, found 'yesterday'" in wrong.err
 
 
 def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
@@ -104,7 +128,7 @@ def test_inspect_cell(aos: Aos, lived_in: Path) -> None:
     said = dict(row for row in rows(waits.out) if len(row) == 2)
     assert said["cell"] == "host/puppet@1 wait"
     assert said["status"] == "waiting"
-    assert "nobody has answered for" in said["why"]
+    assert "no answer for" in said["why"]
     assert "aos run --executors MODULE:ATTRIBUTE" in said["why"]
     assert "\nstate\n  1\n" in waits.out
     assert waits.err == "its history: aos trace host/puppet@1 wait\n"
@@ -144,6 +168,18 @@ def test_a_settled_intent_shows_its_receipt(aos: Aos, settled: Path) -> None:
     [row] = aos("inspect", "intents", "--status", "all", "--json", world=settled).json["intents"]
     found = aos("inspect", "intent", row["intent"], world=settled)
 
+    by_status = aos("inspect", "intents", "--status", "ok", world=settled)
+    none = aos("inspect", "intents", "--status", "timeout", world=settled)
+    by_code = aos("inspect", "intents", "--code", "declined", "--json", world=settled).json
+    wrong = aos("inspect", "intents", "--status", "broken", world=settled)
+
+    assert [each[3] for each in rows(by_status.out)[1:]] == ["settled ok"]
+    assert none.err == "no intents\n1 receipt looked at\n"
+    assert (by_code["total"], by_code["looked_at"]) == (0, 1)
+    assert wrong.err == (
+        "aos: no intent status is 'broken': expected one of open, abandoned, settled, ok, error, "
+        "timeout, canceled, all\n"
+    )
     said = dict(each for each in rows(found.out) if len(each) == 2)
     assert said["status"] == "settled ok"
     assert said["receipt"].startswith("ok, attempt 1, took ")

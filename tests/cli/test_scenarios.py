@@ -29,8 +29,8 @@ TEST = f"def test_it(aos_world):\n    assert aos_world({str(ORDERS)!r}).cells() 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a scenario; the current folder is below it."""
-    (tmp_path / "aos.toml").write_text("")
+    """A project with a scenario of another manifest; the current folder is below it."""
+    (tmp_path / "aos.toml").write_text('[project]\nname = "shop"\nlang = "rust"\n')
     (tmp_path / "tests" / "deep").mkdir(parents=True)
     (tmp_path / "tests" / "good.scenario.toml").write_text(GOOD)
     for passed_over in (".git", "node_modules", "target"):
@@ -114,26 +114,48 @@ def test_a_missing_file_is_exit_2(aos: Aos, tmp_path: Path) -> None:
     assert (ran.code, "expected a folder, NAME.scenario.toml or a pytest" in ran.err) == (2, True)
 
 
-def test_the_projects_tests_in_python_are_run_too(project: Path) -> None:
-    (project / "tests" / "test_it.py").write_text(TEST)
-    ran = run("test", project, "--json")
+@pytest.fixture
+def bare(project: Path) -> Path:
+    """The same without aos.toml: there is nothing to build."""
+    (project / "aos.toml").unlink()
+    return project
+
+
+def test_the_projects_tests_in_python_are_run_too(bare: Path) -> None:
+    (bare / "tests" / "test_it.py").write_text(TEST)
+    ran = run("test", bare, "--json")
     assert ran.code == 0, ran.err
     assert json.loads(ran.out)["pytest"] == {"exit_code": 0}
     assert "1 passed" in ran.err
 
-    (project / "tests" / "test_it.py").write_text("def test_it():\n    assert False\n")
-    ran = run("test", project)
+    (bare / "tests" / "test_it.py").write_text("def test_it():\n    assert False\n")
+    ran = run("test", bare)
     assert ran.code == 1
     assert "1 scenario passed" in ran.out
     assert "1 failed" in ran.out
-    assert run("test", project, "--no-pytest").code == 0
+    assert run("test", bare, "--no-pytest").code == 0
 
 
-def test_without_pytest_it_says_so(
-    aos: Aos, project: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_ran_no_test_is_exit_2(bare: Path) -> None:
+    (bare / "tests" / "good.scenario.toml").unlink()
+    (bare / "tests" / "test_it.py").write_text("ONE = 1\n")
+    ran = run("test", bare)
+    assert ran.code == 2
+    assert "aos: there is nothing to test: expected NAME.scenario.toml, tests/test" in ran.err
+
+
+def test_without_pytest_tests_in_python_are_exit_4(
+    aos: Aos, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "tests" / "test_it.py").write_text(TEST)
+    (bare / "tests" / "test_it.py").write_text(TEST)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    ran = aos("test")
-    assert ran.code == 0
-    assert ran.err == "pytest is not installed: the tests in .. were not run\n"
+    ran = aos("test", "..")
+    assert ran.code == 4
+    assert "1 scenario passed" in ran.out
+    assert ran.err == (
+        "aos: pytest is not installed, so the tests in .. were not run "
+        "(pip install pytest, or run aos test --no-pytest)\n"
+    )
+    document = aos("test", "..", "--json").json
+    assert (document["ok"], len(document["not_run"])) == (False, 1)
+    assert aos("test", "..", "--no-pytest").code == 0

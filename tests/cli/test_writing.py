@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -18,13 +19,21 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from aos.core.decide.answers import Refusal, Rule
+from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import Unavailable
+from aos.host.apply.ways_out import groups
 from aos.host.door.writer import Item, Writer, open_writer
-from aos_cli.commands import run, send
+from aos.host.folder.folder import init_world
+from aos.values.cbor import encode
+from aos_cli import run_screen
+from aos_cli.commands import send
 from tests.cli.shell import ROOT, Aos
 from tests.copies import copied
 from tests.host import puppet
+from tests.host.puppet import do
+from tests.host.upgrades import migrating_files, version
+
+CANCEL = "shop/OrderCancelRequested@1"
 
 
 def line(key: str, **more: object) -> str:
@@ -86,7 +95,7 @@ def test_apply_shows_what_changes_with_authority_apart(
     applied = aos("apply", manifest, world=world)
     again = aos("apply", manifest, world=world)
 
-    sections = ["definitions", "routes", "authority: who may do what"]
+    sections = ["definitions", "routes", "authority: permissions and keys"]
     assert [each for each in dry.out.splitlines() if not each.startswith(" ")][:-1] == sections
     assert dry.out.endswith("it could be applied now (this was a dry run: nothing has changed)\n")
     assert "  + workflow host/puppet@1 may emit host/echo@1\n" in applied.out
@@ -117,7 +126,10 @@ def test_apply_as_json(aos: Aos, manifest: Path, tmp_path: Path) -> None:
     first = aos("apply", manifest, "--json", world=world).json
     again = aos("apply", manifest, "--json", world=world).json
 
-    keys = ["manifest", "applied", "in_force", "seq", "changes", "blockers", "refused", "fates"]
+    keys = [
+        "manifest", "applied", "in_force", "seq", "changes", "blockers", "groups", "ways_out",
+        "states", "refused", "fates", "flows",
+    ]  # fmt: skip
     assert list(first) == list(again) == keys
     assert list(first["changes"]) == [
         "definitions", "routes", "routes_reordered", "limits", "authority",
@@ -144,15 +156,68 @@ def test_apply_is_refused_with_a_list_of_all_blockers(
     assert (dry.code, applied.code) == (1, 1)
     assert "  ~ workflow host/puppet@1: limits\n" in dry.out
     assert "  ~ host/puppet@1 effects: 63 -> 62\n" in dry.out
-    assert dry.err.splitlines()[0] == (
-        "aos: it could not be applied now: 2 things stand in the way"
-    )
+    assert dry.err.splitlines()[0] == ("aos: it could not be applied now: 2 blockers")
     assert dry.err.splitlines()[1:] == applied.err.splitlines()[1:]
-    assert applied.err.startswith("aos: refused: the world is not quiescent: 2 things")
+    assert applied.err.startswith("aos: refused: the world is not quiescent: 2 blockers")
     assert "  host/puppet@1 wait: intent_is_open, host/echo@1 of record 11\n" in applied.err
     assert document["refused"]["rule"] == "world_is_not_quiescent"
     assert document["blockers"][1]["cell"] == {"workflow": "host/puppet@1", "key": "wait"}
+    assert document["groups"][1] == {
+        "workflow": "host/puppet@1",
+        "kind": "intent_is_open",
+        "count": 1,
+        "examples": [{"workflow": "host/puppet@1", "key": "wait"}],
+        "detail": "host/echo@1 of record 11",
+    }
     assert document["in_force"] is False
+
+    way = ["aos", "apply", str(other), "--mode", "pin", "--world", str(lived_in)]
+    assert f"would work now: {shlex.join(way)}  (instances in flight" in applied.err
+    assert document["ways_out"] == {
+        "modes": [{"mode": "pin", "command": way}],
+        "in_place": ["host/puppet@1"],
+        "to_migrate": [],
+        "migrations": [],
+    }
+    assert aos(*way[1:5], world=lived_in).code == 0
+
+
+def test_a_dry_run_shows_states_before_and_after_their_migration(aos: Aos, tmp_path: Path) -> None:
+    """C-21: those that fail first."""
+    world = tmp_path / "w"
+    init_world(world)
+    with open_writer(world) as writer:
+        writer.apply(version(1))
+        list(writer.send([do("0"), *[do("1")] * 7]))
+    aos("run", "--until-idle", world=world)
+    other = tmp_path / "other"
+    other.mkdir()
+    for name, data in migrating_files().items():
+        (other / name).write_bytes(data)
+    words = ("apply", other, "--mode", "migrate")
+
+    text = aos(*words, "--dry-run", "--show", "2", world=world).out
+    document = aos(*words, "--dry-run", "--show", "2", "--json", world=world).json
+
+    first, second = document["states"]
+    assert (first["cell"]["key"], first["before"], first["fault"]["kind"]) == ("1", 7, "trap")
+    assert (second["after"], second["fault"]) == ([2 * second["before"]], None)
+    assert second["changed"] == [{"path": "$", "before": 1, "after": [2]}]
+    assert "  host/puppet@1 1\n    before   7\n    fails    trap: " in text
+    assert "    before   1\n    after    [2]\n    changed  $: 1 -> [2]\n" in text
+    refused = aos(*words, "--show", "2", world=world)
+    assert refused.err == "aos: --show: expected --dry-run and --mode migrate with it\n"
+
+
+def test_a_refused_apply_groups_what_many_instances_have_in_common() -> None:
+    found = [
+        Blocker(kind="cell_does_not_fit", cell=("t/w@1", encode(n)), detail=f"its state {n}")
+        for n in range(5000)
+    ]
+    (group,) = groups([*found, *found])
+    assert (group.count, len(group.examples)) == (10_000, 3)
+    assert group.examples[0] == ("t/w@1", encode(0))
+    assert group.detail == "its state 0"
 
 
 def other_files(folder: Path, **more: Any) -> Path:
@@ -244,7 +309,7 @@ def test_apply_says_what_becomes_of_keys(aos: Aos, world: Path, tmp_path: Path) 
     assert f"  + executor test revokes {key_text(1)} for good\n" in revoked.out
     assert f"  ~ executor test no longer names {key_text(1)}, which stays revoked\n" in silent.out
     for each in (replaced, revoked, silent):
-        assert "authority: who may do what\n" in each.out
+        assert "authority: permissions and keys\n" in each.out
 
 
 def test_apply_refuses_a_key_that_was_revoked(aos: Aos, world: Path, tmp_path: Path) -> None:
@@ -294,13 +359,13 @@ def test_an_event_is_answered_with_its_record_and_the_cells_that_it_reached(
     first = aos("send", puppet.DO, '{"key": "ada"}', "--id", "x", world=world)
     again = aos("send", puppet.DO, '{"key": "ada"}', "--id", "x", world=world)
     other = aos("send", puppet.DO, '{"key": "bob"}', "--id", "x", world=world)
-    nobody = aos("send", "host/Word@1", '{"word": "hi"}', world=world)
+    unrouted = aos("send", "host/Word@1", '{"word": "hi"}', world=world)
 
     assert first == (0, "3  → host/puppet@1 ada\n", "")
     assert again == (0, "3  sent before\n", "")
     assert (other.code, other.out) == (1, "")
     assert "is record 3, which is another event" in other.err
-    assert nobody == (0, "4  reached nobody: no workflow subscribes to it\n", "")
+    assert unrouted == (0, "4  reached no cell: no workflow subscribes to it\n", "")
 
 
 def test_many_events_are_counted_and_a_refused_one_stops_no_other(
@@ -530,11 +595,30 @@ def test_a_closed_stdin_is_told(aos: Aos, world: Path, monkeypatch: pytest.Monke
     assert found == (2, "", "aos: stdin is closed: expected JSON lines on it\n")
 
 
-def test_ten_refusals_are_told_and_the_others_counted(
+def test_refusals_for_one_reason_are_one_line_with_a_count(
     aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C-23"""
-    stdin = io.TextIOWrapper(io.BytesIO(b'{"schema": "a/B@1", "value": 1}\n' * 13))
+    events = b'{"schema": "a/B@1", "value": 1}\n' * 12 + b'{"schema": "a/C@1", "value": 1}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(events)))
+
+    found = aos("send", "-", world=world)
+
+    assert (found.code, found.out) == (1, "0 admitted, 13 refused\n")
+    first, other, more = found.err.splitlines()
+    assert first.startswith('aos: event 1: event schema "a/B@1" is not in the manifest in force')
+    assert other.startswith('aos: event 13: event schema "a/C@1" is not in the manifest in force')
+    assert more == (
+        "and 11 more for the same reason as event 1, up to event 12 (--json lists them all)"
+    )
+
+
+def test_ten_reasons_of_refusals_are_told_and_the_others_counted(
+    aos: Aos, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-23"""
+    lines = "".join(f'{{"schema": "a/B@{n}", "value": 1}}\n' for n in range(1, 14))
+    stdin = io.TextIOWrapper(io.BytesIO(lines.encode()))
     monkeypatch.setattr(sys, "stdin", stdin)
 
     found = aos("send", "-", world=world)
@@ -570,7 +654,7 @@ def test_run_until_idle_reports_its_work_and_who_each_effect_waits_for(
     assert found.code == 0
     assert found.out == (
         "idle at record 7: 2 steps, 0 receipts, 1 fault (aos inspect faults), 2 effects open\n"
-        "  2 wait for host/echo@1, which nobody here runs (add --executors "
+        "  2 wait for host/echo@1, which no executor here runs (add --executors "
         "MODULE:ATTRIBUTE with a function for it)\n"
     )
     first, *rest = found.err.splitlines()
@@ -595,8 +679,7 @@ def test_run_says_what_its_executor_gave_up(aos: Aos, world: Path, tmp_path: Pat
 
     assert found.code == 0
     assert found.out.splitlines()[1] == (
-        "  1 wait for host/echo@1, which its executor here gave up "
-        "(it is tried again when the world is run again)"
+        "  1 parked: host/echo@1: executor_died (aos inspect intents --parked)"
     )
 
 
@@ -610,8 +693,8 @@ def test_a_run_that_is_stopped_while_it_reads_the_journal_ends_well(
         time.sleep(0.2)
         return "reading"
 
-    monkeypatch.setattr(run, "_folding", interrupted)
-    monkeypatch.setattr(run, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(run_screen, "_folding", interrupted)
+    monkeypatch.setattr(run_screen, "PLAIN_EVERY_S", 0.0)
 
     found = aos("run", world=world)
 
@@ -629,11 +712,81 @@ def test_run_carries_out_effects_of_python_and_ends_idle(
 
     assert found.code == 0
     assert list(found.json) == [
-        "idle", "seq", "cells", "events", "steps", "receipts", "faults", "open_intents",
-        "waiting", "refused",
+        "idle", "late", "seq", "cells", "events", "steps", "receipts", "faults", "open_intents",
+        "open",
+        "waiting", "halted", "refused",
     ]  # fmt: skip
     assert found.json["idle"] is True
     assert (found.json["receipts"], found.json["open_intents"]) == (1, 0)
     assert (found.json["waiting"], found.json["refused"]) == ({}, {})
     assert "1 open effect published again" in found.err
     assert "[echoes] echoing hello" in found.err
+
+
+def test_a_refused_event_for_an_unknown_instance_names_instances_with_keys_like_it(
+    aos: Aos, tmp_path: Path
+) -> None:
+    """C-24b, K-42a: the demo's cancellation creates no order."""
+    world = tmp_path / "w"
+    aos("init", world)
+    aos("apply", ROOT / "manifests/orders", world=world)
+    order = {"customer_id": "c", "items": [], "patience": "1m"}
+    for number in (1, 2, 17):
+        placed = json.dumps({"order_id": f"ord-{number:05}", **order})
+        assert aos("send", "shop/OrderPlaced@1", placed, world=world).code == 0
+
+    def cancel(id: str, *more: str) -> Any:
+        event = json.dumps({"order_id": id})
+        return aos("send", CANCEL, event, *more, world=world)
+
+    refusal = (
+        f'aos: shop/order@1 "ord-0017" does not exist, and {CANCEL} is only for instances that do '
+        "(check the key; the route says creates: false)"
+    )
+    near, far, spelled = cancel("ord-0017"), cancel("x"), cancel("x", "--json")
+
+    assert (near.code, far.code, spelled.code) == (1, 1, 1)
+    assert near.err.splitlines() == [
+        refusal,
+        "instances with a key like it: ord-00017, ord-00001, ord-00002",
+        "instances of this workflow: aos inspect cells --workflow shop/order@1",
+    ]
+    assert len(far.err.splitlines()) == 2
+    assert spelled.json["rule"] == "instance_is_unknown"
+    assert cancel("ord-00017").code == 0
+
+
+def test_a_run_that_is_not_idle_in_time_lists_what_it_waited_for(
+    aos: Aos, world: Path, tmp_path: Path
+) -> None:
+    """C-25a"""
+    file = tmp_path / "slow.py"
+    file.write_text(
+        "import asyncio\n"
+        "from aos.worker import Executors, effect\n"
+        '@effect("host/echo@1")\n'
+        "async def echo(params, ctx):\n"
+        "    await asyncio.sleep(60)\n"
+        'slow = Executors("slow", [echo])\n'
+    )
+    with open_writer(world) as writer:
+        list(writer.send([puppet.do("wait", puppet.asks("hello"))]))
+    words = ("run", "--until-idle", "--executors", f"{file}:slow")
+
+    found = aos(*words, "--max-wait", "2500ms", world=world)
+    document = aos(*words, "--max-wait", "1s", "--json", world=world)
+    alone = aos("run", "--max-wait", "1s", world=world)
+
+    assert (found.code, document.code, alone.code) == (4, 4, 2)
+    first, second = found.out.splitlines()
+    assert first.startswith("not idle after 2.5 s (--max-wait), stopped at record ")
+    assert re.fullmatch(r"  1 open: host/echo@1, the oldest for \d+(\.\d)? (s|ms)", second)
+    assert re.search(
+        r"^waits for 1 host/echo@1; gives up at \S+Z \(--max-wait\)$", found.err, re.MULTILINE
+    )
+    assert (document.json["idle"], document.json["late"]) == (False, True)
+    [left] = document.json["open"]
+    assert (left["effect"], left["number"], left["due_ns"]) == ("host/echo@1", 1, None)
+    assert alone.err == (
+        "aos: --max-wait needs --until-idle or --until-waiting: it limits their wait\n"
+    )

@@ -122,7 +122,7 @@ def test_the_deadline_ends_it_wherever_it_is(world: World, answer: object, waits
     assert world.state(FETCHING, "r-1") == like({"phase": {"GivenUp": "too late"}}), waits_for
     assert [each["why"] for each in world.events("report/GivenUp@1")] == ["too late"]
     assert world.status(FETCHING, "r-1") == "completed"
-    assert open_work(world) == [], "what it still waited for is canceled"
+    assert open_work(world) == [], "its open effects and timers are canceled"
 
 
 def test_an_answer_that_comes_with_the_deadline_loses_or_wins_but_never_both(world: World) -> None:

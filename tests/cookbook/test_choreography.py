@@ -80,7 +80,7 @@ def test_a_parcel_that_cannot_be_sent_brings_the_money_back(world: World) -> Non
     assert world.asked(REFUND)[0].params == {"order_id": "o-1", "cents": 500}
 
 
-def test_without_a_clear_answer_the_same_thing_is_asked_again_under_the_same_key(
+def test_without_a_clear_answer_the_same_request_is_repeated_under_the_same_key(
     world: World,
 ) -> None:
     world.on(CHARGE, in_turn(Fail("transport", retryable=True), {"reference": "c"}))

@@ -17,7 +17,7 @@ __all__ = ["bin_"]
 
 PAGE: Final = ROOT / "spec" / "concepts.md"
 OUTPUT: Final = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SERVICE: Final = re.compile(r"^python (manifests/orders/service\.py .*) &\n", re.MULTILINE)
+SERVICE: Final = re.compile(r"^\.venv/bin/python (manifests/\S+ .*) &\n", re.MULTILINE)
 PORT: Final = "7461"
 VARIES: Final = (
     (r"[0-9a-f]{64}|[0-9a-f]{8}…", "HASH"),

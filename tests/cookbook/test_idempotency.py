@@ -54,7 +54,7 @@ def test_two_transfers_have_two_keys(world: World) -> None:
     assert one.idempotency_key != other.idempotency_key
 
 
-def test_after_a_crash_the_bank_is_asked_again_under_the_same_key(world: World) -> None:
+def test_after_a_crash_the_request_to_the_bank_is_repeated_under_the_same_key(world: World) -> None:
     transfer(world, "Keyed")
     before = world.effect(PAY)
     world.restart()

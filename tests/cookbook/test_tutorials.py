@@ -3,6 +3,7 @@ their quotations in the project that results."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import shutil
@@ -14,10 +15,12 @@ from typing import Final
 
 import pytest
 
-from aos.authoring.errors import ToolMissing
-from aos.authoring.toolchain import find_toolchain
+from aos.authoring.project import LANGUAGES
+from tests.authoring import real
+from tests.authoring.real import NEWCOMERS, check_tools
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
+from tests.run_seed import rotated
 from tests.tools import long_form, missing
 
 __all__ = ["bin_"]
@@ -31,6 +34,8 @@ QUOTED: Final = {
     "assemblyscript": {"json": "air/*.air.json", "ts": "assembly/index.ts", "python": "effects.py"},
 }
 SHOWN: Final = (
+    r"build/shop\.wasm  ",
+    r"1 scenario passed",
     r"shop/order@1\to-1\tcompleted",
     r"shop/order@1\tslow-2\tcompleted",
     r"emits shop/Paid@1 [^\n]*slow-2",
@@ -44,22 +49,38 @@ SECTION: Final = re.compile(r"^## Write your own\n(.*?)^## ", re.MULTILINE | re.
 INDENTED: Final = re.compile(r"(?:^    \S.*\n)+", re.MULTILINE)
 
 
+FLOW: Final = ROOT / "modules" / "sdk-rust" / "FLOW.md"
+SHOWN_OF_FLOWS: Final = (
+    r"ship-or-cancel/ship/ship\tstep\tpending\t1\t",
+    r"waits at ship-or-cancel/cancel/asked for parcels/Cancel@1",
+    r"charge\tparcels/refund@1\tregistered",
+    r"rollback canceled: too late",
+    r"charge\tparcels/refund@1\tdone",
+    r"asks parcels/refund@1 at charge/~undo",
+    r"applied as record \d+\n.*\nrefused\n.*applied as record \d+\n",
+    r"1 flow in progress",
+    r"parcels/order@1\tlate-2\tfailed",
+    r"parcels/order@1\to-3\tsleeping",
+    r"with-grace\tversion\tcompleted",
+    r"\ngrace\tsleep\trunning",
+    r"\ngrace\tsleep\tcompleted",
+    r"\nmonth\tsleep\trunning",
+)
+
+
 def need_tools(lang: str) -> None:
     if shutil.which("patch") is None:
         missing("there is no patch, so the tutorials cannot be followed")
-    if lang == "rust":
-        try:
-            find_toolchain()
-        except ToolMissing as problem:
-            missing(str(problem))
-    elif shutil.which("node") is None or shutil.which("npm") is None:
-        missing("there is no Node.js with npm, so AssemblyScript cannot be built")
+    check_tools(lang)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lang", PAGES)
 def test_a_tutorial_is_true_word_for_word(
-    lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]
+    lang: str, bin_: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """And the built project is as every other should be; the short form takes another language each
+    day for what needs the compiler again."""
     need_tools(lang)
     page, empty = PAGES[lang], Path.cwd()
 
@@ -76,6 +97,28 @@ def test_a_tutorial_is_true_word_for_word(
         assert quotes
         for quote in quotes:
             assert any(_lines(quote) in text for text in there), f"{name} has no\n{quote}"
+    real.is_small_and_names_no_path(empty / "shop/build/shop.wasm")
+    if lang in rotated(LANGUAGES):
+        real.is_up_to_date(empty / "shop")
+        real.makes_the_same_bytes_in_another_place(empty / "shop", tmp_path / "quite another place")
+        real.shows_what_the_compiler_says(empty / "shop", lang)
+
+
+def test_the_tutorial_of_flows_is_true_word_for_word(bin_: Path) -> None:
+    need_tools("rust")
+    project = Path.cwd() / "parcels"
+
+    first, *others = blocks(FLOW)
+    found = follow(first, bin_=bin_)
+    code = _lines((project / "src/lib.rs").read_text())
+    found += "".join(follow(block, bin_=bin_) for block in others)
+
+    for each in SHOWN_OF_FLOWS:
+        assert re.search(each, found, re.DOTALL), f"{each}\n{found}"
+    quotes = re.findall(r"^```rust\n(.*?)^```$", FLOW.read_text(), re.MULTILINE | re.DOTALL)
+    assert len(quotes) == 2
+    for quote in quotes:
+        assert _lines(quote) in code, f"src/lib.rs has no\n{quote}"
 
 
 def _lines(text: str) -> str:
@@ -84,6 +127,7 @@ def _lines(text: str) -> str:
 
 
 @pytest.mark.long
+@pytest.mark.skipif("workflow" not in rotated(NEWCOMERS), reason="the other newcomer's day")
 @pytest.mark.parametrize("lang", PAGES if long_form() else ["rust"])
 def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
     lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]
@@ -109,7 +153,21 @@ def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
 
 
 BLOCK: Final = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
-FIRST_WORLD: Final = re.compile(r"^## A first world\n(.*?)^## ", re.MULTILINE | re.DOTALL)
+FIRST_WORLD: Final = re.compile(r"^## A first world\n(.*?)^## Commands", re.MULTILINE | re.DOTALL)
+CURL: Final = """\
+import sys, time
+import httpx
+
+url, *data = [each for each in sys.argv[1:] if each != "-d"]
+while True:
+    try:
+        answer = httpx.post(url, content=data[0]) if data else httpx.get(url)
+    except httpx.ConnectError:  # a reader sees that the node serves before typing on
+        time.sleep(0.1)
+    else:
+        print(answer.status_code, answer.text)
+        break
+"""
 
 
 def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
@@ -120,23 +178,35 @@ def test_a_first_world_is_as_the_readme_says(bin_: Path) -> None:
     for name in ("manifests", "modules"):
         Path(name).symlink_to(ROOT / name)
     _venv(bin_)
-    with socket.socket() as free:  # other tests run at the same time
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    _program("curl", sys.executable, "-c", CURL)
+    service, node = free_ports(2)  # other tests run at the same time
+    script = "\n".join((path, *typed)).replace("7461", service).replace("7460", node)
+    script = script.replace("aos node", f"aos node --listen 127.0.0.1:{node}")
 
     # One script: the service of the fourth block works for all that come after it.
-    found = follow("\n".join((path, *typed)).replace("7461", port), bin_=bin_)
+    found = follow(script, bin_=bin_)
 
     before, after = found.split("idle at record 6: 2 steps, 0 receipts, 2 effects open\n")
     assert "3  → shop/order@1 o-1\n" in before
-    assert after.startswith("  1 wait for shop/stock.reserve@1, which nobody here runs")
-    assert "  1 timer not due yet\n" in after
+    assert after.startswith("  1 waits for shop/stock.reserve@1, which no executor here runs")
+    assert "  1 timer not due yet (the next is due at " in after
     waiting, settled = after.split("idle at record ", 1)
     assert re.search(r"shop/order@1\to-1\twaiting", waiting)
     assert re.search(r"waits for shop/stock.reserve@1", waiting)
     assert settled.splitlines()[0].endswith(", 0 effects open")
     assert "emits shop/OrderClosed@1" in settled
     assert "byte-identical" in settled
+    sent, cell = re.findall(r"^200 (.*)", settled, re.MULTILINE)
+    assert '"key":"o-2","ran":true,"status":"completed"' in sent
+    assert cell.startswith('{"workflow":"shop/order@1","key":"o-2"')
+
+
+def free_ports(count: int) -> list[str]:
+    with contextlib.ExitStack() as stack:
+        taken = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in taken:
+            each.bind(("127.0.0.1", 0))
+        return [str(each.getsockname()[1]) for each in taken]
 
 
 def _venv(bin_: Path) -> None:
@@ -144,8 +214,14 @@ def _venv(bin_: Path) -> None:
     venv = Path(".venv/bin")
     venv.mkdir(parents=True)
     (venv / "aos").symlink_to(bin_ / "aos")
-    (venv / "python").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-    (venv / "python").chmod(0o755)
+    _program("python", sys.executable)
+
+
+def _program(name: str, *command: str) -> None:
+    """Create a command in ``.venv/bin`` that runs another one."""
+    path = Path(".venv/bin", name)
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+    path.chmod(0o755)
 
 
 def _unindented(block: str) -> str:

@@ -23,7 +23,7 @@ FENCE: Final = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENDS_S: Final = 120.0
 
 _SHIM: Final = """#!/bin/sh
-exec {python} -m aos_cli.main "$@"
+exec {python} -m aos_cli.entry "$@"
 """
 
 
@@ -36,7 +36,7 @@ def blocks(page: Path) -> list[str]:
 def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in, and another one with a command ``aos`` of this checkout."""
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    for name in ("AOS_WORLD", "BANK_BOOKS"):
+    for name in ("AOS_WORLD", "AOS_NODE", "BANK_BOOKS"):
         monkeypatch.setenv(name, "")  # so that what a page exports is taken back
         monkeypatch.delenv(name)
     folder = tmp_path / "reader"

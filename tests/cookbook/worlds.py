@@ -7,7 +7,20 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 COOKBOOK: Final = ROOT / "manifests" / "cookbook"
-PATTERNS: Final = ("saga", "choreography", "backoff", "idempotency", "fence", "fan_in")
+PATTERNS: Final = (
+    "saga",
+    "choreography",
+    "backoff",
+    "idempotency",
+    "fence",
+    "fan_in",
+    "billing",
+    "approval",
+    "flow_saga",
+    "flow_subscription",
+    "flow_agent",
+    "flow_events",
+)
 
 
 def recipe(name: str) -> Path:

@@ -1,0 +1,188 @@
+"""manifests/cookbook/flow_saga: a trip is booked completely, or undone in reverse, as a flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from aos.testing import Effect, Fail, Flow, World, everywhere, in_turn
+from tests.cookbook.worlds import executors, recipe
+
+BOOKING = "trip/booking@1"
+REQUESTED, CONTROL = "trip/Requested@1", "trip/BookingControl@1"
+BOOK, CANCEL = "trip/book@1", "trip/cancel@1"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(recipe("flow_saga")) as world:
+        yield world
+
+
+def want(world: World, trip: str = "t-1") -> None:
+    world.send(REQUESTED, {"trip_id": trip, "city": "Lisbon"})
+    world.run()
+
+
+def book(world: World, *what: str) -> None:
+    """The agencies take the bookings, one after the other."""
+    for each in what:
+        world.effect(BOOK, params={"what": each}).answer({"reference": f"{each} 1"})
+        world.run()
+
+
+def told(effects: list[Effect]) -> list[tuple[str, str]]:
+    return [(each.name, each.params["what"]["$tag"]) for each in effects]
+
+
+def flow(world: World, trip: str = "t-1") -> Flow:
+    found = world.flow(BOOKING, trip)
+    assert found is not None
+    return found
+
+
+def test_the_output_of_the_flow_has_the_references_of_all_bookings(world: World) -> None:
+    want(world)
+    assert told(world.effects()) == [(BOOK, "Flight")]
+
+    book(world, "Flight", "Hotel", "Car")
+
+    assert told(world.asked()) == [(BOOK, "Flight"), (BOOK, "Hotel"), (BOOK, "Car")]
+    assert flow(world).status == "completed"
+    assert flow(world).output == {"flight": "Flight 1", "hotel": "Hotel 1", "car": "Car 1"}
+
+
+def test_the_keys_that_the_agencies_see_are_the_paths_of_the_steps(world: World) -> None:
+    want(world)
+    book(world, "Flight")
+    world.on(CANCEL, {"note": "canceled"})
+    world.effect(BOOK).fail("sold_out")
+    world.run()
+
+    found = [each.requested_key for each in world.asked()]
+    assert found == ["flight", "hotel", "flight/~undo"]
+
+
+@pytest.mark.parametrize(
+    ("unclear", "kind"),
+    [
+        (lambda effect: effect.timeout(), "timeout"),
+        (lambda effect: effect.fail("unknown_outcome"), "critical"),
+        (lambda effect: effect.cancel(), "canceled"),
+        (lambda effect: effect.answer_badly(), "critical"),
+    ],
+    ids=["no answer", "outcome unknown", "canceled", "an answer that is none"],
+)
+def test_a_booking_without_a_clear_answer_is_canceled_too(
+    world: World, unclear: Callable[[Effect], None], kind: str
+) -> None:
+    want(world)
+    book(world, "Flight")
+    world.on(CANCEL, {"note": "canceled"})
+
+    unclear(world.effect(BOOK, params={"what": "Hotel"}))
+    world.run()
+
+    assert told(world.asked(CANCEL)) == [(CANCEL, "Hotel"), (CANCEL, "Flight")]
+    error = flow(world).error
+    assert error is not None
+    assert (error.kind, error.path) == (kind, "hotel")
+
+
+def test_a_booking_that_is_retried_has_the_same_key(world: World) -> None:
+    world.on(BOOK, in_turn(Fail("busy", retryable=True), then={"reference": "1"}))
+    want(world)
+    world.advance("100ms")
+
+    first, second, *_ = world.asked(BOOK)
+    assert first.intent != second.intent
+    assert first.idempotency_key == second.idempotency_key
+
+
+def test_a_cancellation_that_always_fails_waits_for_a_person_and_resumes_from_there(
+    world: World,
+) -> None:
+    want(world)
+    book(world, "Flight", "Hotel")
+    world.on(CANCEL, Fail("desk_is_closed"))
+    world.effect(BOOK, params={"what": "Car"}).fail("sold_out")
+    world.finish()
+
+    assert flow(world).status == "stuck"
+    assert world.status(BOOKING, "t-1") == "failed"
+    assert [each.state for each in flow(world).compensations] == ["registered", "stuck"]
+    assert told(world.asked(CANCEL)) == [(CANCEL, "Hotel")] * 5
+
+    world.on(CANCEL, {"note": "canceled"})
+    command = {"$tag": "Resume", "$value": {"skip": False}}
+    world.send(CONTROL, {"instance": "t-1", "command": command})
+    world.run()
+
+    assert told(world.asked(CANCEL))[5:] == [(CANCEL, "Hotel"), (CANCEL, "Flight")]
+    assert flow(world).status == "failed"
+    assert [each.state for each in flow(world).compensations] == ["done", "done"]
+
+
+def test_a_trip_that_is_canceled_on_its_way_is_undone(world: World) -> None:
+    """The hotel may have the request, so the cancellation goes there, too."""
+    want(world)
+    book(world, "Flight")
+    world.on(CANCEL, {"note": "canceled"})
+
+    command = {"$tag": "Cancel", "$value": {"rollback": True}}
+    world.send(CONTROL, {"instance": "t-1", "command": command})
+    world.run()
+
+    assert told(world.asked(CANCEL)) == [(CANCEL, "Hotel"), (CANCEL, "Flight")]
+    assert flow(world).status == "cancelled"
+
+
+def test_trips_side_by_side_do_not_mix(world: World) -> None:
+    world.on(CANCEL, {"note": "canceled"})
+    for trip in ("t-1", "t-2"):
+        want(world, trip)
+    for trip in ("t-2", "t-1"):
+        world.effect(BOOK, key=trip).answer({"reference": trip})
+        world.run()
+    world.effect(BOOK, key="t-1").fail("sold_out")
+    world.run()
+
+    assert flow(world, "t-1").status == "failed"
+    assert [each.path for each in flow(world, "t-2").waits] == ["hotel"]
+
+
+def test_a_request_that_comes_twice_books_once(world: World) -> None:
+    want(world)
+    want(world)
+    book(world, "Flight", "Hotel", "Car")
+    want(world)
+
+    assert len(world.asked()) == 3
+
+
+def test_a_crash_at_any_point_changes_nothing() -> None:
+    """Also while a cancellation waits for its next attempt."""
+
+    def story(world: World) -> None:
+        want(world)
+        book(world, "Flight", "Hotel")
+        world.on(CANCEL, in_turn(Fail("busy"), then={"note": "done"}))
+        world.effect(BOOK).timeout()
+        world.finish()
+        assert flow(world).status == "failed"
+        canceled = [(CANCEL, "Car"), (CANCEL, "Car"), (CANCEL, "Hotel"), (CANCEL, "Flight")]
+        assert told(world.asked(CANCEL)) == canceled
+
+    assert everywhere(story, recipe("flow_saga")) >= 9
+
+
+@pytest.mark.parametrize(
+    ("city", "status"), [("Lisbon", "completed"), ("Atlantis", "failed"), ("Limbo", "stuck")]
+)
+def test_with_its_own_executors_a_city_decides_how_it_ends(city: str, status: str) -> None:
+    with World(recipe("flow_saga"), executors=[executors("flow_saga", "agencies")]) as world:
+        world.send(REQUESTED, {"trip_id": "t-1", "city": city})
+        world.finish()
+
+        assert flow(world).status == status

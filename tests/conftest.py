@@ -1,5 +1,5 @@
-"""For every test: one seed for all random choices of the run; compiled modules in a folder of the
-run; a test that hangs ends its process with the stacks of all threads.
+"""For every test: one seed for all random choices of the run; compiled code in a folder of the run,
+which all its processes share; a test that hangs ends its process with the stacks of all threads.
 
 The run prints its seed, its part, and the files that took longest.
 """
@@ -23,21 +23,24 @@ from tests.run_seed import WrongSeedError, run_seed, settle_seed, use_in_hypothe
 from tests.slowest import Slowest
 from tests.tools import long_form
 
-HANGS_S = 900.0 if long_form() else 300.0
+HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else 300.0))
 """Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
-
-STDERR = 2
-"""The number of the descriptor: during a test, ``sys.stderr`` is an object without one."""
 
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
 
 _FOLDER = pytest.StashKey[Path]()
 _PART = pytest.StashKey[Part]()
+_STDERR = pytest.StashKey[int]()
+"""A copy of the descriptor: during a test, the original is a file in which pytest keeps what the
+test writes, and which is lost with the process."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Processes that tests start inherit the environment."""
-    config.stash[_FOLDER] = Path(tempfile.mkdtemp(prefix="aos-test-modules-"))
+    """Processes that tests start inherit the environment, and so do the workers of xdist."""
+    config.stash[_STDERR] = os.dup(2)
+    is_first = not hasattr(config, "workerinput")
+    if is_first:
+        config.stash[_FOLDER] = _folder()
     try:
         seed = settle_seed(os.environ, datetime.now(UTC).date())
         config.stash[_PART] = Part.from_text(os.environ.get(PART_VARIABLE, str(WHOLE)))
@@ -45,12 +48,21 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(problem)) from problem
     if config.getoption("hypothesis_seed", None) is None:
         use_in_hypothesis(seed)
-    if not hasattr(config, "workerinput"):
+    if is_first:
         config.pluginmanager.register(Slowest())
+
+
+def _folder() -> Path:
+    """Create the folder of this run, and name it in the environment."""
+    folder = Path(tempfile.mkdtemp(prefix="aos-test-modules-"))
     # Rust's library for WASM, where it has to be built, is built once for all processes and runs.
     RUST_STD.mkdir(parents=True, exist_ok=True)
-    (config.stash[_FOLDER] / "rust-std").symlink_to(RUST_STD)
-    os.environ["AOS_CACHE_DIR"] = str(config.stash[_FOLDER])
+    (folder / "rust-std").symlink_to(RUST_STD)
+    os.environ["AOS_CACHE_DIR"] = str(folder)
+    # Else each of the many processes that tests start compiles every file that it imports.
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+    return folder
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -85,12 +97,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
+    os.close(config.stash[_STDERR])
+    if _FOLDER in config.stash:
+        shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol() -> Iterator[None]:
-    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=STDERR)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    stderr = item.config.stash[_STDERR]
+    faulthandler.dump_traceback_later(HANGS_S, exit=True, file=stderr)
     try:
         return (yield)
     finally:

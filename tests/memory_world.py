@@ -32,8 +32,6 @@ from aos.core.journal.inputs import (
     ReceiptInput,
     SnapshotInput,
     StreamInput,
-    batch_message,
-    receipt_leaf,
 )
 from aos.core.journal.merkle import proof
 from aos.core.journal.merkle import root as merkle_root
@@ -50,6 +48,7 @@ from aos.core.journal.records import (
     Step,
     slot_bytes,
 )
+from aos.core.journal.statements import batch_message, receipt_leaf
 from aos.core.kernel import Kernel, genesis
 from aos.core.limits import LIMITS, Limits
 from aos.core.pending import Sealed
@@ -136,10 +135,14 @@ def effect(name: str, params: str, receipt: str, **more: object) -> dict[str, ob
     }
 
 
-def route(event: str, workflow: str, key_field: str | None = None) -> dict[str, object]:
+def route(
+    event: str, workflow: str, key_field: str | None = None, *, creates: bool = True
+) -> dict[str, object]:
     found: dict[str, object] = {"event": event, "workflow": workflow}
     if key_field is not None:
         found["key_field"] = key_field
+    if not creates:
+        found["creates"] = False
     return found
 
 
@@ -375,8 +378,10 @@ class MemoryWorld:
     def stream(self, intent: OpenIntent, number: int, **fields: Any) -> Answer:
         return self.kernel.admit(self.frame_of(intent, number, **fields), self.stamp())
 
-    def attempt(self, intent: OpenIntent, number: int, phase: str = "begun") -> Answer:
-        given = AttemptInput(intent=intent.intent, attempt=number, phase=phase)
+    def attempt(
+        self, intent: OpenIntent, number: int, phase: str = "begun", *, code: str | None = None
+    ) -> Answer:
+        given = AttemptInput(intent=intent.intent, attempt=number, phase=phase, code=code)
         return self.kernel.admit(given, self.stamp())
 
     def control(
@@ -386,6 +391,9 @@ class MemoryWorld:
         cell: CellId | None = None,
         intent: Hash | None = None,
         value: Hash | None = None,
+        status: str | None = None,
+        payload: bytes | None = None,
+        why: str | None = None,
         forge: Mapping[str, Any] | None = None,
     ) -> Answer:
         """The operator's command; ``forge`` replaces fields after signing."""
@@ -397,6 +405,9 @@ class MemoryWorld:
             cell=cell,
             intent=intent,
             value=value,
+            status=status,
+            payload=payload,
+            why=why,
         )
         signature = OPERATOR_KEY.sign(unsigned.message(self.state.world)).signature
         given = replace(unsigned, **{"signature": signature, **(forge or {})})

@@ -3,10 +3,9 @@
 python -m tests.style_marks                    every find, as file:line: mark: sentence
 python -m tests.style_marks spec kernel/aos    finds in these folders or files only
 python -m tests.style_marks --table            found and allowed, by area
-python -m tests.style_marks --left             the rows of LEFT as they could be today
 
 Prose is Markdown without code, docstrings, comments, help, messages, and the names of tests.
-``tests/test_style_marks.py`` compares the counts with ``LEFT`` and with the final bound.
+``tests/test_style_marks.py`` compares the counts with their bound.
 """
 
 from __future__ import annotations
@@ -65,24 +64,6 @@ _CLAUSES: Final = (
     re.compile(rf"\b(?:but|so|because|then)\s+who\s+{_VERB}", re.IGNORECASE),
 )
 
-# For each area the finds that are allowed until it is rewritten, in the order of MARKS. Rows are
-# only lowered or removed; an area without a row has the final bound.
-LEFT: Final[Mapping[str, tuple[int, int, int, int, int, int]]] = {
-    "cli": (3, 3, 8, 1, 0, 5),
-    "kernel/aos/audit": (0, 0, 7, 6, 0, 4),
-    "kernel/aos/authoring": (0, 0, 0, 0, 0, 9),
-    "kernel/aos/core": (0, 3, 1, 2, 0, 1),
-    "manifests": (0, 1, 2, 0, 0, 0),
-    "modules": (2, 0, 0, 0, 0, 1),
-    "modules/bench": (0, 0, 0, 0, 0, 2),
-    "modules/bench-sdk": (0, 0, 0, 0, 0, 3),
-    "modules/conformance": (0, 1, 0, 0, 0, 2),
-    "modules/cookbook": (0, 0, 2, 0, 0, 5),
-    "modules/sdk-assemblyscript": (1, 1, 0, 0, 0, 13),
-    "modules/sdk-rust": (0, 0, 2, 0, 0, 0),
-    "tests": (5, 11, 28, 3, 3, 42),
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -111,7 +92,7 @@ class Counted:
     found: Counter[str]
 
     def bound(self) -> int:
-        """The final bound for each mark: one in 10,000 words, rounded up."""
+        """The bound for each mark: one in 10,000 words, rounded up."""
         return -(-self.words // WORDS_FOR_ONE)
 
 
@@ -364,25 +345,11 @@ def counted(names: Iterable[str]) -> tuple[dict[str, Counted], list[Find]]:
     return areas, every
 
 
-def allowed(area: str, mark: str, counts: Counted) -> int:
-    left = LEFT[area][MARKS.index(mark)] if area in LEFT else 0
-    return max(left, counts.bound())
-
-
-def left(areas: Mapping[str, Counted]) -> str:
-    """The rows of ``LEFT`` that the areas need today."""
-    return "".join(
-        f'    "{name}": ({", ".join(str(area.found[mark]) for mark in MARKS)}),\n'
-        for name, area in sorted(areas.items())
-        if any(area.found[mark] > area.bound() for mark in MARKS)
-    )
-
-
 def table(areas: Mapping[str, Counted]) -> str:
     """Found and allowed for each area and mark."""
     lines = [f"{'area':28}{'words':>8}" + "".join(f"{mark:>12}" for mark in MARKS)]
     for name, area in sorted(areas.items()):
-        cells = (f"{area.found[mark]}/{allowed(name, mark, area)}" for mark in MARKS)
+        cells = (f"{area.found[mark]}/{area.bound()}" for mark in MARKS)
         lines.append(f"{name:28}{area.words:8}" + "".join(f"{cell:>12}" for cell in cells))
     words = sum(area.words for area in areas.values())
     found = sum((area.found for area in areas.values()), Counter[str]())
@@ -404,7 +371,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     if not options:
         sys.stdout.writelines(f"{find}\n" for find in finds)
-    sys.stdout.write(left(areas) if "--left" in options else f"{table(areas)}\n")
+    sys.stdout.write(f"{table(areas)}\n")
     return 0
 
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 AOS = ROOT / "kernel" / "aos"
 
-PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.core")
+PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.flow", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
@@ -23,14 +23,14 @@ PURE_STDLIB = {
     "json", "math", "operator", "re", "string", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
 
-IMPORTED_AS = {"pynacl": "nacl"}
+IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
 OPTIONAL = {("plugin.py", "pytest")}
 """pytest itself loads its plugin."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
-    "aos_cli", "aos.authoring", "aos.testing", "aos.host", "aos.audit", "aos.worker", "aos.store",
-    "aos.sandbox", "aos.core",
+    "aos_cli", "aos.node", "aos.authoring", "aos.testing", "aos.client", "aos.host", "aos.audit",
+    "aos.worker", "aos.store", "aos.sandbox", "aos.core", "aos.flow",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
 
@@ -50,14 +50,16 @@ ROOMS: dict[str, dict[str, str]] = {
         "errors": "",
         "fields": "",
         "stamps": "",
+        "open_work": "",
         "folder": "stamps",
+        "follower": "folder",
         "apply": "folder",
         "transfer": "folder stamps",
         "world": "errors fields stamps folder",
         "executors": "folder world",
         "door": "errors fields folder apply world executors",
         "retention": "folder transfer world executors door",
-        "process": "errors stamps folder world executors door retention",
+        "process": "errors stamps open_work folder world executors door retention",
     },
     "audit": {
         "lens": "",

@@ -9,8 +9,10 @@ AOS = Path(__file__).parents[1] / "kernel" / "aos"
 
 PARALLELS = {
     "Cell",  # the core's, and what a test sees of one
+    "Client",  # of a node, and of the hosts that an effect may reach
     "Effect",  # a manifest's, and one that a test answers
     "Emitted",  # the core's, and what a test sees of one
+    "Problem",  # of a manifest, and of a request: why it is refused
 }
 
 

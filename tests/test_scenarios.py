@@ -158,7 +158,7 @@ def parcel(envelope: Envelope) -> Envelope:
         return {"state": cbor({"seen": "delivered"}), "status": "completed"}
     error: Any = decode_record(value["receipt_payload"])
     code = error["code"]
-    return {"state": cbor({"seen": f"nobody knows: {code}"}), "status": "failed"}
+    return {"state": cbor({"seen": f"error {code}"}), "status": "failed"}
 
 
 def make(version: int = 1, executors: list[dict[str, Any]] | None = None) -> Any:
@@ -406,7 +406,7 @@ class Transcript:
                 )
             case KernelReceipt():
                 return (
-                    f"{record.seq} the core's receipt {record.effect} {record.status} -> "
+                    f"{record.seq} the kernel's receipt {record.effect} {record.status} -> "
                     f"{self.cell(record.cell)} {record.outcome}"
                 )
             case Stream():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests import style_marks
-from tests.style_marks import EXEMPT, LEFT, MARKS, WORDS_FOR_ONE, allowed, marks_in
+from tests.style_marks import EXEMPT, MARKS, WORDS_FOR_ONE, marks_in
 
 MARKED = {
     "beside": "It lies beside the journal.",
@@ -44,18 +44,13 @@ def test_every_area_and_the_whole_keep_their_bound_of_marks_of_the_old_style() -
         find
         for find in finds
         for counts in [areas[style_marks.area_of(find.path)]]
-        if counts.found[find.mark] > allowed(style_marks.area_of(find.path), find.mark, counts)
+        if counts.found[find.mark] > counts.bound()
     ]
     assert not too_many, "more marks than allowed in their areas:\n" + "\n".join(map(str, too_many))
 
-    for place, mark in enumerate(MARKS):
+    for mark in MARKS:
         here = [find for find in finds if find.mark == mark]
-        left = sum(row[place] for row in LEFT.values())
-        assert len(here) <= words // WORDS_FOR_ONE + left, "\n".join(map(str, here))
-
-
-def test_no_row_allows_an_area_that_is_gone() -> None:
-    assert set(LEFT) <= {style_marks.area_of(name) for name in style_marks.files()}
+        assert len(here) <= words // WORDS_FOR_ONE, "\n".join(map(str, here))
 
 
 def test_every_exempt_text_is_still_there() -> None:

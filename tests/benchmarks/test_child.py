@@ -91,6 +91,12 @@ def test_each_run_takes_three_effects_and_four_steps(tmp_path: Path) -> None:
         assert (point["items"], point["steps"], point["receipts"]) == (12, 48, 36), point["cells"]
 
 
+def test_a_flow_takes_the_same_effects_in_as_many_steps(tmp_path: Path) -> None:
+    [point] = measure(tmp_path, "flow", items(12, "fresh", in_flight=4))["points"]
+
+    assert (point["items"], point["steps"], point["receipts"]) == (12, 48, 36)
+
+
 def test_a_point_ends_by_the_clock(tmp_path: Path) -> None:
     point = Point(in_flight=2, seconds=0.2, warm_s=0.1, is_busy=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import http_load
+from benchmarks.peers import http_load, systems, tools
 from benchmarks.peers.systems import System
 from benchmarks.peers.tools import NotInstalled
 
@@ -67,6 +67,37 @@ def test_a_peer_that_is_missing_or_fails_is_reported_and_the_others_continue(
     assert [each["system"] for each in found["turns"]] == ["a"]
 
 
+def test_without_go_temporal_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.peers.tools.shutil.which", lambda _: None)
+
+    with pytest.raises(NotInstalled, match="the PATH has no program `go`"):
+        tools.temporal()
+
+
+def test_a_flow_and_temporal_get_no_load_that_waits_in_line_for_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    def child(spec: Any, *_: object, **__: object) -> Any:
+        given.append(spec)
+        return {"points": spec.get("points", [])}
+
+    monkeypatch.setattr(systems, "run_child", child)
+    points = [{"cells": cells, "in_flight": 1, "seconds": 1.0, "warm_s": 0.0} for cells in KINDS]
+
+    measured = by_name("AOS, flow").measure(tmp_path, points)
+
+    assert [each["cells"] for each in measured] == ["fresh"]
+    assert {each["workload"] for each in given} == {"flow"}
+    assert [each["cells"] for each in by_name("AOS").measure(tmp_path, points)] == [*KINDS, "hot"]
+
+
+def by_name(name: str) -> System:
+    return next(each for each in systems.SYSTEMS if each.name == name)
+
+
+KINDS = ("fresh", "line")
 POINT = {"in_flight": 3, "seconds": 0.1, "warm_s": 0.02}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from benchmarks.aims import AOS, RESTATE, aims, peer_figure
+from benchmarks.aims import AOS, AOS_FLOW, RESTATE, aims, peer_figure
 from benchmarks.chart import Panel, Series, svg
 from benchmarks.machine import machine
 
@@ -177,6 +177,25 @@ def test_against_restate_the_rate_counts_at_64_and_p50_at_1() -> None:
 
     assert (rate.is_met, rate.found) == (True, "4.00 times: 400/s and 100/s")
     assert (p50.is_met, p50.found) == (True, "0.50 times: 2.5 ms and 5.0 ms")
+
+
+def test_a_flow_is_compared_with_the_reducer_by_rate_and_with_restate_by_p50() -> None:
+    turns = [
+        turn(AOS, 400, 9), turn(AOS_FLOW, 320, 9),
+        turn(AOS, 100, 9, number=1), turn(AOS_FLOW, 79, 3.0, number=1),
+        turn(RESTATE, 1, 4.0, number=1),
+    ]  # fmt: skip
+
+    found = {each.what: each for each in aims(None, peers(*turns))}
+
+    one, many = (
+        found[f"three effects, {number} in flight: rate of a flow against a reducer"]
+        for number in (1, 64)
+    )
+    assert (one.is_met, one.found) == (False, "0.79 times: 79/s and 100/s")
+    assert (many.is_met, many.found) == (True, "0.80 times: 320/s and 400/s")
+    p50 = found["three effects, 1 in flight: p50 of a flow against Restate (TypeScript)"]
+    assert (p50.is_met, p50.found) == (True, "0.75 times: 3.0 ms and 4.0 ms")
 
 
 def test_the_machine_tells_what_the_report_says_of_it(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.benchmarks.test_report import MACHINE
 
 SMALL = replace(
     QUICK, cells=90, small=30, every=60, seconds=0.2, shares=(0.1, 0.5), steady_share=0.1,
-    since=600, reads=20, commands=1,
+    since=600, reads=20, commands=1, waiting=40,
 )  # fmt: skip
 
 
@@ -100,6 +100,18 @@ def test_a_restart_reads_what_no_snapshot_has(found: Any) -> None:
     assert 0 < found["replay"]["steps"] < found["replay"]["records"]
 
 
+def test_a_pin_is_measured_while_every_instance_waits(found: Any) -> None:
+    assert found["pin"]["waiting"] == 40
+    assert found["pin"]["cpu_s"] > 0
+    assert found["pin"]["seconds"] > 0
+
+
+def test_the_aim_of_a_pin_is_met_below_a_second() -> None:
+    for cpu_s, is_met in ((0.99, True), (1.0, False)):
+        pin = {"waiting": 5_000, "seconds": 3.0, "cpu_s": cpu_s}
+        assert rest_aims(large(pin=pin))[5].is_met is is_met
+
+
 def test_gc_and_prune_are_measured_on_the_world_that_is_left(found: Any) -> None:
     gc, prune = found["commands"]
 
@@ -125,7 +137,7 @@ def test_every_row_of_its_tables_has_as_many_cells_as_its_head(found: Any) -> No
             widths.append(set())
 
     filled = [each for each in widths if each]
-    assert len(filled) == 8
+    assert len(filled) == 9
     assert all(len(each) == 1 for each in filled)
 
 

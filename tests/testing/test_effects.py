@@ -102,7 +102,9 @@ def test_a_delayed_answer_comes_at_its_time_and_another_may_overtake_it() -> Non
         world.effect(CHARGE, key="c").answer({"ref": "first"})
         world.finish()
 
-        assert world.now_ns == START + 5 * SECOND, "what was overtaken is due no more"
+        assert world.now_ns == START + 5 * SECOND, (
+            "the timeout that the answer overtook is no longer due"
+        )
         assert [each.state for each in world.cells(CELL)] == [COUNTED] * 3
 
 

@@ -21,18 +21,20 @@ def examples(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", examples("python"))
-def test_an_example_in_python_passes(text: str) -> None:
+def test_an_example_in_python_passes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     names: dict[str, Any] = {}
     exec(text, names)  # the page's own code
     (test,) = (each for name, each in names.items() if name.startswith("test_"))
     worlds: list[World] = []
 
     def aos_world(path: str) -> World:
-        worlds.append(World(ROOT / path))
+        worlds.append(World(path))
         return worlds[-1]
 
-    test(aos_world)
-    worlds[0].close()
+    test(*[aos_world] * test.__code__.co_argcount)
+    for world in worlds:
+        world.close()
 
 
 def test_the_example_of_a_scenario_passes() -> None:

@@ -408,6 +408,42 @@ def test_executors_are_found_next_to_the_file_or_in_the_project(tmp_path: Path) 
     assert found.failure is None, found.failure
 
 
+def test_a_response_is_the_receipt_of_an_http_request(tmp_path: Path) -> None:
+    """T-62a: in a step ``answer``, and as one of the ``answers`` of ``on``."""
+    from aos.values.spelling import base64_text
+    from tests.testing.stage import out
+
+    params: dict[str, object] = {
+        "method": "GET",
+        "url": "u",
+        "headers": {},
+        "body_ref": None,
+        "body": None,
+    }
+    asks = base64_text(out(effects=(("sys/http.request@1", params, "count"),)))
+    sends = "".join(
+        f'[[step]]\nsend = "t/Do@1"\nvalue = {{ key = "{key}", out = "{asks}" }}\n' for key in "ab"
+    )
+    found = played(
+        f"""{sends}
+[[step]]
+answer = "http.request"
+key = "a"
+response = {{ status = 201, json = {{ id = "x" }}, headers = {{ "x-a" = "1" }} }}
+
+[[step]]
+on = "http.request"
+answers = [{{ response = {{ body = "plain" }} }}]
+
+[[step]]
+expect = "cells"
+are = [{{ key = "a", state = 2 }}, {{ key = "b", state = 2 }}]
+""",
+        puppet(tmp_path),
+    )
+    assert found.failure is None, found.failure
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -439,9 +475,18 @@ def test_executors_are_found_next_to_the_file_or_in_the_project(tmp_path: Path) 
         (
             "[[step]]\non = 'x'\nanswers = [ { fail = 'x', never = true } ]",
             (
-                "an answer has one outcome: expected one of value, fail, timeout, never, "
+                "an answer has one outcome: expected one of value, response, fail, timeout, never, "
                 "found fail, never"
             ),
+        ),
+        ("[[step]]\nanswer = 'x'\nresponse = { stauts = 1 }", "response: unknown field stauts"),
+        (
+            "[[step]]\nanswer = 'x'\nvalue = 1\nresponse = {}",
+            "f:1: step 1 (answer): an answer has value or response, not both",
+        ),
+        (
+            "[[step]]\non = 'x'\nanswers = [ { response = { json = {}, body = '' } } ]",
+            "answers[0]: response: a response has json or body, not both",
         ),
         ("[[step]]\nexpect = 'cel'", "f:1: step 1 (expect): unknown expectation 'cel': expected"),
         ("[[step]]\nexpect = 'cell'", "step 1 (expect cell): workflow is missing"),

@@ -12,7 +12,7 @@ from nacl.signing import SigningKey
 
 from aos.errors import BadUsage
 from aos.manifest.keys import key_text
-from aos.manifest.load import ManifestProblems, load
+from aos.manifest.load import Loaded, ManifestProblems, load
 from aos.testing import (
     Cell,
     CellFailed,
@@ -23,6 +23,7 @@ from aos.testing import (
     WorldProblem,
     like,
 )
+from tests.memory_world import route
 from tests.testing.stage import (
     CELL,
     CHARGE,
@@ -429,7 +430,8 @@ def test_another_manifest_comes_in_the_middle() -> None:
         before = world.manifest.hash
         with pytest.raises(InputRefused, match="world_is_not_quiescent") as refused:
             world.apply(nodes(version=2), modules=MODULES)
-        assert [each.cell[0] for each in refused.value.blockers] == [CELL, CELL]
+        assert [(each.workflow, each.key) for each in refused.value.blockers] == [(CELL, "a")] * 2
+        assert f"\n  {CELL} a: instance_is_not_terminal, status waiting" in str(refused.value)
         assert world.manifest.hash == before
 
         world.apply(nodes(version=2), modules=MODULES, mode="pin")
@@ -539,7 +541,7 @@ def test_the_trace_reads_as_the_journal_goes() -> None:
     assert '      │ asks t/charge@1 {"id":"a","cents":5} (first)' in text
     assert "2024-01-01T00:01:30.000Z (+1 min 30 s)" in text
     assert "failed: trap: step: an unreachable instruction is reached" in text
-    assert "wasm trap" in text, "what the engine said stands below"
+    assert "wasm trap" in text, "the engine's message follows"
     assert world.trace(last=2).startswith("… 4 records before\n")
 
 
@@ -572,3 +574,56 @@ def test_replay_compares_everything() -> None:
     world.run()
     report = world.replay()
     assert (report.steps, report.identical) == (1, True)
+
+
+def test_an_event_for_existing_instances_only_creates_none() -> None:
+    """T-17, T-31, K-42a."""
+    own = nodes()
+    own[-1]["routing"] = {
+        "subscriptions": [route(DO, CELL, "key", creates=False), route(TELL, PLAIN)]
+    }
+    with World(own, modules=MODULES) as world:
+        with pytest.raises(InputRefused, match="does not exist") as refused:
+            world.send(DO, {"key": "a"})
+        assert refused.value.rule == "instance_is_unknown"
+
+        world.send(TELL, {"out": out(1, events=((DO, {"key": "b"}),))})
+        world.run()
+
+        (emitted,) = world.emitted(DO)
+        assert (emitted.to, emitted.unknown) == ((), ((CELL, "b"),))
+        assert world.cells(CELL) == []
+
+
+def test_a_new_optional_field_needs_no_migration_and_the_journal_replays() -> None:
+    """K-71d: strict and in the middle of a story, through the sandbox, a crash and a replay."""
+
+    def version(*more: str) -> Loaded:
+        own = nodes(version=1 + len(more))
+        fields: dict[str, object] = {name: {"option": {"text": {}}} for name in more}
+        state = next(each for each in own if each["name"] == "t/State@1")
+        state["type"] = {"record": {"n": {"nat": {}}, **fields}}
+        module = next(each for each in own if each["$kind"] == "defmodule")
+        module["runtime"] = {"kind": "wasm", "artifact": {"kind": "wasm_module", "path": "p.wasm"}}
+        return load({"m.json": json.dumps(own).encode(), "p.wasm": WASM})
+
+    with World(version()) as world:
+        world.send(DO, {"key": "a", "out": out({"n": 1})})
+        world.send(DO, {"key": "b", "out": out({"n": 2})})
+        world.run()
+        world.apply(version("owner"))
+        assert world.state(CELL, "a") == {"n": 1}
+
+        world.restart()
+        world.send(DO, {"key": "a", "out": out({"n": 3, "owner": None})})
+        world.run()
+        world.snapshot()
+        world.apply(version("owner", "why"))
+        world.send(DO, {"key": "b", "out": out({"n": 4, "owner": "o", "why": "w"})})
+        world.run()
+
+        assert world.state(CELL, "b") == {"n": 4, "owner": "o", "why": "w"}
+        with pytest.raises(InputRefused) as refused:
+            world.apply(version("owner"))
+        assert refused.value.blockers[0].workflow == CELL
+        world.replay()

@@ -12,10 +12,11 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo test test-long test-compiled compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk modules lock clean help
+.PHONY: demo demo-node test test-long test-compiled compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
+	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
 	@echo "make test     every test, formatter, linter and type checker"
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
@@ -24,15 +25,19 @@ help:
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
 	@echo "make bench    measure the kernel (5 minutes; benchmarks/README.md; OPTIONS=--quick)"
-	@echo "make bench-peers  the same three effects on AOS, DBOS and Restate, by turns (7 minutes)"
+	@echo "make bench-peers  the same three effects on AOS, DBOS, Restate and Temporal, by turns (8 minutes)"
 	@echo "make bench-compiled  the kernel interpreted and compiled, by turns (7 minutes)"
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
+	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make lock     resolve the dependencies again and write requirements.lock"
 
 demo: $(READY)
 	$(BIN)/aos demo
+
+demo-node: $(READY)
+	$(BIN)/aos demo --workers 3
 
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
@@ -77,6 +82,9 @@ bench-rest: $(READY)
 
 bench-sdk: $(READY)
 	$(BIN)/python -m benchmarks.sdk $(OPTIONS)
+
+bench-flow: $(READY)
+	$(BIN)/python -m benchmarks.flow $(OPTIONS)
 
 modules: $(READY)
 	$(BIN)/python modules/build

@@ -17,6 +17,7 @@ from aos.errors import Damage, Erased, Unavailable
 from aos.store.errors import CommitFailed, NoRoom
 from aos.store.lmdb_store import LmdbStore
 from aos.store.packs import FOLDER_NAME, PACKED_BYTES, Packs
+from aos.store.plain_files import PlainFolder
 from aos.store.rows import ErasedRow, PackedRow
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.store.children import spawn
@@ -302,6 +303,17 @@ def test_an_erasure_that_fails_keeps_the_pack(store: LmdbStore) -> None:
     assert store.blob(content_hash(A)) == A
     put(store, journal, *journal.made[-2:])
     assert store.blob(content_hash(A)) == A
+
+
+def test_a_commit_without_packs_opens_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(PlainFolder, "at", opened.append)
+
+    Packs(tmp_path).remove(set())
+
+    assert opened == []
 
 
 def test_a_commit_with_unknown_outcome_leaves_its_packs_to_the_next_writer(

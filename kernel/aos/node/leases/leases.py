@@ -47,7 +47,7 @@ class Moment:
 
 
 class TaskPlace(enum.Enum):
-    """TaskPlace an open task is between its opening and its receipt."""
+    """Where an open task is between its opening and its receipt."""
 
     OFFERED = "offered"
     PAUSED = "paused"

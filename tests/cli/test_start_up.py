@@ -69,8 +69,8 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 167, 11),
-        (["inspect", "world"], 333, 142),
-        (["inspect", "cell", "puppet", "ada"], 333, 142),
+        (["inspect", "world"], 333, 143),
+        (["inspect", "cell", "puppet", "ada"], 333, 143),
         (["send", "host/Do@1", EVENT], 371, 169),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],

@@ -1,14 +1,14 @@
 """``aos inspect``: show the content of a world (spec/cli.md, C-30 to C-38).
 
 ``aos.audit`` makes the documents; this module prints them. Every command works while another
-process runs the world.
+process runs the world, and with ``--node`` through the node of a world elsewhere (C-92).
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final
@@ -24,6 +24,7 @@ from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
+from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at, work_of
 from aos_cli.options import DEFAULT_WORLD, At, Json, ValueHash, World, number, span
 from aos_cli.output import has_reader, print_bytes, print_json, print_json_line
@@ -55,7 +56,21 @@ def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> 
         words(found)
 
 
-def inspect_world(*, at: At = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+def _from_node(node: str, path: str, **query: object) -> Document:
+    """Return the document of a node. Options that are not given are None or False."""
+    # The client of a node imports much that the folder's reader does not need.
+    from aos_cli import node_reading  # noqa: PLC0415
+
+    given = {name: each for name, each in query.items() if each is not None and each is not False}
+    return node_reading.document(node, path, **given)
+
+
+def inspect_world(
+    *, at: At = None, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    if node is not None:
+        _show({**_from_node(node, "/v1/world", at=at), "path": node}, text.world, json=json)
+        return
     with looking_at(world, at) as view:
         found = world_view.world(view)
     origin = origin_at(world)
@@ -99,11 +114,15 @@ def inspect_manifest(
     ] = None,
     *,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at) as view:
-        found = world_view.manifest(view, name)
+    if node is not None:
+        found = _from_node(node, "/v1/manifest", name=name, at=at)
+    else:
+        with looking_at(world, at) as view:
+            found = world_view.manifest(view, name)
     _show(found, text.manifest if name is None else text.value, json=json)
 
 
@@ -150,9 +169,19 @@ def inspect_cells(
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if node is not None:
+        found = _from_node(
+            node, "/v1/cells", workflow=workflow, status=status, key_prefix=key_prefix,
+            waits_for=waits_for, older_than=None if older_than is None else f"{older_than}ns",
+            pinned=pinned, fault=fault, state=state, sort=sort, limit=limit, offset=offset, at=at,
+            spelled=not json,
+        )  # fmt: skip
+        _show(found, text.cells, json=json)
+        return
     with looking_at(world, at, spells=not json) as view:
         selection = CellSelection(
             workflow=workflow,
@@ -181,11 +210,16 @@ def inspect_cell(
     ] = None,
     *,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at, asks=True, spells=not json) as view:
-        found = cell_view.cell(view, workflow, key)
+    if node is not None:
+        given = {"workflow": workflow, "key": key, "at": at, "spelled": not json}
+        found = _from_node(node, "/v1/cell", **given)
+    else:
+        with looking_at(world, at, asks=True, spells=not json) as view:
+            found = cell_view.cell(view, workflow, key)
     _show(found, text.cell, json=json)
 
 
@@ -216,10 +250,19 @@ def inspect_intents(
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     check_word("intent status", status, (*intent_view.INTENT_STATUSES, *STATUSES, ALL))
+    if node is not None:
+        found = _from_node(
+            node, "/v1/intents", status=status, code=code, parked=parked, workflow=workflow,
+            effect=effect, key_prefix=key_prefix, limit=limit, offset=offset, at=at,
+            spelled=not json,
+        )  # fmt: skip
+        _show(found, text.intents, json=json)
+        return
     is_open = parked or code is None
     with looking_at(world, at, spells=not json) as view:
         found = intent_view.intents(
@@ -241,11 +284,15 @@ def inspect_intent(
         str, typer.Argument(metavar="HASH", help="Its hash, or the first 8 digits or more.")
     ],
     *,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, asks=True, spells=not json) as view:
-        found = intent_view.intent(view, intent)
+    if node is not None:
+        found = _from_node(node, "/v1/intent", intent=intent, spelled=not json)
+    else:
+        with looking_at(world, asks=True, spells=not json) as view:
+            found = intent_view.intent(view, intent)
     _show(found, text.intent, json=json)
 
 
@@ -258,22 +305,33 @@ def inspect_faults(
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at, spells=not json) as view:
-        found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
+    if node is not None:
+        found = _from_node(
+            node, "/v1/faults", workflow=workflow, kind=kind, limit=limit, offset=offset, at=at,
+            spelled=not json,
+        )  # fmt: skip
+    else:
+        with looking_at(world, at, spells=not json) as view:
+            found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
     _show(found, text.faults, json=json)
 
 
 def inspect_record(
     seq: Annotated[int, typer.Argument(metavar="SEQ", parser=number)],
     *,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, spells=not json) as view:
-        found = journal_view.record(view, seq)
+    if node is not None:
+        found = _from_node(node, "/v1/record", seq=seq, spelled=not json)
+    else:
+        with looking_at(world, spells=not json) as view:
+            found = journal_view.record(view, seq)
     _show(found, text.value, json=json)
 
 
@@ -284,17 +342,30 @@ def inspect_value(
         bool,
         typer.Option("--raw", help="Write the bytes of the value to stdout, and nothing else."),
     ] = False,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     if raw and json:
         raise BadUsage("--raw writes bytes: leave out --json")
+    if node is not None:
+        _show_value_of_node(node, value, raw=raw, json=json)
+        return
     with looking_at(world) as view:
         if raw:
             print_bytes(value_view.value_bytes(view, value))
             return
         found = value_view.value(view, value)
     _show(found, text.whereabouts, json=json)
+
+
+def _show_value_of_node(node: str, value: str, *, raw: bool, json: bool) -> None:
+    from aos_cli import node_reading  # noqa: PLC0415  # as _from_node
+
+    if raw:
+        print_bytes(node_reading.value_bytes(node, value))
+        return
+    _show(node_reading.document(node, "/v1/value", value=value), text.whereabouts, json=json)
 
 
 def inspect_journal(
@@ -330,6 +401,7 @@ def inspect_journal(
     follow: Annotated[
         bool, typer.Option("--follow", help="Print new records as they come, until Ctrl-C.")
     ] = False,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
@@ -339,18 +411,41 @@ def inspect_journal(
         raise BadUsage(
             "--follow has no end: leave out --to, and use only one of --limit and --from"
         )
+    kinds = tuple(kind) if kind else None
+    newest = limit or (FOLLOWED_FIRST if follow else LIMIT)
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # as _from_node
+
+        _show_records(
+            node_reading.records(
+                node, first=first, last=last, limit=limit, newest=newest, follow=follow,
+                kinds=kinds, workflow=workflow, key=key, spelled=not json,
+            ),
+            json=json,
+        )  # fmt: skip
+        return
     with looking_at(world, spells=not json) as view:
-        kinds = tuple(kind) if kind else None
         selection = journal_view.selection(view, kinds=kinds, workflow=workflow, key=key)
-        for found in _records(view, selection, first=first, last=last, limit=limit, follow=follow):
+        _show_records(
+            _records(
+                view, selection, first=first, last=last, limit=limit, newest=newest, follow=follow
+            ),
+            json=json,
+        )
+
+
+def _show_records(records: Iterable[Document], *, json: bool) -> None:
+    """Print records as they come, until Ctrl-C (a normal end) or until stdout has no reader."""
+    try:
+        for found in records:
             if not has_reader():
                 return
             if json:
                 print_json_line(found, at_once=True)
             else:
                 text.record_line(found)
-        if follow:
-            _follow(view, selection, json=json)
+    except KeyboardInterrupt:
+        return
 
 
 def _records(
@@ -360,42 +455,35 @@ def _records(
     first: int | None,
     last: int | None,
     limit: int | None,
+    newest: int,
     follow: bool,
 ) -> Iterator[Document]:
-    """The selected records that exist now, oldest first."""
+    """Yield the selected records that exist now, oldest first; with ``follow`` then each new
+    one."""
     end = view.state.next_seq - 1
     for name, seq in (("--from", first), ("--to", last)):
         if seq is not None and seq < 1:
             raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
     if first is not None and first > end and not follow:
         raise BadUsage(f"--from: expected a record, 1 to {end}, found {first}")
-    if last is not None:
-        end = min(end, last)
     reader = journal_view.RecordReader(view.journal, view.lens)
+    until = end if last is None else min(end, last)
     if first is None:
-        most = limit or (FOLLOWED_FIRST if follow else LIMIT)
-        yield from reader.newest(most, last=end, selection=selection)
-        return
-    if first > end:
-        return
-    yield from islice(reader.forward(first, end, selection=selection), limit)
+        yield from reader.newest(newest, last=until, selection=selection)
+    elif first <= until:
+        yield from islice(reader.forward(first, until, selection=selection), limit)
+    if follow:
+        yield from _new_ones(view, reader, selection, after=end)
 
 
-def _follow(view: View, selection: journal_view.Selection, *, json: bool) -> None:
-    """Print new records until Ctrl-C (a normal end) or until stdout has no reader."""
-    reader = journal_view.RecordReader(view.journal, view.lens)
-    after = view.state.next_seq - 1
-    try:
-        while has_reader():
-            head = view.journal.head()
-            if head is None or head.seq <= after:
-                time.sleep(FOLLOW_S)
-                continue
-            for found in reader.forward(after + 1, head.seq, selection=selection):
-                if json:
-                    print_json_line(found, at_once=True)
-                else:
-                    text.record_line(found)
-            after = head.seq
-    except KeyboardInterrupt:
-        return
+def _new_ones(
+    view: View, reader: journal_view.RecordReader, selection: journal_view.Selection, *, after: int
+) -> Iterator[Document]:
+    """Yield new records, until stdout has no reader."""
+    while has_reader():
+        head = view.journal.head()
+        if head is None or head.seq <= after:
+            time.sleep(FOLLOW_S)
+            continue
+        yield from reader.forward(after + 1, head.seq, selection=selection)
+        after = head.seq

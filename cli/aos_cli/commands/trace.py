@@ -6,8 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.trace.render import Branch, lines, plain
+from aos.audit.trace.render import DRAWN_BYTES_MAX, Branch, lines, plain
 from aos.audit.trace.trace import trace as find_trace
+from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import is_terminal, line, print_json, safe, screen
@@ -23,9 +24,6 @@ _STYLES: Final = {
     "left_out": "dim",
     "log": "dim",
 }
-
-VALUE_BYTES_MAX: Final = 1 << 20
-"""The longest value that is shown as text, in bytes; of a longer one, its hash is shown."""
 
 
 def trace(
@@ -45,17 +43,29 @@ def trace(
             help="For a cell: show also what the events that it emitted caused in other cells.",
         ),
     ] = False,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    width = screen().width if is_terminal() else None
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
+        if json:
+            print_json(node_reading.trace(node, words, follow_events=follow_events))
+        else:
+            show_branches(
+                node_reading.drawn_trace(node, words, follow_events=follow_events, width=width)
+            )
+        return
     with looking_at(world, asks=True) as view:
         if not json:
-            view.spell(most=VALUE_BYTES_MAX)
+            view.spell(most=DRAWN_BYTES_MAX)
         found = find_trace(view, words, follow_events=follow_events)
     if json:
         print_json(found.to_document())
         return
-    show_branches(lines(found, width=screen().width if is_terminal() else None))
+    show_branches(lines(found, width=width))
 
 
 def show_branches(branches: tuple[Branch, ...]) -> None:

@@ -109,6 +109,19 @@ class AsyncClient:
         """
         return await self._run(steps.wait_for(workflow, key, reached(until), timeout_s))
 
+    async def document(self, path: str, **query: object) -> Document:
+        """Return the document of a reading route of ``spec/node-api.md``, such as ``/v1/cell``.
+
+        Args:
+            query: Its parameters by name; a list for one that is given several times. None is left
+                out.
+        """
+        return await self._run(steps.read_document(path, steps.query_words(query)))
+
+    async def blob(self, value: str) -> bytes:
+        """Return the bytes of a value that is stored outside its records, by its content hash."""
+        return await self._run(steps.read_blob(value))
+
     async def seq(self) -> int:
         """Return the last durable record."""
         return await self._run(steps.read_seq())
@@ -120,6 +133,7 @@ class AsyncClient:
         kinds: Collection[str] | None = None,
         workflow: str | None = None,
         key: object = None,
+        spelled: bool = False,
         idle_s: float | None = None,
     ) -> AsyncGenerator[Document]:
         """Yield the records of the journal after record ``after``, oldest first, and then each new
@@ -129,6 +143,7 @@ class AsyncClient:
             after: 0 for the whole journal. By default only records from now on.
             kinds: Only records of these kinds, such as ``event``, ``step`` or ``receipt``.
             workflow: Only records that name an instance of this workflow; with ``key``, this one.
+            spelled: With values as text for people, as ``aos inspect journal`` shows them.
             idle_s: End about this many seconds after the last record, by default never. Records
                 that were durable before the call are never missed.
 
@@ -137,7 +152,7 @@ class AsyncClient:
             Pruned: The next record was moved to an archive.
             Unavailable: The node did not answer the first request. Later it is tried again.
         """
-        words = steps.record_words(kinds, workflow, key)
+        words = steps.record_words(kinds, workflow, key, spelled=spelled)
         following = await self._run(FollowedNode.begin(after, words, idle_s))
         while not following.is_over:
             had_all = following.may_idle

@@ -102,6 +102,25 @@ def read_document(path: str, query: Words) -> Steps[Document]:
     return document
 
 
+def query_words(query: Mapping[str, object]) -> Words:
+    """A query by name. A list gives its parameter several times; None is left out."""
+    return [
+        (name, "true" if each is True else "false" if each is False else str(each))
+        for name, value in query.items()
+        if value is not None
+        for each in (value if isinstance(value, list | tuple) else (value,))
+    ]
+
+
+def read_blob(value: str) -> Steps[bytes]:
+    """Return the bytes of a value. Raises as ``read_document``."""
+    answer = yield NodeRequest(method="GET", path="/v1/blob", query=[("value", value)])
+    assert answer is not None
+    if answer.status != 200:
+        raise error_of(answer.status, read_json(answer.content), retry_after=answer.retry_after)
+    return answer.content
+
+
 def send(schema: str, value: object, id: str | None, timeout_s: float) -> Steps[SendAnswer]:
     """Send one event, again under the same submission id until the node answers."""
     media, body = event_body({"schema": schema, "value": value, "submission_id": id or _own_id()})
@@ -268,9 +287,12 @@ def list_instances(
     return rows
 
 
-def record_words(kinds: Collection[str] | None, workflow: str | None, key: object) -> Words:
+def record_words(
+    kinds: Collection[str] | None, workflow: str | None, key: object, *, spelled: bool
+) -> Words:
     """The query that selects records."""
-    return [*(("kind", each) for each in kinds or ()), *cell_words(workflow, key)]
+    words: Words = [*(("kind", each) for each in kinds or ()), *cell_words(workflow, key)]
+    return [*words, ("spelled", "true")] if spelled else words
 
 
 def newest_record(words: Words) -> Steps[int]:

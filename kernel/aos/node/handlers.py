@@ -18,7 +18,14 @@ from aos.node.leases.work import LeasedWork
 from aos.node.metrics import metrics_text
 from aos.node.operating import apply_manifest, make_snapshot, send_command, stage_module
 from aos.node.problems import Problem
-from aos.node.reading import ASKING, DOCUMENTS, is_long, running_of, work_document
+from aos.node.reading import (
+    ASKING,
+    DOCUMENTS,
+    is_long,
+    read_document,
+    running_of,
+    work_document,
+)
 from aos.node.routes import TEXT
 from aos.node.services import Services
 from aos.node.streaming import stream_feed, stream_journal
@@ -37,7 +44,7 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
 
         def make(view: View) -> Document:
             view.running = running_of(work)
-            return DOCUMENTS[operation](view, query)
+            return read_document(view, operation, query)
 
         found = await services.read(make)
     if operation == "read_world":

@@ -25,7 +25,7 @@ from aos.host.folder.reader import open_reader
 from aos.host.follower import Follower
 from aos.node.bodies import write_json
 from aos.node.problems import Problem
-from aos.node.reading import DOCUMENTS, running_of
+from aos.node.reading import read_document, running_of
 from aos.node.refusals import problem_of
 
 LENGTH_BYTES: Final = 4
@@ -82,13 +82,13 @@ async def _present(follower: Follower, request: dict[str, Any]) -> Document:
 def _document(follower: Follower, request: dict[str, Any]) -> Document:
     view = View(follower.state, follower.store, now_ns=time.time_ns())
     view.running = running_of(request["work"])
-    return DOCUMENTS[request["operation"]](view, request["query"])
+    return read_document(view, request["operation"], request["query"])
 
 
 def _past(path: Path, request: dict[str, Any]) -> Document:
     with open_reader(path, at=request["query"]["at"]) as reader:
         view = View(reader.state, reader.store, is_past=True)
-        return DOCUMENTS[request["operation"]](view, request["query"])
+        return read_document(view, request["operation"], request["query"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.audit.trace.trace import trace
 from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
 from aos.audit.views.cell_selection import CellSelection
@@ -133,10 +134,25 @@ def _trace(view: View, query: Query) -> Document:
         if targets != ["workflow"]:
             raise BadUsage("trace: a key belongs to a workflow")
         words.append(query["key"])
-    found: Document = trace(
-        view, words, follow_events=query.get("follow_events", False)
-    ).to_document()
-    return found
+    is_drawn = query.get("drawn", False)
+    if is_drawn:
+        view.spell(most=DRAWN_BYTES_MAX)
+    found = trace(view, words, follow_events=query.get("follow_events", False))
+    if is_drawn:
+        return {"lines": to_documents(lines(found, width=query.get("width")))}
+    document: Document = found.to_document()
+    return document
+
+
+def read_document(view: View, operation: str, query: Query) -> Document:
+    """Make the document of a reading operation; with ``spelled``, values are for people.
+
+    Raises:
+        BadUsage: The query names something that the world does not have.
+    """
+    if query.get("spelled", False):
+        view.spell()
+    return DOCUMENTS[operation](view, query)
 
 
 DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {

@@ -120,6 +120,11 @@ KIND: Final = Parameter(
     help="Only records of this kind. May be given several times.",
 )
 
+SPELLED: Final = Parameter(
+    name="spelled", schema=FLAG,
+    help="Values as text for people: times, durations and bytes as the command shows them.",
+)  # fmt: skip
+
 EVENT: Final = _closed(
     ("schema", "value"),
     schema=NAME,
@@ -259,14 +264,17 @@ ROUTES: Final = (
                 name="sort", schema={"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
                 help="The order of the list.",
             ),
-            *LIMITED, AT,
+            *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect cells"),
     ),
     ApiRoute(
         operation="read_cell", method=GET, path="/v1/cell", scope=READ,
         summary="Show one cell: its state, open effects, mail, and why it waits.",
-        query=(Parameter(name="workflow", schema=NAME, help=WORKFLOW.help, required=True), KEY, AT),
+        query=(
+            Parameter(name="workflow", schema=NAME, help=WORKFLOW.help, required=True),
+            KEY, AT, SPELLED,
+        ),
         answer=_document("aos inspect cell"),
     ),
     ApiRoute(
@@ -284,7 +292,7 @@ ROUTES: Final = (
             ),
             WORKFLOW,
             Parameter(name="effect", schema=NAME, help="Only this effect."),
-            KEY_PREFIX, *LIMITED, AT,
+            KEY_PREFIX, *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect intents"),
     ),
@@ -296,6 +304,7 @@ ROUTES: Final = (
                 name="intent", schema=NAME, required=True,
                 help="Its hash, or the first 8 digits or more.",
             ),
+            SPELLED,
         ),
         answer=_document("aos inspect intent"),
     ),
@@ -304,7 +313,7 @@ ROUTES: Final = (
         summary="List the failed instances, with the reason and the remedy.",
         query=(
             WORKFLOW, Parameter(name="kind", schema=NAME, help="Only faults of this kind."),
-            *LIMITED, AT,
+            *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect faults"),
     ),
@@ -314,7 +323,7 @@ ROUTES: Final = (
         query=(
             Parameter(name="from", schema=SEQ, help="From this record on (default: the newest)."),
             Parameter(name="to", schema=SEQ, help="Up to this record."),
-            KIND, WORKFLOW, KEY, LIMITED[0],
+            KIND, WORKFLOW, KEY, LIMITED[0], SPELLED,
         ),
         answer=_object(
             "`records` as the lines of `aos inspect journal --json`; `next` is the first record of "
@@ -326,7 +335,7 @@ ROUTES: Final = (
     ApiRoute(
         operation="read_record", method=GET, path="/v1/record", scope=READ,
         summary="Show one record of the journal in full.",
-        query=(Parameter(name="seq", schema=SEQ, help="Its number.", required=True),),
+        query=(Parameter(name="seq", schema=SEQ, help="Its number.", required=True), SPELLED),
         answer=_document("aos inspect record"),
     ),
     ApiRoute(
@@ -352,6 +361,15 @@ ROUTES: Final = (
                 name="follow_events", schema=FLAG,
                 help="For a cell: continue with the cells that its events reached.",
             ),
+            Parameter(
+                name="drawn", schema=FLAG,
+                help="Answer with `lines` instead, those of aos trace, each {depth, kind, text, "
+                "is_target, is_bad}.",
+            ),
+            Parameter(
+                name="width", schema={"type": "integer", "minimum": 1, "maximum": 10_000},
+                help="With drawn: cut values so that lines fit into so many columns.",
+            ),
         ),
         answer=_document("aos trace"),
     ),
@@ -370,7 +388,7 @@ ROUTES: Final = (
         summary="Stream records, oldest first and then each new one; the id is its number.",
         query=(
             Parameter(name="from", schema=SEQ, help="The first record (default: the next one)."),
-            KIND, WORKFLOW, KEY,
+            KIND, WORKFLOW, KEY, SPELLED,
         ),
         media=EVENT_STREAM,
     ),

@@ -55,7 +55,11 @@ async def stream_journal(services: Services, call: ApiCall) -> ApiStream:
     resumed = _resumed(call)
     first = _first(services.follower, call, None if resumed is None else resumed[0] + 1)
     own = View(services.follower.state, services.follower.store)
-    reader = RecordReader(own.journal, own.whole)
+    if call.query.get("spelled", False):
+        own.spell()
+        reader = RecordReader(own.journal, own.lens)
+    else:
+        reader = RecordReader(own.journal, own.whole)
 
     def window(start: int, last: int) -> Iterator[bytes]:
         for found in reader.forward(start, last, selection=selected):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from aos.audit.lens.words import short, span_text, time_text
 from aos.audit.trace.trace_tree import Case, Node, Trace
-from aos.audit.views.record_view import control_text, name_cell
+from aos.audit.views.record_view import Document, control_text, name_cell
 
 _RECEIPTS: Final = ("receipt", "kernel_receipt")
 _STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control")
@@ -24,6 +24,9 @@ VALUE_MIN: Final = 24
 
 HTTP_MIN: Final = 480
 """The same for an HTTP request or response: enough for its URL and a JSON body of usual size."""
+
+DRAWN_BYTES_MAX: Final = 1 << 20
+"""The longest value that is drawn as text, in bytes; of a longer one, its hash is drawn."""
 
 VALUE_MAX: Final = 1 << 24
 """More characters than any value has that a trace shows."""
@@ -42,6 +45,43 @@ class Branch:
     is_target: bool = False
     is_bad: bool = False
     children: tuple[Branch, ...] = ()
+
+
+def to_documents(branches: Sequence[Branch]) -> list[Document]:
+    """Return every line of some trees in order, each with its ``depth``: a trace may be deeper than
+    JSON can be nested."""
+    found: list[Document] = []
+    todo = [(each, 0) for each in reversed(branches)]
+    while todo:
+        each, depth = todo.pop()
+        found.append(
+            {
+                "depth": depth,
+                "kind": each.kind,
+                "text": each.text,
+                "is_target": each.is_target,
+                "is_bad": each.is_bad,
+            }
+        )
+        todo.extend((child, depth + 1) for child in reversed(each.children))
+    return found
+
+
+def from_documents(documents: Sequence[Mapping[str, Any]]) -> tuple[Branch, ...]:
+    """Return the trees of ``to_documents``.
+
+    Raises:
+        KeyError, TypeError, IndexError: These are no such lines.
+    """
+    under: list[list[Branch]] = [[]]
+    for each in reversed(documents):
+        line = dict(each)
+        depth = line.pop("depth")
+        while len(under) <= depth + 1:
+            under.append([])
+        children, under[depth + 1] = tuple(reversed(under[depth + 1])), []
+        under[depth].append(Branch(**line, children=children))
+    return tuple(reversed(under[0]))
 
 
 def lines(trace: Trace, *, width: int | None = None) -> tuple[Branch, ...]:

@@ -1,0 +1,118 @@
+"""Read a world through its node, as ``open_view`` reads that of a folder (C-92)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from aos.audit.trace.render import Branch, from_documents
+from aos.audit.views.record_view import Document
+from aos.client import Client
+from aos.errors import BadUsage
+from aos_cli.node_option import node_token
+
+RECORDS: Final = 200
+"""Records of one request."""
+
+
+def document(node: str, path: str, **query: object) -> Document:
+    """Return the document of a reading route. Raises as ``Client``."""
+    with Client(node, token=node_token()) as client:
+        return client.document(path, **query)
+
+
+def value_bytes(node: str, value: str) -> bytes:
+    """Return the bytes of a value. Raises as ``Client``."""
+    with Client(node, token=node_token()) as client:
+        return client.blob(value)
+
+
+def records(
+    node: str,
+    *,
+    first: int | None,
+    last: int | None,
+    limit: int | None,
+    newest: int,
+    follow: bool,
+    kinds: tuple[str, ...] | None,
+    workflow: str | None,
+    key: str | None,
+    spelled: bool,
+) -> Iterator[Document]:
+    """Yield the selected records that exist now, oldest first; with ``follow`` then each new one.
+
+    Args:
+        newest: Without ``first``, how many of the newest to yield.
+
+    Raises:
+        BadUsage: There are no such records, or no such kind or workflow.
+    """
+    selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": spelled or None}
+    with Client(node, token=node_token()) as client:
+        end = client.seq()
+        _check(first, last, end, follow=follow)
+        last = end if last is None else min(last, end)
+        if first is None:
+            page = client.document("/v1/records", to=last, limit=newest, **selected)
+            yield from page["records"]
+        else:
+            yield from _forward(client, first, last, limit, selected)
+        if follow:
+            yield from client.follow(
+                after=end, kinds=kinds, workflow=workflow, key=_key(key), spelled=spelled
+            )
+
+
+def _key(word: str | None) -> object:
+    """The value of a key that is typed as JSON or as plain text."""
+    try:
+        return None if word is None else json.loads(word)
+    except ValueError:
+        return word
+
+
+def trace(node: str, words: Sequence[str], *, follow_events: bool) -> Document:
+    """Return the document of ``aos trace`` for its words. Raises as ``Client``, and BadUsage."""
+    return document(node, "/v1/trace", **_target(words), follow_events=follow_events or None)
+
+
+def drawn_trace(
+    node: str, words: Sequence[str], *, follow_events: bool, width: int | None
+) -> tuple[Branch, ...]:
+    """Return the lines of ``aos trace``, which the node has drawn for so many columns."""
+    found = document(
+        node, "/v1/trace", **_target(words), follow_events=follow_events or None, drawn=True,
+        width=width,
+    )  # fmt: skip
+    return from_documents(found["lines"])
+
+
+def _target(words: Sequence[str]) -> dict[str, str]:
+    """The query for the words of ``aos trace``. The node reads a single one as the command does:
+    as a record, an intent or a workflow."""
+    if not 1 <= len(words) <= 2:
+        raise BadUsage("expected SEQ, INTENT or WORKFLOW KEY")
+    return dict(zip(("workflow", "key"), words, strict=False))
+
+
+def _check(first: int | None, last: int | None, end: int, *, follow: bool) -> None:
+    for name, seq in (("--from", first), ("--to", last)):
+        if seq is not None and (seq < 1 or (name == "--from" and seq > end and not follow)):
+            raise BadUsage(f"{name}: expected a record, 1 to {end}, found {seq}")
+
+
+def _forward(
+    client: Client, first: int, last: int, limit: int | None, selected: Mapping[str, object]
+) -> Iterator[Document]:
+    left = limit
+    following: int | None = first if first <= last else None
+    while following is not None and (left is None or left > 0):
+        most = RECORDS if left is None else min(RECORDS, left)
+        page = client.document(
+            "/v1/records", **{"from": following}, to=last, limit=most, **selected
+        )
+        yield from page["records"]
+        left = None if left is None else left - len(page["records"])
+        following = page["next"]

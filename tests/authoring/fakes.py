@@ -21,16 +21,17 @@ HOST: Final = "x86_64-fake-linux-gnu"
 PUPPET: Final = "host/puppet@1"
 DO: Final = "host/Do@1"
 
-RUSTC: Final = f"""#!{sys.executable}
-import pathlib, sys
-here = pathlib.Path(__file__).resolve().parents[1]
-if sys.argv[1:] == ["-vV"]:
-    print("rustc 1.99.0 (fake)\\nhost: {HOST}")
-elif sys.argv[1:] == ["--print", "sysroot"]:
-    print(here / "sysroot")
+PYTHON: Final = f"{sys.executable} -IS"
+"""Starts in a quarter of the time, without site-packages and environment."""
+
+RUSTC: Final = f"""#!/bin/sh
+case "$*" in
+-vV) printf 'rustc 1.99.0 (fake)\\nhost: {HOST}\\n' ;;
+"--print sysroot") echo "$(cd "${{0%/*}}/.." && pwd -P)/sysroot" ;;
+esac
 """
 
-CARGO: Final = f"""#!{sys.executable}
+CARGO: Final = f"""#!{PYTHON}
 import json, os, pathlib, sys, time
 words = sys.argv[1:]
 if words == ["-V"]:
@@ -48,7 +49,9 @@ folder = pathlib.Path.cwd()
 (folder / "cargo-calls.jsonl").open("a").write(json.dumps(
     {{"words": words, "flags": os.environ["CARGO_ENCODED_RUSTFLAGS"].split("\\x1f"),
       "foreign": [name for name, value in os.environ.items() if value == "evil"],
-      "bootstrap": os.environ.get("RUSTC_BOOTSTRAP"), "rustc": os.environ["RUSTC"]}}) + "\\n")
+      "bootstrap": os.environ.get("RUSTC_BOOTSTRAP"), "rustc": os.environ["RUSTC"],
+      "wrapper": os.environ.get("RUSTC_WRAPPER"),
+      "remapping": os.environ.get("AOS_REMAPPING", "").split("\\x1f")}}) + "\\n")
 target = pathlib.Path(words[words.index("--target-dir") + 1])
 packages = [words[i + 1] for i, word in enumerate(words) if word == "--package"]
 for manifest in sorted(folder.rglob("Cargo.toml")):
@@ -165,7 +168,7 @@ def path(*folders: Path) -> str:
     return os.pathsep.join(map(str, folders))
 
 
-NODE: Final = f"""#!{sys.executable}
+NODE: Final = f"""#!{PYTHON}
 import json, pathlib, sys
 words = sys.argv[1:]
 folder = pathlib.Path.cwd()
@@ -178,7 +181,7 @@ pathlib.Path(words[words.index("--outFile") + 1]).write_bytes(
     pathlib.Path({str(puppet.WASM)!r}).read_bytes())
 """
 
-NPM: Final = f"""#!{sys.executable}
+NPM: Final = f"""#!{PYTHON}
 import pathlib, sys
 folder = pathlib.Path.cwd()
 with (folder / "npm-calls").open("a") as calls:

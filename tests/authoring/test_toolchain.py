@@ -15,8 +15,10 @@ from aos.authoring import asc, toolchain
 from aos.authoring.errors import BuildFailed, ToolMissing
 from aos.authoring.running import Console, Stopped
 from aos.authoring.rust import compile_rust
-from aos.authoring.rust_std import built_std, cache_folder
+from aos.authoring.rust_std import built_std
 from aos.authoring.toolchain import find_toolchain
+from aos.authoring.user_cache import cache_folder
+from aos.errors import Unavailable
 from tests.authoring import fakes
 from tests.authoring.fakes import ROOT, path, program
 
@@ -132,7 +134,8 @@ def test_variables_that_would_change_the_bytes_are_not_passed_to_the_compiler(
     assert call["bootstrap"] is None
     assert call["foreign"] == []
     assert "-Clink-arg=-zstack-size=65536" in call["flags"]
-    assert f"--remap-path-prefix={project.folder}=/project" in call["flags"]
+    assert f"--remap-path-prefix={project.folder}=/project" in call["remapping"]
+    assert call["wrapper"] == str(project.folder / "target/aos-rustc")
 
 
 def test_places_in_the_library_are_the_same_with_its_sources_and_without(tmp_path: Path) -> None:
@@ -164,6 +167,64 @@ def test_places_in_the_library_are_the_same_with_its_sources_and_without(tmp_pat
         *common,
         f"{tmp_path}/sysroot/lib/rustlib/src/rust=/rustc/{commit}",
     ]
+
+
+def test_flags_name_no_folder_of_the_project_so_that_projects_can_share_output(
+    tmp_path: Path, rust: Path, console: Console
+) -> None:
+    """AU-36"""
+    projects = [fakes.project(tmp_path / name) for name in ("one", "another one")]
+    for project in projects:
+        compile_rust(project, locked=False, console=console)
+
+    [[one], [other]] = [fakes.calls(project.folder) for project in projects]
+
+    assert one["flags"] == other["flags"]
+    assert one["remapping"] != other["remapping"]
+
+
+def test_the_compiler_gets_the_flags_of_the_wrapper_as_they_are(tmp_path: Path) -> None:
+    wrapper = program(tmp_path / "a wrapper", toolchain.WRAPPER)
+    flags = ["--remap-path-prefix=/a b*=/project", "--remap-path-prefix=$HOME 'x'=/y"]
+
+    ran = subprocess.run(
+        [wrapper, sys.executable, "-ISc", "import sys; print(sys.argv[1:])", "an argument"],
+        env={toolchain.REMAPPING: "\x1f".join(flags), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout == f"{['an argument', *flags]}\n"
+
+
+@pytest.mark.parametrize("spoiled", ["other text", "no program"])
+def test_a_wrapper_that_was_changed_is_written_again(
+    tmp_path: Path, rust: Path, console: Console, spoiled: str
+) -> None:
+    project = fakes.project(tmp_path / "shop")
+    compile_rust(project, locked=False, console=console)
+    wrapper = project.folder / "target/aos-rustc"
+    if spoiled == "no program":
+        wrapper.chmod(0o644)
+    else:
+        wrapper.write_text("#!/bin/sh\n")
+
+    compile_rust(project, locked=False, console=console)
+
+    assert wrapper.read_text() == toolchain.WRAPPER
+    assert wrapper.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in wrapper.parent.iterdir() if "tmp" in each.name] == []
+
+
+def test_a_target_folder_that_cannot_be_written_is_an_error(
+    tmp_path: Path, rust: Path, console: Console
+) -> None:
+    project = fakes.project(tmp_path / "shop")
+    (project.folder / "target").write_text("")
+
+    with pytest.raises(Unavailable, match="target/aos-rustc: the file cannot be written: "):
+        compile_rust(project, locked=False, console=console)
 
 
 @pytest.fixture
@@ -258,11 +319,11 @@ def test_waiting_for_the_library_can_be_interrupted(
 
 
 def test_caches_are_where_other_programs_have_them() -> None:
-    assert cache_folder({"AOS_CACHE_DIR": "/c"}) == Path("/c/rust-std")
-    assert cache_folder({"AOS_CACHE_DIR": "", "HOME": "/h"}) is None
-    assert cache_folder({"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/aos/rust-std")
-    assert cache_folder({"XDG_CACHE_HOME": "x", "HOME": "/h"}) == Path("/h/.cache/aos/rust-std")
-    assert cache_folder({}) is None
+    assert cache_folder("x", {"AOS_CACHE_DIR": "/c"}) == Path("/c/x")
+    assert cache_folder("x", {"AOS_CACHE_DIR": "", "HOME": "/h"}) is None
+    assert cache_folder("x", {"XDG_CACHE_HOME": "/x", "HOME": "/h"}) == Path("/x/aos/x")
+    assert cache_folder("x", {"XDG_CACHE_HOME": "x", "HOME": "/h"}) == Path("/h/.cache/aos/x")
+    assert cache_folder("x", {}) is None
 
 
 def test_modules_build_finds_its_compiler_without_anything_installed(tmp_path: Path) -> None:

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from aos.authoring.compiled_sdk import compiled_sdk
 from aos.authoring.errors import BuildFailed
 from aos.authoring.project import ModuleSource, Project
 from aos.authoring.running import Console, run
-from aos.authoring.rust_std import built_std, cache_folder
-from aos.authoring.toolchain import cargo_build, find_toolchain
-from aos.errors import sentence
+from aos.authoring.rust_std import built_std
+from aos.authoring.toolchain import (
+    MODULE_FLAGS,
+    WRAPPER,
+    cargo_build,
+    find_toolchain,
+    sysroot_flags,
+)
+from aos.authoring.user_cache import cache_folder
+from aos.errors import Unavailable, sentence
 
 TARGET_FOLDER: Final = "target"
 
@@ -43,7 +52,7 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
     target = folder / TARGET_FOLDER
     std = None
     if toolchain.sources is not None:
-        std = built_std(toolchain, cache_folder() or target / "rust-std", console=console)
+        std = built_std(toolchain, cache_folder("rust-std") or target / "rust-std", console=console)
     arguments = ["--quiet", "--message-format=json-render-diagnostics"]
     arguments += ["--locked"] if locked else []
     for package in packages.values():
@@ -56,7 +65,17 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         target=target,
         arguments=arguments,
         std=std,
+        wrapper=_wrapper(target),
     )
+    sdk = compiled_sdk(
+        project,
+        toolchain,
+        flags=[*MODULE_FLAGS, *sysroot_flags(std)],
+        cache=cache_folder("rust-sdk"),
+        target=target,
+        report=console.report,
+    )
+    is_first = sdk is not None and sdk.restore()
     said = run(
         call.command,
         cwd=folder,
@@ -64,12 +83,29 @@ def compile_rust(project: Project, *, locked: bool, console: Console) -> BuiltMo
         what="the Rust compiler",
         console=console,
     )
+    if sdk is not None and is_first:
+        sdk.keep()
     made = _artifacts(said)
     modules = {
         module.name: _read(made, packages[module.name], module, project)
         for module in project.modules
     }
     return BuiltModules(modules=modules, compiler=toolchain.identity())
+
+
+def _wrapper(target: Path) -> Path:
+    """Write the program that calls the compiler, unless it is there, and return its path."""
+    file = target / "aos-rustc"
+    try:
+        if not (file.is_file() and file.read_text("utf-8") == WRAPPER and os.access(file, os.X_OK)):
+            target.mkdir(exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=target, delete=False) as unfinished:
+                unfinished.write(WRAPPER)
+            Path(unfinished.name).chmod(0o755)
+            Path(unfinished.name).replace(file)
+    except OSError as error:
+        raise Unavailable(f"{file}: the file cannot be written: {error.strerror}") from error
+    return file
 
 
 def _manifest_path(module: ModuleSource) -> list[str]:

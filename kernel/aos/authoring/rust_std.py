@@ -9,11 +9,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -48,17 +47,6 @@ LIBRARIES: Final = ("core", "alloc", "compiler_builtins")
 UNFINISHED: Final = ".unfinished-"
 
 _LOOK_S: Final = 0.1
-
-
-def cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder in the user's cache; None if the environment names none."""
-    own = environment.get("AOS_CACHE_DIR")
-    if own is not None:
-        return Path(own) / "rust-std" if own else None
-    shared, home = Path(environment.get("XDG_CACHE_HOME", "")), Path(environment.get("HOME", ""))
-    if not shared.is_absolute():  # the XDG specification: ignore it
-        shared = home / ".cache"
-    return shared / "aos" / "rust-std" if shared.is_absolute() else None
 
 
 def built_std(toolchain: Toolchain, cache: Path, *, console: Console) -> Path:

@@ -24,6 +24,18 @@ TARGET: Final = "wasm32-unknown-unknown"
 STACK_BYTES: Final = 64 * 1024
 """Size of a guest's stack. The linker's default of 1 MiB would be zeroed again for each step."""
 
+MODULE_FLAGS: Final = (f"-Clink-arg=-zstack-size={STACK_BYTES}",)
+
+REMAPPING: Final = "AOS_REMAPPING"
+WRAPPER: Final = f"""\
+#!/bin/sh
+# Written by aos build. Calls the compiler with flags that hide the paths of this machine.
+IFS=$(printf '\\037')
+set -f
+exec "$@" ${REMAPPING}
+"""
+"""Runs a compiler with the additional flags in the variable ``REMAPPING``."""
+
 FOREIGN: Final = re.compile(r"RUST(FLAGS|C|DOC)|CARGO_(ENCODED|BUILD|PROFILE|TARGET|UNSTABLE)")
 """Environment variables that could change the bytes; they are not passed on."""
 
@@ -76,7 +88,8 @@ def cargo_build(
     target: Path,
     arguments: Sequence[str],
     std: Path | None = None,
-    flags: Sequence[str] = (f"-Clink-arg=-zstack-size={STACK_BYTES}",),
+    flags: Sequence[str] = MODULE_FLAGS,
+    wrapper: Path | None = None,
 ) -> ToolCall:
     """The call for a release build whose bytes depend only on the sources and the toolchain.
 
@@ -89,8 +102,8 @@ def cargo_build(
     # Shortest first: rustc uses the last prefix that matches, and the longest one must win.
     named = {**remap, toolchain.sysroot: "/rust", **_installed_library(toolchain)}
     places = sorted(named.items(), key=lambda each: len(str(each[0])))
-    flags = [*flags, *([f"--sysroot={std}"] if std else [])]
-    flags += [f"--remap-path-prefix={folder}={name}" for folder, name in places]
+    remapping = [f"--remap-path-prefix={folder}={name}" for folder, name in places]
+    flags = [*flags, *sysroot_flags(std), *([] if wrapper else remapping)]
     command = [str(toolchain.cargo), "build", "--release"]
     command += ["--target", TARGET, "--target-dir", str(target), *arguments]
     environment = {name: value for name, value in os.environ.items() if not FOREIGN.match(name)}
@@ -99,6 +112,8 @@ def cargo_build(
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
         "CARGO_INCREMENTAL": "0",
     }
+    if wrapper:
+        environment |= {"RUSTC_WRAPPER": str(wrapper), REMAPPING: "\x1f".join(remapping)}
     linker = toolchain.linker or (own_linker(toolchain.sysroot) if std else None)
     if linker:
         environment["CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"] = str(linker)
@@ -111,6 +126,10 @@ def cargo_build(
             command += ["--config", 'source.crates-io.replace-with="shipped"']
             command += ["--config", f'source.shipped.directory="{vendored}"']
     return ToolCall(tuple(command), environment)
+
+
+def sysroot_flags(std: Path | None) -> list[str]:
+    return [f"--sysroot={std}"] if std else []
 
 
 def _installed_library(toolchain: Toolchain) -> dict[Path, str]:

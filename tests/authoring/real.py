@@ -7,20 +7,33 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from aos.authoring.errors import ToolMissing
-from aos.authoring.project import ASSEMBLYSCRIPT, RUST
+from aos.authoring.project import ASSEMBLYSCRIPT, LANGUAGES, RUST
 from aos.authoring.toolchain import find_toolchain
 from tests.authoring.test_new import tree
 from tests.cli.shell import run
+from tests.run_seed import rotated
 from tests.tools import long_form, missing
 
 SIZE_BYTES_MAX: Final = 40_000
-NEWCOMERS: Final = ("workflow", "flow")
-"""Both get from nothing to a running world. The short form follows another one each day."""
+TUTORIALS: Final = (RUST, ASSEMBLYSCRIPT, "flow")
+NEWCOMERS: Final = ("workflow", "flow", "stranger")
+"""Each gets from nothing to a running world."""
+LIFETIMES: Final = tuple((what, lang) for what in ("migration", "wheel") for lang in LANGUAGES)
+"""What else takes the real compilers long. Of each of these lists, the short form of the tests
+takes another item each day."""
 BUILD_S: Final = 120.0
+
+
+def others_day(item: object, choices: Sequence[object]) -> pytest.MarkDecorator:
+    """Skip a test in the short form, except on the day of this item."""
+    return pytest.mark.skipif(item not in rotated(choices), reason="the day of another item")
 
 
 def check_tools(lang: str) -> None:

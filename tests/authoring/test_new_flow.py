@@ -10,10 +10,9 @@ from aos.authoring.new import IN_CODE, IN_TEXT, new_project
 from aos.authoring.project import ASSEMBLYSCRIPT, RUST
 from aos.errors import BadUsage
 from aos.worker.load_executors import load
-from tests.authoring.real import NEWCOMERS, check_tools
+from tests.authoring.real import NEWCOMERS, check_tools, others_day
 from tests.authoring.test_new import tree
 from tests.cli.shell import Aos, run
-from tests.run_seed import rotated
 
 SIZE_MAX = 130_000
 OWN = {
@@ -75,7 +74,7 @@ def test_the_command_makes_a_flow(
 
 
 @pytest.mark.long
-@pytest.mark.skipif("flow" not in rotated(NEWCOMERS), reason="the other newcomer's day")
+@others_day("flow", NEWCOMERS)
 def test_a_newcomer_gets_from_nothing_to_a_flow_that_is_tested_and_runs(tmp_path: Path) -> None:
     check_tools(RUST)
     assert run("new", "tea-shop", "--lang", RUST, "--flow", cwd=tmp_path).code == 0

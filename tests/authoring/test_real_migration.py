@@ -1,7 +1,7 @@
 """A state changes while an order waits: `aos build --migration`, with the real compilers.
 
 The skeleton does not compile as it is written, and converts the stored states once it is completed
-(spec/authoring.md, AU-92 to AU-94). The short form takes one language a day.
+(spec/authoring.md, AU-92 to AU-94).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Final
 import pytest
 
 from aos.authoring.project import ASSEMBLYSCRIPT, LANGUAGES, RUST
-from tests.authoring.real import check_tools
+from tests.authoring.real import LIFETIMES, check_tools, others_day
 from tests.cli.shell import run
-from tests.run_seed import rotated
 from tests.tools import missing
 
 Edits = tuple[tuple[str, str, str], ...]
@@ -124,7 +123,10 @@ FILE: Final = {RUST: "src/migration_order.rs", ASSEMBLYSCRIPT: "assembly/migrati
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lang", rotated(LANGUAGES))
+@pytest.mark.parametrize(
+    "lang",
+    [pytest.param(lang, marks=others_day(("migration", lang), LIFETIMES)) for lang in LANGUAGES],
+)
 def test_a_skeleton_is_completed_and_converts_what_waits(lang: str, tmp_path: Path) -> None:
     check_tools(lang)
     assert run("new", "tea", "--lang", lang, cwd=tmp_path).code == 0

@@ -18,9 +18,8 @@ import pytest
 from aos.authoring.new import new_project
 from aos.authoring.project import LANGUAGES, RUST
 from tests.authoring.fakes import ROOT
-from tests.authoring.real import check_tools
+from tests.authoring.real import LIFETIMES, check_tools, others_day
 from tests.authoring.test_new import tree
-from tests.run_seed import rotated
 from tests.tools import missing
 
 
@@ -74,6 +73,7 @@ def aos(alone: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProce
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AOS"))
     }
+    environment["AOS_CACHE_DIR"] = os.environ["AOS_CACHE_DIR"]  # else it builds Rust's library
     return subprocess.run(
         [alone / "bin/aos", *words],
         cwd=cwd,
@@ -136,7 +136,10 @@ def test_a_project_and_a_world_need_the_wheel_alone(alone: Path, tmp_path: Path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lang", rotated(LANGUAGES))
+@pytest.mark.parametrize(
+    "lang",
+    [pytest.param(lang, marks=others_day(("wheel", lang), LIFETIMES)) for lang in LANGUAGES],
+)
 def test_a_template_is_built_tested_and_applied_with_the_wheel_alone(
     alone: Path, tmp_path: Path, lang: str
 ) -> None:

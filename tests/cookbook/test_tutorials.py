@@ -15,12 +15,10 @@ from typing import Final
 
 import pytest
 
-from aos.authoring.project import LANGUAGES
 from tests.authoring import real
-from tests.authoring.real import NEWCOMERS, check_tools
+from tests.authoring.real import NEWCOMERS, TUTORIALS, check_tools, others_day
 from tests.cookbook.typed import bin_, blocks, follow
 from tests.cookbook.worlds import ROOT
-from tests.run_seed import rotated
 from tests.tools import long_form, missing
 
 __all__ = ["bin_"]
@@ -75,12 +73,13 @@ def need_tools(lang: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lang", PAGES)
+@pytest.mark.parametrize(
+    "lang", [pytest.param(lang, marks=others_day(lang, TUTORIALS)) for lang in PAGES]
+)
 def test_a_tutorial_is_true_word_for_word(
     lang: str, bin_: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """And the built project is as every other should be; the short form takes another language each
-    day for what needs the compiler again."""
+    """And the built project is as every other should be."""
     need_tools(lang)
     page, empty = PAGES[lang], Path.cwd()
 
@@ -98,12 +97,13 @@ def test_a_tutorial_is_true_word_for_word(
         for quote in quotes:
             assert any(_lines(quote) in text for text in there), f"{name} has no\n{quote}"
     real.is_small_and_names_no_path(empty / "shop/build/shop.wasm")
-    if lang in rotated(LANGUAGES):
-        real.is_up_to_date(empty / "shop")
-        real.makes_the_same_bytes_in_another_place(empty / "shop", tmp_path / "quite another place")
-        real.shows_what_the_compiler_says(empty / "shop", lang)
+    real.is_up_to_date(empty / "shop")
+    real.makes_the_same_bytes_in_another_place(empty / "shop", tmp_path / "quite another place")
+    real.shows_what_the_compiler_says(empty / "shop", lang)
 
 
+@pytest.mark.long
+@others_day("flow", TUTORIALS)
 def test_the_tutorial_of_flows_is_true_word_for_word(bin_: Path) -> None:
     need_tools("rust")
     project = Path.cwd() / "parcels"
@@ -127,7 +127,7 @@ def _lines(text: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.skipif("workflow" not in rotated(NEWCOMERS), reason="the other newcomer's day")
+@others_day("workflow", NEWCOMERS)
 @pytest.mark.parametrize("lang", PAGES if long_form() else ["rust"])
 def test_a_newcomer_gets_to_a_running_workflow_with_the_commands_of_the_readme(
     lang: str, bin_: Path, capfd: pytest.CaptureFixture[str]

@@ -32,6 +32,8 @@ from tests.memory_world import MemoryWorld
 ROOT: Final = Path(__file__).resolve().parents[2]
 MODULES: Final = Path(os.environ.get("AOS_MODULES_DIR", ROOT / "modules"))
 NAMES: Final = ("bench", "ledger", "orders", "puppet")
+CRATES_WITH_TESTS: Final = ("aos-abi", "aos-sdk")
+"""The short form runs the tests in Rust of another one each day."""
 
 START_NS: Final = 1_700_000_000_000_000_000
 MS: Final = 1_000_000

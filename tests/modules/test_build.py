@@ -16,13 +16,12 @@ from typing import Any
 
 import pytest
 
-from tests.modules.guests import NAMES, ROOT
+from tests.modules.guests import CRATES_WITH_TESTS, NAMES, ROOT
+from tests.run_seed import rotated
 from tests.tools import long_form, missing
 
 IDENTICAL, DIFFERS, USAGE, MISSING, INCOMPARABLE = range(5)
 BUILT = tuple(json.loads((ROOT / "modules/BUILD.json").read_text())["modules"])
-SOME = ("puppet", "orders", "conformance/rust")
-"""One without the SDK, one with it, one that is built alone. The long form builds all."""
 KEPT = ROOT / "modules/target/tests"
 """Build output that is kept from run to run."""
 SIZE_BYTES_MAX = 60_000
@@ -62,21 +61,13 @@ class Checked:
     output: str
 
 
-def copy_and_check(parent: Path, *modules: str) -> Checked:
-    """Of these modules, or of all. If ``parent`` has an older copy, cargo builds only those crates
-    whose files have changed since then."""
+def copy_and_check(parent: Path) -> Checked:
     folder, into = parent / "modules", parent / "built"
-    for old in folder.glob("*"):
-        if old.name != "target":
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
     shutil.copytree(
-        ROOT / "modules",
-        folder,
-        ignore=shutil.ignore_patterns("target", "node_modules"),
-        dirs_exist_ok=True,
+        ROOT / "modules", folder, ignore=shutil.ignore_patterns("target", "node_modules")
     )
     ran = subprocess.run(
-        [sys.executable, folder / "build", "--check", "--into", into, *modules],
+        [sys.executable, folder / "build", "--check", "--into", into],
         capture_output=True,
         text=True,
         check=False,
@@ -122,13 +113,43 @@ def test_no_path_of_the_machine_that_built_it_is_in_a_module(file: str) -> None:
     assert b"/src/" in wasm
 
 
+def test_the_committed_modules_were_built_from_these_sources() -> None:
+    """Needs no compiler. The long form builds them again."""
+    recorded = json.loads((ROOT / "modules/BUILD.json").read_text())["sources"]
+
+    assert script().sources() == recorded, "run modules/build and commit the files that it writes"
+
+
+def test_a_build_records_its_sources_with_their_names(build: Any, tmp_path: Path) -> None:
+    def recorded() -> Any:
+        build.replace({"a/a.wasm": b"bytes"}, COMPILER)
+        return json.loads((tmp_path / "BUILD.json").read_text())["sources"]
+
+    (tmp_path / "a/src").mkdir()
+    source, manifest = tmp_path / "a/src/lib.rs", tmp_path / "a/Cargo.toml"
+    found = [recorded()]
+    source.write_text("// one")
+    found.append(recorded())
+    source.write_text("// two")
+    found.append(recorded())
+    source.rename(source.with_name("main.rs"))
+    found.append(recorded())
+    manifest.write_text("[package]")
+    found.append(recorded())
+    (tmp_path / "Cargo.lock").write_text("version = 4")
+    found.append(recorded())
+    assert len(set(found)) == len(found)
+
+    for name in ("target/debug/x.rs", "a/node_modules/x.rs", "a/README.md", "a/a.nodes.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("not a source")
+    assert recorded() == found[-1]
+
+
 @pytest.mark.long
+@pytest.mark.skipif(not long_form(), reason="the long form builds all modules: two minutes")
 def test_the_sources_make_the_committed_bytes_in_another_place(tmp_path: Path) -> None:
-    # The short form keeps its place, with Rust's library for WASM, which takes most of the time.
-    if long_form():
-        checked = copy_and_check(tmp_path / "quite different")
-    else:
-        checked = copy_and_check(KEPT / "quite different", *SOME)
+    checked = copy_and_check(tmp_path / "quite different")
     if checked.code == MISSING:
         missing(checked.output)
     if checked.code != INCOMPARABLE:
@@ -231,6 +252,8 @@ def test_where_to_put_modules_is_asked_for_with_check_only(tmp_path: Path) -> No
     assert ran.returncode == USAGE
 
 
+@pytest.mark.long
+@pytest.mark.skipif("aos-abi" not in rotated(CRATES_WITH_TESTS), reason="the day of the SDK")
 def test_the_codec_passes_its_own_tests() -> None:
     cargo = shutil.which("cargo")
     if cargo is None:

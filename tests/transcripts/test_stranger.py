@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from tests.authoring.real import NEWCOMERS, others_day
 from tests.cookbook.test_tutorials import need_tools
 from tests.cookbook.typed import bin_
 from tests.cookbook.worlds import ROOT, recipe
@@ -36,6 +37,8 @@ def port() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.long
+@others_day("stranger", NEWCOMERS)
 def test_a_stranger_gets_through_the_first_day_with_the_commands_of_the_transcript(
     bin_: Path, port: str
 ) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from aos.authoring.errors import ToolMissing
 from aos.authoring.toolchain import FOREIGN, Toolchain, find_toolchain
-from tests.modules.guests import ROOT
+from tests.modules.guests import CRATES_WITH_TESTS, ROOT
+from tests.run_seed import rotated
 from tests.tools import missing
 
 HERE: Final = Path(__file__).parent
@@ -95,6 +96,8 @@ def compiler(toolchain: Toolchain) -> Compiler:
     raise AssertionError(said)
 
 
+@pytest.mark.long
+@pytest.mark.skipif("aos-sdk" not in rotated(CRATES_WITH_TESTS), reason="the day of the codec")
 def test_its_own_tests_and_the_examples_of_its_manual_pass(toolchain: Toolchain) -> None:
     has_rustdoc = toolchain.rustc.with_name("rustdoc").exists()
 

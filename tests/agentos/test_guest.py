@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aos.host.folder.folder import open_folder
+from aos.values.digests import content_hash
 from aos.values.sha256 import parse_sha256, sha256_text
 from tests.agentos.world import CASE, CLOCK, COUNTER, ECHO, TALE
 from tests.cli.shell import Aos
@@ -50,6 +51,23 @@ def test_a_timer_fires_in_its_older_form(aos: Aos, ran: Path) -> None:
 def test_a_blob_is_put_and_got_by_its_sha256(aos: Aos, ran: Path) -> None:
     """AG-31, AG-32: the guest has hashed both by itself."""
     assert state(aos, ran, ECHO) == {"pc": {"$tag": "Done"}, "name": HELLO}
+
+
+def test_a_blob_is_inspected_by_its_sha256(aos: Aos, ran: Path) -> None:
+    """A-68."""
+    name = f"blake3:{content_hash(b'hello').hex()}"
+    by_name, by_hash = (
+        aos("inspect", "value", each, "--json", world=ran) for each in (HELLO, name)
+    )
+    unknown = aos("inspect", "value", "sha256:" + "0" * 64, world=ran)
+    short = aos("inspect", "value", HELLO[:20], world=ran)
+
+    assert by_name.json == by_hash.json
+    assert by_name.json["value"] == name
+    assert aos("inspect", "value", HELLO, "--raw", world=ran).out == "hello"
+    assert (unknown.code, short.code) == (2, 2)
+    assert "no blob of this world has this name" in unknown.err
+    assert "expected sha256: and 64 lower-case hex digits" in short.err
 
 
 def test_a_keyed_case_finds_its_handles_again(aos: Aos, ran: Path) -> None:

@@ -90,6 +90,7 @@ def test_a_state_is_kept_as_a_delta_on_the_one_before_up_to_a_chain_of_31(folder
     with LmdbStore.open(folder, readonly=True) as store:
         assert_reads(store, states[::-1])
         assert sorted(store.blob_sizes()) == sorted((content_hash(s), len(s)) for s in states)
+        assert [store.blob_size(content_hash(s)) for s in states] == [len(s) for s in states]
         assert store.first_bytes(content_hash(states[5]), 20) == states[5][:20]
 
 

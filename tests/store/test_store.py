@@ -326,6 +326,7 @@ def test_a_blob_may_have_any_size(store: AnyStore, size: int) -> None:
 
     assert store.blob(content_hash(data)) == data
     assert store.has_blob(content_hash(data))
+    assert store.blob_size(content_hash(data)) == size
 
 
 def test_a_blob_that_is_not_there_is_damage(store: AnyStore) -> None:
@@ -333,6 +334,7 @@ def test_a_blob_that_is_not_there_is_damage(store: AnyStore) -> None:
     absent = content_hash(b"absent")
 
     assert not store.has_blob(absent)
+    assert store.blob_size(absent) is None
     with pytest.raises(Damage) as caught:
         store.blob(absent)
     assert f"blob {hash_text(absent)} is missing (no row says that it was erased" in str(

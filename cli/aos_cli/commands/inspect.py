@@ -26,7 +26,7 @@ from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl
 from aos_cli.open_view import looking_at, work_of
-from aos_cli.options import DEFAULT_WORLD, At, Json, ValueHash, World, number, span
+from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
 from aos_cli.output import has_reader, print_bytes, print_json, print_json_line
 
 FOLLOW_S: Final = 0.2
@@ -336,7 +336,13 @@ def inspect_record(
 
 
 def inspect_value(
-    value: ValueHash,
+    value: Annotated[
+        str,
+        typer.Argument(
+            metavar="HASH",
+            help="The value's content hash in full, or the sha256: name of a blob.",
+        ),
+    ],
     *,
     raw: Annotated[
         bool,

@@ -112,6 +112,19 @@ class LmdbBlobs:
         self._know_later_tables()
         return self._rows.read(take)
 
+    def size(self, hash: Hash) -> int | None:
+        """As ``Store.blob_size``."""
+
+        def take(txn: Txn) -> int | None:
+            data = txn.get(hash, db=self._environment.tables["blobs"])
+            if data is not None:
+                return len(data)
+            row = self._deltas.row(txn, hash) or self._packed(txn, hash)
+            return None if row is None else row.size
+
+        self._know_later_tables()
+        return self._rows.read(take, views=True)
+
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
         """As ``Store.first_bytes``."""
 

@@ -229,6 +229,9 @@ class LmdbStore:
     def first_bytes(self, hash: Hash, most: int) -> bytes | None:
         return self._blobs.first_bytes(hash, most)
 
+    def blob_size(self, hash: Hash) -> int | None:
+        return self._blobs.size(hash)
+
     def blob_hashes(self) -> Iterator[Hash]:
         return self._blobs.hashes()
 

@@ -213,6 +213,11 @@ class MemoryStore:
         self._check_open()
         return hash in self._blobs
 
+    def blob_size(self, hash: Hash) -> int | None:
+        self._check_open()
+        data = self._blobs.get(hash)
+        return None if data is None else len(data)
+
     def blob_hashes(self) -> Iterator[Hash]:
         self._check_open()
         with self._lock:

@@ -98,6 +98,11 @@ class Store(Protocol):
         """Whether something is stored under this hash. Its bytes are not checked."""
         ...
 
+    def blob_size(self, hash: Hash) -> int | None:
+        """Return the size in bytes of what is stored under this hash, without reading it; None if
+        nothing is. Its bytes are not checked."""
+        ...
+
     def blob_hashes(self) -> Iterator[Hash]:
         """Yield the hashes of all blobs, ascending. No transaction is open between two items."""
         ...

@@ -9,8 +9,14 @@ import pytest
 
 from aos.audit.trace.http_text import http_text
 from aos.audit.trace.render import lines, plain
+from aos.audit.trace.trace_nodes import Nodes
 from aos.audit.trace.trace_tree import Node, Trace
+from aos.audit.views.view import View
 from aos.manifest.builtins import HTTP
+from aos.values.digests import content_hash, hash_text
+from aos.values.sha256 import true_name
+from tests.audit.journals import store_of
+from tests.core.desk import desks
 
 BODY = {"subscription": "s-1", "amount": {"cents": 4900, "currency": "EUR"}}
 REQUEST: dict[str, Any] = {
@@ -58,6 +64,25 @@ def test_a_body_that_is_a_blob_has_its_size_and_the_command_that_reads_it(
     stored = {"status": 200, "headers": {}, "body": None, "body_ref": REF}
 
     assert text(stored, size) == f"200 (body: a blob{of}, aos inspect value {REF} --raw)"
+
+
+def test_every_body_that_is_a_blob_has_its_size() -> None:
+    """A-48a. None of them is read for it."""
+    world = desks()
+    store = store_of(world)
+    bodies = [bytes(10_000 + number) for number in range(50)]
+    store.put_blobs({content_hash(each): each for each in bodies})
+    view = View(world.state, store)
+    view.spell()
+    nodes = Nodes(view, 100)
+
+    for body in bodies:
+        stored = {"status": 200, "body_ref": hash_text(content_hash(body))}
+        assert f"a blob of {len(body):,} bytes, " in str(nodes.text(HTTP, stored))
+    named = true_name(bodies[0])
+    store.put_blobs({named.hash: named.to_bytes()})
+    ref = f"sha256:{named.sha256.hex()}"
+    assert "a blob of 10,000 bytes, " in str(nodes.text(HTTP, {"status": 200, "body_ref": ref}))
 
 
 def test_a_body_of_several_lines_stays_on_one() -> None:

@@ -34,12 +34,10 @@ from aos.errors import Damage, Pruned
 from aos.manifest.builtins import HTTP, KERNEL_EFFECTS
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
+from aos.values.sha256 import parse_sha256
 
 CASES_MAX: Final = 20
 """How many unfinished cells a trace describes."""
-
-SIZES_MAX: Final = 20
-"""How many HTTP bodies a trace reads to show their sizes."""
 
 DELIVERED: Final = ("delivered", "rejected")
 """The outcomes of a receipt after which its cell is called."""
@@ -67,7 +65,6 @@ class Nodes:
     def __init__(self, view: View, nodes_max: int) -> None:
         self._view = view
         self._left = nodes_max
-        self._sizes_left = SIZES_MAX
         self._cells: dict[CellId, object] = {}
 
     def has_room(self, draft: Draft) -> bool:
@@ -76,6 +73,12 @@ class Nodes:
             return True
         draft.set(left_out=draft.node.left_out + 1)
         return False
+
+    def text(self, effect: str, value: object) -> str | None:
+        """Return params or a payload for people, if the effect has a form of its own (A-48a)."""
+        if effect != HTTP or not self._view.lens.is_spelled:
+            return None
+        return http_text(value, self._size_of)
 
     def record(self, record: Record, parent: Draft | None) -> Draft:
         """Add the node of a record itself, without its events and intents."""
@@ -162,7 +165,7 @@ class Nodes:
             "subject": record.effect,
             "status": record.outcome,
             "value": value,
-            "text": self._text(record.effect, value),
+            "text": self.text(record.effect, value),
             "intent": hash_text(record.intent),
         }
         if isinstance(record, Receipt):
@@ -215,25 +218,19 @@ class Nodes:
             status="open",
             at_ns=row.opened_ns if row else parent.node.at_ns,
             value=value,
-            text=self._text(intent.effect, value),
+            text=self.text(intent.effect, value),
             intent=hash_text(intent.intent),
             flow=issuer_document(intent.issuer_ref),
         )
         return self._hang(node, parent)
 
-    def _text(self, effect: str, value: object) -> str | None:
-        """Return params or a payload for people, if the effect has a form of its own (A-48a)."""
-        if effect != HTTP or not self._view.lens.is_spelled:
-            return None
-        return http_text(value, self._size_of)
-
     def _size_of(self, ref: str) -> int | None:
-        """Return the size of a blob; None if it cannot be read, or after ``SIZES_MAX`` blobs."""
-        if self._sizes_left == 0:
-            return None
-        self._sizes_left -= 1
+        """Return the size of a blob; None if the world does not have it, or its row is damaged."""
+        journal = self._view.journal
         try:
-            return len(self._view.journal.blob(parse_hash(ref)))
+            name = parse_sha256(ref)
+            hash = parse_hash(ref) if name is None else journal.named(name)
+            return None if hash is None else journal.blob_size(hash)
         except (Damage, ValueProblem):
             return None
 

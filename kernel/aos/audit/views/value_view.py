@@ -13,6 +13,7 @@ from aos.core.journal.record_codec import from_bytes
 from aos.core.journal.records import CellId, Control
 from aos.errors import BadUsage, sentence
 from aos.values.digests import Hash, hash_text
+from aos.values.sha256 import PREFIX, parse_sha256
 
 RECORDS_SHOWN: Final = 100
 
@@ -43,11 +44,11 @@ def value_bytes(view: View, word: str) -> bytes:
     """Return the bytes of a value that is stored outside its records, or that another value names.
 
     Raises:
-        BadUsage: The word is not a content hash, or this world has no such value.
+        BadUsage: The word is no hash, or this world has no such value.
         Erased: The value was erased.
         Damage: The bytes cannot be read, or do not have this hash.
     """
-    named = read_value_hash(word)
+    named = _content_hash(view, word)
     if not view.journal.has_blob(named) and view.journal.erased(named) is None:
         raise _unknown(named)
     return view.journal.blob(named)
@@ -57,9 +58,9 @@ def value(view: View, word: str) -> Document:
     """Return where a value is stored, its size, and the record that erased it (A-68).
 
     Raises:
-        BadUsage: The world has never stored it outside of a record.
+        BadUsage: The word is no hash, or the world has never stored the value outside of a record.
     """
-    named = read_value_hash(word)
+    named = _content_hash(view, word)
     held, erased_by, size = _records_with(view, named)
     row = view.journal.erased(named)
     is_there = view.journal.has_blob(named)
@@ -73,6 +74,36 @@ def value(view: View, word: str) -> Document:
         "records": held[:RECORDS_SHOWN],
         "total": len(held),
     }
+
+
+def _content_hash(view: View, word: str) -> Hash:
+    """Return the content hash of the value that a word names: its content hash, or the SHA-256 name
+    of a blob (AG-30).
+
+    Raises:
+        BadUsage: The word is neither, or no blob of this world has this SHA-256 name.
+    """
+    if not word.startswith(PREFIX):
+        return read_value_hash(word)
+    name = parse_sha256(word)
+    if name is None:
+        raise BadUsage(
+            sentence(
+                "not the name of a blob",
+                where=repr(word),
+                expected="sha256: and 64 lower-case hex digits",
+            )
+        )
+    found = view.journal.named(name)
+    if found is None:
+        raise BadUsage(
+            sentence(
+                "no blob of this world has this name",
+                where=word,
+                hint="only the blobs that modules of the AgentOS SDK use have SHA-256 names",
+            )
+        )
+    return found
 
 
 def _unknown(named: Hash) -> BadUsage:

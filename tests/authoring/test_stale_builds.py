@@ -324,6 +324,28 @@ def test_tests_in_rust_are_run_and_their_failure_counts(
     assert log.read_text() == f"test --quiet --manifest-path {built.folder}/Cargo.toml\n" * 2
 
 
+def test_outside_of_a_project_only_a_path_says_what_to_test(
+    aos: Aos, built: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-46"""
+    monkeypatch.chdir(built.folder.parent)
+    refused = aos("test")
+    asked = aos("test", built.folder.name, "--no-pytest")
+    below = built.folder / "tests"
+    monkeypatch.chdir(below)
+    inside = aos("test", "--no-pytest")
+
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"aos: {built.folder.parent}: there is no aos.toml in this folder or one above it: "
+        "expected the folder of a project, or a PATH (aos test . runs every scenario below this "
+        "folder, and its tests in Python)\n"
+    )
+    for each in (asked, inside):
+        assert each.code == 0
+        assert "1 scenario passed" in each.out
+
+
 def test_tests_in_rust_that_cannot_run_are_exit_4(
     aos: Aos, built: Project, console: Console, rust: Path
 ) -> None:

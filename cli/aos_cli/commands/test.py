@@ -19,7 +19,7 @@ from aos.authoring.build_record import project_built_at, refuse_stale_build, sta
 from aos.authoring.cargo_tests import CargoTests, cargo_tests
 from aos.authoring.live import shown
 from aos.authoring.project import PROJECT_FILE, Project, read_project
-from aos.errors import AosError, BadUsage, Refused, Unavailable
+from aos.errors import AosError, BadUsage, Refused, Unavailable, sentence
 from aos.testing.play import Played, ScenarioFailure, manifest_of, play, project_of
 from aos.testing.scenario import SUFFIX, Scenario, read_scenario
 from aos_cli.commands.build import stopping, tell_outdated
@@ -57,8 +57,8 @@ def run_tests(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH]...",
-            help="Scenario files, pytest files or folders (default: the project of the current "
-            "folder).",
+            help="Scenario files, pytest files or folders (default: the project that contains the "
+            "current folder).",
         ),
     ] = None,
     *,
@@ -74,7 +74,7 @@ def run_tests(
     ] = False,
     json: Json = False,
 ) -> int:
-    found = _found(paths or [project_of(Path()) or Path()])
+    found = _found(paths or [_own_project()])
     if no_pytest:
         found.python = []
     packages = [] if no_cargo else _cargo_tests(found.projects)
@@ -113,6 +113,26 @@ def run_tests(
     if not played and pytest.is_empty and cargo.is_empty:
         raise _nothing(paths)
     return 0
+
+
+def _own_project() -> Path:
+    """The folder of the project that contains the current folder. Without a project, the command
+    would run everything below this folder, whatever that is: only a PATH asks for it.
+
+    Raises:
+        BadUsage: There is none.
+    """
+    folder = project_of(Path())
+    if folder is None:
+        raise BadUsage(
+            sentence(
+                f"there is no {PROJECT_FILE} in this folder or one above it",
+                where=str(Path.cwd()),
+                expected="the folder of a project, or a PATH",
+                hint="aos test . runs every scenario below this folder, and its tests in Python",
+            )
+        )
+    return folder
 
 
 def _nothing(paths: Sequence[Path] | None) -> BadUsage:

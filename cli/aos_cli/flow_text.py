@@ -93,7 +93,7 @@ def flow(found: Found, now_ns: int) -> None:
         inspect_text.section(f"inbox: {len(found['inbox']):,}")
         table(
             ["message", "value"],
-            [[each["schema"], short(each["value"])] for each in found["inbox"]],
+            [[each["schema"], _shown(each["value"])] for each in found["inbox"]],
         )
 
 
@@ -151,7 +151,12 @@ def _value(found: Found) -> str:
         if found["state"] in ("pending", "running") and until is not None:
             return " ".join(filter(None, (waits_for, f"until {time_text(until)}")))
         return waits_for if found["state"] in ("pending", "running") else ""
-    return short(found["value"], VALUE_CHARACTERS) if is_terminal() else compact(found["value"])
+    return _shown(found["value"])
+
+
+def _shown(value: object) -> str:
+    """A value in a table: cut on a terminal, whole for programs."""
+    return short(value, VALUE_CHARACTERS) if is_terminal() else compact(value)
 
 
 def _compensations(found: list[Found]) -> None:
@@ -163,7 +168,7 @@ def _compensations(found: list[Found]) -> None:
                 each["effect"],
                 _word(each["state"]),
                 str(each["attempts"] or ""),
-                failure_text(each["error"]) if each["error"] else short(each["params"]),
+                failure_text(each["error"]) if each["error"] else _shown(each["params"]),
             ]
             for each in reversed(found)
         ],

@@ -487,6 +487,30 @@ def test_show_as_text(aos: Aos, lived: Path) -> None:
     assert any(line.startswith("charge\tshop/refund@1\tregistered\t") for line in lines)
 
 
+def test_values_are_spelled_for_people_and_not_in_the_document(aos: Aos, world: Path) -> None:
+    """C-75, A-48: as ``aos inspect`` and ``aos trace`` show them."""
+    bought = {"at_ns": START_NS, "within_ns": 90 * SECOND}
+    history = ops(op(Kind.LOCAL, "buys", last=START_NS, done=LATER, outcome=bought))
+    given = {**input_of("o-1"), "out": b'{"gift":true}'}
+    inbox = [(shop.PAID, {"of": {"order_id": "o-1"}, "cents": 3, "out": b"thanks"})]
+    first = shop.step(state(history, inputs=given, inbox=inbox))
+    send(world, comes("o-1", first))
+
+    shown = aos("flow", "show", "order", "o-1", world=world).out
+    found = aos("flow", "show", "order", "o-1", "--json", world=world).json
+    cell = aos("inspect", "cell", "order", "o-1", world=world).out
+
+    at = shown.index('"at_ns":"20')
+    assert '"within_ns":"1m30s"}' in shown[at:]
+    assert '"out": {' in shown
+    assert '"out":"thanks"' in shown
+    assert found["operations"][0]["value"] == bought
+    assert found["input"]["out"] == base64.b64encode(b'{"gift":true}').decode()
+    assert found["started_ns"] == START_NS
+    for each in ('"started_ns": "20', '"within_ns": "1m30s"', '"out": "thanks"'):
+        assert each in cell
+
+
 def test_show_a_failure_with_its_causes(aos: Aos, lived: Path) -> None:
     """C-75"""
     text = aos("flow", "show", "order", "lost", world=lived).out

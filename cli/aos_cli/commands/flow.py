@@ -16,7 +16,7 @@ from aos.core.decide.answers import Admitted, Answer
 from aos.core.journal.inputs import RETRY, SKIP
 from aos.core.journal.records import EntryId, slot_bytes
 from aos.core.state.cell import EventMail
-from aos.errors import BadUsage, Refused
+from aos.errors import BadUsage, Refused, either
 from aos.flow.declaration import CANCEL, RESUME
 from aos.flow.flow_state import CANCELLED, STUCK
 from aos.host.door.writer import Item
@@ -281,7 +281,8 @@ def list_flows(
         typer.Option(metavar="FLOW", help="Only this flow: its name, or a unique part of it."),
     ] = None,
     status: Annotated[
-        str | None, typer.Option(metavar="STATUS", help=f"{', '.join(SHOWN_STATUSES)}.")
+        str | None,
+        typer.Option(metavar="STATUS", help=f"Only flows that are {either(SHOWN_STATUSES)}."),
     ] = None,
     key_prefix: Annotated[
         str | None,
@@ -323,7 +324,7 @@ def show(
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
-    with looking_at(world, at, asks=True) as view:
+    with looking_at(world, at, asks=True, spells=not json) as view:
         found = flow_view.flow(view, flow, key, with_history=history)
         now_ns = view.now_ns
     if json:

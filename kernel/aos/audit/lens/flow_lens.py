@@ -22,11 +22,13 @@ _NULL: Final = b"\xf6"
 
 
 class FlowLens:
-    """Shows flows by the schemas of one manifest; ``show`` turns bytes into JSON by a schema."""
+    """Shows flows by the schemas of one manifest. ``show`` turns the bytes of a value into JSON by
+    a schema; ``show_key`` does so for a cell's key, as commands read it."""
 
-    def __init__(self, manifest: Effective | None, show: Show) -> None:
+    def __init__(self, manifest: Effective | None, show: Show, show_key: Show) -> None:
         self._manifest = manifest
         self._show = show
+        self._show_key = show_key
         self._schemas: Mapping[str, Schema] = {} if manifest is None else manifest.schemas
 
     def document(self, state: FlowState) -> Document:
@@ -50,7 +52,7 @@ class FlowLens:
             if state.parent is None
             else {
                 "schema": state.parent.schema,
-                "key": self._show(None, state.parent.key),
+                "key": self._show_key(None, state.parent.key),
                 "path": state.parent.path,
                 "attempt": state.parent.attempt,
             },
@@ -137,7 +139,7 @@ class FlowLens:
             return None
         known = None if self._manifest is None else self._manifest.workflows.get(workflow)
         schema = None if known is None else known.key
-        return {"workflow": workflow, "key": None if key is None else self._show(schema, key)}
+        return {"workflow": workflow, "key": None if key is None else self._show_key(schema, key)}
 
     def _by_name(self, schema: str | None, data: bytes | None) -> object:
         if data is None:

@@ -117,13 +117,14 @@ class Lens:
             state = FlowState.read(schema.completed(data))
         except ValueProblem:
             return self.value(schema, data)
-        return self.flow_lens(manifest).document(state)
+        found = self.flow_lens(manifest).document(state)
+        return _spelled_ns(found) if self._spelled else found
 
     def flow_lens(self, manifest: Effective | None) -> FlowLens:
         """Return a lens for flows by the schemas of ``manifest``."""
         from aos.audit.lens.flow_lens import FlowLens  # noqa: PLC0415  # as above
 
-        return FlowLens(manifest, self.value)
+        return FlowLens(manifest, self.value, shown)
 
     def annotations(self, step: Step, value: Slot) -> object:
         workflow = self._workflow(step.cell[0], self.manifests.at(ran_under(step)))

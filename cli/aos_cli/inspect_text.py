@@ -100,15 +100,18 @@ def world(found: Found) -> None:
         (f"  executor {name}", _executor(each, process["executors"].get(name, {}), now_ns))
         for name, each in intents["by_executor"].items()
     ]
+    if intents["timers"]["open"]:
+        pairs.append(("  timers", _executor(intents["timers"], {}, now_ns)))
     pairs += [(f"  {each['effect']}", _halted(each)) for each in intents["halted"]]
     pairs.append(("mail", _mail(found["mail"])))
     fields(pairs)
 
 
 def _executor(found: Found, phases: Found, now_ns: int) -> str:
-    """The open effects of one executor: by phase if a process runs them, else by their attempts."""
+    """The open effects of one executor: by phase if a process runs them, else by their attempts.
+    Timers have neither."""
     parts = [f"{found['open']:,} open, {_age(found['oldest_open_ns'], now_ns)}"]
-    if found["retried"]:
+    if found.get("retried"):
         parts.append(f"{found['retried']:,} retried, {_age(found['oldest_retried_ns'], now_ns)}")
     parts += [
         f"{phases[phase]['number']:,} {words}, {_age(phases[phase]['since_ns'], now_ns)}"

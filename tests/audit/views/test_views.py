@@ -121,6 +121,7 @@ def test_the_world_is_counted() -> None:
         }
     }  # fmt: skip
     assert (found["intents"]["open"], found["intents"]["abandoned"]) == (1, 0)
+    assert found["intents"]["timers"] == {"open": 0, "oldest_open_ns": None}
     assert found["mail"] == {"queued": 0, "behind_faults": 2, "uncounted": 0}
     assert found["submissions"] == 1
 

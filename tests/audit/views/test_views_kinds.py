@@ -17,6 +17,7 @@ from aos.audit.views.journal_view import KINDS, journal, record
 from aos.audit.views.record_view import summary
 from aos.audit.views.value_view import value
 from aos.audit.views.view import View
+from aos.audit.views.world_view import world as world_document
 from aos.core.decide.answers import Admitted
 from aos.core.journal.records import Attempt, Control, KernelReceipt, Receipt, Stream
 from aos.errors import BadUsage
@@ -224,6 +225,22 @@ def test_a_retried_effect_shows_its_attempt() -> None:
         f"or give it up: aos effects cancel {paying.intent.hex()[:12]}"
     )
     assert of_cell("a", world)["attempt"] == 2
+
+
+def test_a_timer_is_no_open_work_of_an_executor() -> None:
+    """A-61."""
+    mixed, alone = desks(), desks()
+    tell(mixed, "a", pay("p"), timer(mixed, "t"))
+    tell(alone, "a", timer(alone, "t"))
+
+    found = world_document(view_of(mixed))["intents"]
+    only_timers = world_document(view_of(alone))["intents"]
+
+    opened_ns = found["oldest_open_ns"]
+    assert (found["open"], list(found["by_executor"])) == (2, ["test"])
+    assert found["by_executor"]["test"]["open"] == 1
+    assert found["timers"] == {"open": 1, "oldest_open_ns": opened_ns}
+    assert (only_timers["open"], only_timers["by_executor"]) == (1, {})
 
 
 def test_an_effect_that_may_run_only_once_shows_whether_it_has_begun() -> None:

@@ -12,6 +12,7 @@ from aos.core.journal.records import Genesis
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
+from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.manifest.keys import key_text
 from aos.values.cbor import decode_record
@@ -99,15 +100,19 @@ def _intent_counts(view: View) -> Document:
         "abandoned": len(view.state.abandoned),
         "by_effect": dict(sorted(by_effect.items())),
         "by_executor": _by_executor(view.state),
+        "timers": _timers(view.state),
         "oldest_open_ns": next((each.opened_ns for each in open_ones), None),
         "halted": _halted(view.state),
     }
 
 
 def _by_executor(state: State) -> Document:
-    """Count the open intents of each executor, and those whose attempt is not their first."""
+    """Count the open intents of each executor, and those whose attempt is not their first. Timers
+    are no work of an executor: ``_timers`` counts them."""
     found: dict[str, Document] = {}
     for each in state.intents.values():
+        if each.effect.name == TIMER:
+            continue
         counts = found.setdefault(
             each.effect.executor,
             {"open": 0, "retried": 0, "oldest_open_ns": each.opened_ns, "oldest_retried_ns": None},
@@ -118,6 +123,12 @@ def _by_executor(state: State) -> Document:
             if counts["oldest_retried_ns"] is None:
                 counts["oldest_retried_ns"] = each.opened_ns
     return dict(sorted(found.items()))
+
+
+def _timers(state: State) -> Document:
+    """Count the timers that are set, in the order of their setting."""
+    opened = [each.opened_ns for each in state.intents.values() if each.effect.name == TIMER]
+    return {"open": len(opened), "oldest_open_ns": opened[0] if opened else None}
 
 
 def _halted(state: State) -> list[Document]:

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from typer.exceptions import TyperException
 
+from aos.errors import either
+
 
 def said(error: TyperException) -> str:
     """The parser's message as one clause, without a full stop."""
@@ -15,12 +17,20 @@ def said(error: TyperException) -> str:
     for pattern, write in _FORMS:
         found = pattern.fullmatch(text)
         if found is not None:
-            return write(found)
+            return write(found) + _values_of(error, text)
     return text[:1].lower() + text[1:]
 
 
+def _values_of(error: TyperException, text: str) -> str:
+    """The values of a missing option that has a fixed choice."""
+    metavar = getattr(getattr(error, "param", None), "metavar", None) or ""
+    if not text.startswith("Missing option") or "|" not in metavar:
+        return ""
+    return f": {either(metavar.split('|'))}"
+
+
 def _choices(text: str) -> str:
-    return text.replace("'", "").replace(", ", " or ")
+    return either(text.replace("'", "").split(", "))
 
 
 def _near(found: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.errors import BadUsage, sentence
+from aos.errors import BadUsage, either, sentence
 from aos.values.spelling import duration_ns
 
 DEFAULT_WORLD: Final = Path(".aos")
@@ -49,7 +49,7 @@ def check_abi(abi: str | None) -> None:
     from aos.manifest.forms import ABIS  # noqa: PLC0415
 
     if abi is not None and abi not in ABIS:
-        raise BadUsage(sentence("--abi", expected=" or ".join(ABIS), found=repr(abi)))
+        raise BadUsage(sentence("--abi", expected=either(ABIS), found=repr(abi)))
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, whose keys are stable.")]
@@ -89,7 +89,7 @@ Abi = Annotated[
     str | None,
     typer.Option(
         "--abi",
-        metavar="ABI",
+        metavar="aos/1|agentos",
         help="ABI assumed for modules that declare none: aos/1 (default), or agentos for "
         "AgentOS folders.",
     ),

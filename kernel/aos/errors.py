@@ -14,6 +14,7 @@ The text of an error states the problem, its place, the expected and found value
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 EXCERPT_CHARACTERS_MAX: Final = 200
@@ -63,6 +64,12 @@ class Unavailable(AosError):
 def excerpt(text: str, *, most: int = EXCERPT_CHARACTERS_MAX) -> str:
     """The first ``most`` characters of text from outside, for a message that quotes it."""
     return text if len(text) <= most else f"{text[:most]}…"
+
+
+def either(words: Sequence[str]) -> str:
+    """Join the words of a choice: ``a``, ``a or b``, ``a, b or c``."""
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def sentence(

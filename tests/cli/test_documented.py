@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aos.audit.views.cell_selection import ORDERS
+from aos.audit.views.flow_reading import SHOWN_STATUSES
+from aos.audit.views.intent_view import INTENT_STATUSES
+from aos.audit.views.journal_view import KINDS
+from aos.authoring.project import LANGUAGES
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.vocabulary import CELL_STATUSES, MODES, OPEN_WORK, STATUSES, TERMINAL
+from aos.manifest.forms import ABIS
 from aos_cli import registry
 from aos_cli.lazy_group import Listed
 from tests.cli.shell import ROOT, Aos
@@ -61,6 +70,53 @@ def test_nothing_is_documented_that_is_not_there() -> None:
     named = set(re.findall(r"`(aos [a-z][a-z-]*(?: [a-z]+)?)", SPEC))
     groups = {" ".join(path.split()[:2]) for path in COMMANDS}
     assert named <= {*COMMANDS, *groups}
+
+
+# Every option with fixed values, the command that it belongs to, and the values.
+CHOICES = [
+    ("new x", "--lang", LANGUAGES),
+    ("apply .", "--mode", MODES),
+    ("apply .", "--abi", ABIS),
+    ("cells end order", "--as", TERMINAL),
+    ("fork x --at 1", "--intents", OPEN_WORK),
+    ("replay", "--engine", ("native", "pulley")),
+    ("replay --against .", "--abi", ABIS),
+    ("flow list", "--status", SHOWN_STATUSES),
+    ("inspect cells", "--status", CELL_STATUSES),
+    ("inspect cells", "--sort", ORDERS),
+    ("inspect cells", "--fault", [each.value for each in FaultKind]),
+    ("inspect faults", "--kind", [each.value for each in FaultKind]),
+    ("inspect intents", "--status", (*INTENT_STATUSES, *STATUSES, "all")),
+    ("inspect journal", "--kind", KINDS),
+]
+
+
+@pytest.mark.parametrize(("command", "option", "values"), CHOICES)
+def test_an_option_with_fixed_values_names_them_in_help_and_in_the_error(
+    aos: Aos, tmp_path: Path, command: str, option: str, values: Sequence[str]
+) -> None:
+    """C-2"""
+    world = tmp_path / "world"
+    assert aos("init", world).code == 0
+    words = command.split()
+    path = next(path for path in COMMANDS if path.split()[1:] == words[: len(path.split()) - 1])
+    of_world = world if "--world" in options(COMMANDS[path]) else None
+
+    refused = aos(*words, option, "no-such-value", world=of_world)
+
+    shown = aos(*path.split()[1:], "--help").out
+    of_option = re.split(r"│ [* ]  +(?=--)", shown.partition(f" {option} ")[2])[0]
+
+    assert refused.code == 2
+    for text in (of_option, refused.err):
+        assert set(values) <= set(re.findall(r"[a-z0-9_/]+", text))
+
+
+def test_a_missing_option_names_its_values(aos: Aos) -> None:
+    """C-2"""
+    assert aos("new", "x").err == (
+        "aos: new: --lang is required: rust or assemblyscript (see aos new --help)\n"
+    )
 
 
 @pytest.mark.parametrize("path", COMMANDS)

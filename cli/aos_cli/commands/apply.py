@@ -17,7 +17,7 @@ from aos.authoring.project import Project
 from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
-from aos.errors import BadUsage, Refused, sentence
+from aos.errors import BadUsage, Refused, either, sentence
 from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import dry_run_of
 from aos.host.apply.flow_gating import gate_flows
@@ -83,7 +83,7 @@ def apply(
         str,
         typer.Option(
             "--mode",
-            metavar="MODE",
+            metavar="|".join(MODES),
             help="strict (default): refuse while work is in flight; pin: instances in flight "
             "finish on their version; migrate: new modules convert the stored states. "
             "The page on changing a workflow that is running helps to choose.",
@@ -120,7 +120,7 @@ def apply(
     json: Json = False,
 ) -> int:
     if mode not in MODES:
-        raise BadUsage(sentence("--mode", expected=" or ".join(MODES), found=repr(mode)))
+        raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
     if show and not (dry_run and mode == MIGRATE):
         raise BadUsage("--show: expected --dry-run and --mode migrate with it")
     check_abi(abi)

@@ -144,7 +144,9 @@ def end(
     status: Annotated[
         str,
         typer.Option(
-            "--as", metavar="STATUS", help="Status that they have then: completed or failed."
+            "--as",
+            metavar="|".join(TERMINAL),
+            help="Status that they have then: completed (default) or failed.",
         ),
     ] = "completed",
     why: Why = None,

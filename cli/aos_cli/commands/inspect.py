@@ -16,11 +16,12 @@ from typing import Annotated, Final
 import typer
 
 from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
-from aos.audit.views.cell_selection import BY_KEY, WAITS, CellSelection
+from aos.audit.views.cell_selection import BY_KEY, ORDERS, WAITS, CellSelection
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import LIMIT, View, check_word
+from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
-from aos.errors import AosError, BadUsage
+from aos.errors import AosError, BadUsage, either
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
@@ -36,6 +37,8 @@ FOLLOWED_FIRST: Final = 10
 """How many existing records ``--follow`` shows first."""
 
 ALL: Final = "all"
+
+FAULTS: Final = either([each.value for each in FaultKind])
 
 Workflow = Annotated[
     str | None,
@@ -131,7 +134,7 @@ def inspect_cells(
     workflow: Workflow = None,
     status: Annotated[
         str | None,
-        typer.Option(metavar="STATUS", help=f"{', '.join(CELL_STATUSES)}."),
+        typer.Option(metavar="STATUS", help=f"Only cells that are {either(CELL_STATUSES)}."),
     ] = None,
     key_prefix: KeyPrefix = None,
     waits_for: Annotated[
@@ -153,7 +156,8 @@ def inspect_cells(
         bool, typer.Option("--pinned", help="Only cells pinned to an earlier manifest.")
     ] = False,
     fault: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Only cells that failed by this fault.")
+        str | None,
+        typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
     ] = None,
     state: Annotated[
         bool, typer.Option("--state", help="Show the state of each cell in the list.")
@@ -161,7 +165,7 @@ def inspect_cells(
     sort: Annotated[
         str,
         typer.Option(
-            metavar="BY",
+            metavar="|".join(ORDERS),
             help="key (default); age: the longest without a step first; mail: the fullest "
             "mailbox first.",
         ),
@@ -300,7 +304,7 @@ def inspect_faults(
     *,
     workflow: Workflow = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Of this kind: trap, fuel, guest …")
+        str | None, typer.Option(metavar="KIND", help=f"Only faults of this kind: {FAULTS}.")
     ] = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from aos.authoring.new import NewProject, new_project
+from aos.authoring.project import LANGUAGES
 from aos_cli.options import Json
 from aos_cli.output import line, print_json
 
@@ -23,7 +24,10 @@ def new(
     ],
     *,
     lang: Annotated[
-        str, typer.Option(metavar="LANG", help="Language of the workflow: rust or assemblyscript.")
+        str,
+        typer.Option(
+            metavar="|".join(LANGUAGES), help="Language of the workflow: rust or assemblyscript."
+        ),
     ],
     flow: Annotated[
         bool,

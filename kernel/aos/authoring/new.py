@@ -15,7 +15,7 @@ from typing import Final
 
 from aos.authoring.project import LANGUAGES, RUST
 from aos.authoring.sdk import copy_sdk
-from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos.errors import BadUsage, Refused, Unavailable, either, sentence
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 NAME_CHARS_MAX: Final = 40
@@ -74,7 +74,7 @@ def new_project(folder: Path, *, lang: str, is_flow: bool = False) -> NewProject
     name = place.name
     check_name(name)
     if lang not in LANGUAGES:
-        raise BadUsage(sentence("--lang", expected=" or ".join(LANGUAGES), found=repr(lang)))
+        raise BadUsage(sentence("--lang", expected=either(LANGUAGES), found=repr(lang)))
     if is_flow and lang != RUST:
         raise BadUsage(
             sentence(

@@ -9,7 +9,7 @@ from shlex import join
 from typing import Any, Final
 
 from aos.audit.lens.words import compact, count, short, span_text, time_text
-from aos.audit.views.cell_selection import EVENT
+from aos.audit.views.reason import EVENT
 from aos.audit.views.record_view import cell_text, control_text, kernel_cause, name_cell
 from aos.host.folder.adoption import WORDS, Origin
 from aos_cli.output import (
@@ -19,6 +19,7 @@ from aos_cli.output import (
     is_terminal,
     line,
     note,
+    print_json,
     status_text,
     table,
     terminal_width,
@@ -59,6 +60,14 @@ _KIND_WIDTH: Final = 14
 _HASH_NAME: Final = "blake3:"
 
 Found = dict[str, Any]
+
+
+def show(found: Found, words: Callable[[Found], None], *, json: bool) -> None:
+    """Print a document as JSON, or as text."""
+    if json:
+        print_json(found)
+    else:
+        words(found)
 
 
 def world(found: Found) -> None:

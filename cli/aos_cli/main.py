@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 
 import aos
 from aos.errors import AosError, BadUsage, sentence
-from aos_cli import misuse, output, registry
+from aos_cli import output, registry
 from aos_cli.lazy_group import Group
 from aos_cli.output import note
 
@@ -101,6 +101,8 @@ def say(error: AosError) -> None:
 
 def _misuse(error: TyperException, arguments: list[str]) -> int:
     """Print an error of the command line's parser as one sentence, and return the exit code."""
+    from aos_cli import misuse  # noqa: PLC0415  # its patterns cost more than a command's words
+
     text = misuse.said(error)
     if not text:
         return BadUsage.exit_code  # Typer has printed the help already

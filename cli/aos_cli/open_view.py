@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aos.audit.views.diagnosis import Running, RunningTask
 from aos.audit.views.record_view import Document
+from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import View
 from aos.errors import AosError
 from aos.host.folder.folder import open_folder

@@ -220,11 +220,12 @@ COMMANDS: Final = (
     ),
     Command(
         "inspect world", LOOK, "Show the world at a glance: journal, manifest, cells and effects.",
-        ("aos inspect world", "aos inspect world --at 4711"), "inspect:inspect_world",
+        ("aos inspect world", "aos inspect world --at 4711"), "inspect_world:inspect_world",
     ),
     Command(
         "inspect manifest", LOOK, "Show the manifest in force, or one of its definitions.",
-        ("aos inspect manifest", "aos inspect manifest shop/order@1"), "inspect:inspect_manifest",
+        ("aos inspect manifest", "aos inspect manifest shop/order@1"),
+        "inspect_world:inspect_manifest",
     ),
     Command(
         "inspect cells", LOOK, "List the cells, by workflow and key.",

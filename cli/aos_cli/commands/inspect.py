@@ -6,29 +6,26 @@ process runs the world, and with ``--node`` through the node of a world elsewher
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
-from aos.audit.views.cell_selection import BY_KEY, ORDERS, WAITS, CellSelection
+from aos.audit.views import cell_view, intent_view, journal_view, value_view
+from aos.audit.views.cell_selection import BY_KEY, ORDERS, CellSelection
+from aos.audit.views.reason import WAITS
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import LIMIT, View, check_word
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.vocabulary import CELL_STATUSES, STATUSES
-from aos.errors import AosError, BadUsage, either
-from aos.host.folder.folder import open_folder
-from aos.host.transfer.adopting import origin_at
+from aos.errors import BadUsage, either
 from aos_cli import inspect_text as text
-from aos_cli.node_option import NodeUrl
-from aos_cli.open_view import looking_at, work_of
+from aos_cli.node_option import NodeUrl, from_node
+from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
-from aos_cli.output import has_reader, print_bytes, print_json, print_json_line
+from aos_cli.output import has_reader, print_bytes, print_json_line
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -49,84 +46,6 @@ KeyPrefix = Annotated[
 ]
 Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
 Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
-
-
-def _show(found: Document, words: Callable[[Document], None], *, json: bool) -> None:
-    """Print a document as JSON, or as text."""
-    if json:
-        print_json(found)
-    else:
-        words(found)
-
-
-def _from_node(node: str, path: str, **query: object) -> Document:
-    """Return the document of a node. Options that are not given are None or False."""
-    # The client of a node imports much that the folder's reader does not need.
-    from aos_cli import node_reading  # noqa: PLC0415
-
-    given = {name: each for name, each in query.items() if each is not None and each is not False}
-    return node_reading.document(node, path, **given)
-
-
-def inspect_world(
-    *, at: At = None, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
-) -> None:
-    if node is not None:
-        _show({**_from_node(node, "/v1/world", at=at), "path": node}, text.world, json=json)
-        return
-    with looking_at(world, at) as view:
-        found = world_view.world(view)
-    origin = origin_at(world)
-    found = {
-        "path": str(world),
-        **found,
-        "process": _process(world) if at is None else None,
-        "origin": None if origin is None else origin.value,
-    }
-    _show(found, text.world, json=json)
-
-
-def _process(world: Path) -> Document | None:
-    """The process that runs the world now; None if there is none or it does not answer."""
-    if not os.path.lexists(open_folder(world).socket):
-        return None
-    # The client imports the writing half of the kernel, which only this answer needs.
-    from aos.host.door.remote import ask_running  # noqa: PLC0415
-
-    try:
-        status = ask_running(world, "status")
-    except AosError:
-        return None
-    work = work_of(world)
-    phases = {} if work is None else work["executors"]
-    return {
-        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
-        "executors": {
-            executor: {
-                phase: {"number": number, "since_ns": since_ns}
-                for phase, (number, since_ns) in found.items()
-            }
-            for executor, found in phases.items()
-        },
-    }
-
-
-def inspect_manifest(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One definition, whole.")
-    ] = None,
-    *,
-    at: At = None,
-    node: NodeUrl = None,
-    world: World = DEFAULT_WORLD,
-    json: Json = False,
-) -> None:
-    if node is not None:
-        found = _from_node(node, "/v1/manifest", name=name, at=at)
-    else:
-        with looking_at(world, at) as view:
-            found = world_view.manifest(view, name)
-    _show(found, text.manifest if name is None else text.value, json=json)
 
 
 def inspect_cells(
@@ -178,13 +97,13 @@ def inspect_cells(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = _from_node(
+        found = from_node(
             node, "/v1/cells", workflow=workflow, status=status, key_prefix=key_prefix,
             waits_for=waits_for, older_than=None if older_than is None else f"{older_than}ns",
             pinned=pinned, fault=fault, state=state, sort=sort, limit=limit, offset=offset, at=at,
             spelled=not json,
         )  # fmt: skip
-        _show(found, text.cells, json=json)
+        text.show(found, text.cells, json=json)
         return
     with looking_at(world, at, spells=not json) as view:
         selection = CellSelection(
@@ -204,7 +123,7 @@ def inspect_cells(
             limit=limit,
             offset=offset,
         )
-    _show(found, text.cells, json=json)
+    text.show(found, text.cells, json=json)
 
 
 def inspect_cell(
@@ -220,11 +139,11 @@ def inspect_cell(
 ) -> None:
     if node is not None:
         given = {"workflow": workflow, "key": key, "at": at, "spelled": not json}
-        found = _from_node(node, "/v1/cell", **given)
+        found = from_node(node, "/v1/cell", **given)
     else:
         with looking_at(world, at, asks=True, spells=not json) as view:
             found = cell_view.cell(view, workflow, key)
-    _show(found, text.cell, json=json)
+    text.show(found, text.cell, json=json)
 
 
 def inspect_intents(
@@ -260,12 +179,12 @@ def inspect_intents(
 ) -> None:
     check_word("intent status", status, (*intent_view.INTENT_STATUSES, *STATUSES, ALL))
     if node is not None:
-        found = _from_node(
+        found = from_node(
             node, "/v1/intents", status=status, code=code, parked=parked, workflow=workflow,
             effect=effect, key_prefix=key_prefix, limit=limit, offset=offset, at=at,
             spelled=not json,
         )  # fmt: skip
-        _show(found, text.intents, json=json)
+        text.show(found, text.intents, json=json)
         return
     is_open = parked or code is None
     with looking_at(world, at, spells=not json) as view:
@@ -280,7 +199,7 @@ def inspect_intents(
             limit=limit,
             offset=offset,
         )
-    _show(found, text.intents, json=json)
+    text.show(found, text.intents, json=json)
 
 
 def inspect_intent(
@@ -293,11 +212,11 @@ def inspect_intent(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = _from_node(node, "/v1/intent", intent=intent, spelled=not json)
+        found = from_node(node, "/v1/intent", intent=intent, spelled=not json)
     else:
         with looking_at(world, asks=True, spells=not json) as view:
             found = intent_view.intent(view, intent)
-    _show(found, text.intent, json=json)
+    text.show(found, text.intent, json=json)
 
 
 def inspect_faults(
@@ -314,14 +233,14 @@ def inspect_faults(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = _from_node(
+        found = from_node(
             node, "/v1/faults", workflow=workflow, kind=kind, limit=limit, offset=offset, at=at,
             spelled=not json,
         )  # fmt: skip
     else:
         with looking_at(world, at, spells=not json) as view:
             found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
-    _show(found, text.faults, json=json)
+    text.show(found, text.faults, json=json)
 
 
 def inspect_record(
@@ -332,11 +251,11 @@ def inspect_record(
     json: Json = False,
 ) -> None:
     if node is not None:
-        found = _from_node(node, "/v1/record", seq=seq, spelled=not json)
+        found = from_node(node, "/v1/record", seq=seq, spelled=not json)
     else:
         with looking_at(world, spells=not json) as view:
             found = journal_view.record(view, seq)
-    _show(found, text.value, json=json)
+    text.show(found, text.value, json=json)
 
 
 def inspect_value(
@@ -366,16 +285,17 @@ def inspect_value(
             print_bytes(value_view.value_bytes(view, value))
             return
         found = value_view.value(view, value)
-    _show(found, text.whereabouts, json=json)
+    text.show(found, text.whereabouts, json=json)
 
 
 def _show_value_of_node(node: str, value: str, *, raw: bool, json: bool) -> None:
-    from aos_cli import node_reading  # noqa: PLC0415  # as _from_node
+    from aos_cli import node_reading  # noqa: PLC0415  # the client imports much
 
     if raw:
         print_bytes(node_reading.value_bytes(node, value))
         return
-    _show(node_reading.document(node, "/v1/value", value=value), text.whereabouts, json=json)
+    found = node_reading.document(node, "/v1/value", value=value)
+    text.show(found, text.whereabouts, json=json)
 
 
 def inspect_journal(
@@ -424,7 +344,7 @@ def inspect_journal(
     kinds = tuple(kind) if kind else None
     newest = limit or (FOLLOWED_FIRST if follow else LIMIT)
     if node is not None:
-        from aos_cli import node_reading  # noqa: PLC0415  # as _from_node
+        from aos_cli import node_reading  # noqa: PLC0415  # the client imports much
 
         _show_records(
             node_reading.records(

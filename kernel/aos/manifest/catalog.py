@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -170,6 +169,8 @@ def _stubs(names: Iterable[str]) -> dict[str, Expression]:
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A hint with the most similar candidate; None if none is similar."""
+    import difflib  # noqa: PLC0415  # only an unknown name needs it
+
     near = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.75)
     return f"did you mean {near[0]}?" if near else None
 

@@ -250,6 +250,8 @@ class Effective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AllLimits:
+    """The limits of the world and of each workflow."""
+
     world: WorldLimits
     workflows: Mapping[str, StepLimits]
 

@@ -7,8 +7,10 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 from aos.audit.views.record_view import Document
+from aos.audit.views.value_view import value_bytes
 from aos.audit.views.view import View
-from aos.errors import AosError
+from aos.core.decide.answers import Rule
+from aos.errors import AosError, BadUsage
 from aos.host.transfer.adopting import origin_at
 from aos.node import bodies, openapi
 from aos.node.calls import ApiCall, ApiReply, ApiStream
@@ -29,7 +31,6 @@ from aos.node.reading import (
 from aos.node.routes import TEXT
 from aos.node.services import Services
 from aos.node.streaming import stream_feed, stream_journal
-from aos.values.digests import Hash
 
 Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStream]]
 
@@ -82,12 +83,12 @@ async def _with_process(services: Services, found: Document, *, is_past: bool) -
 
 
 async def _read_blob(services: Services, call: ApiCall) -> ApiReply:
-    hash = Hash(bytes.fromhex(call.query["value"].removeprefix("blake3:")))
     await services.follower.advance_to()
-    store = services.follower.store
-    if store.erased(hash) is None and not store.has_blob(hash):
-        raise Problem(404, "value_is_unknown", "the world holds no such value")
-    return ApiReply(data=store.blob(hash), media=bodies.BYTES)
+    try:
+        data = value_bytes(services.view(), call.query["value"])
+    except BadUsage as problem:
+        raise Problem(404, Rule.VALUE_IS_UNKNOWN.value, str(problem)) from None
+    return ApiReply(data=data, media=bodies.BYTES)
 
 
 async def _read_work(services: Services, _: ApiCall) -> ApiReply:

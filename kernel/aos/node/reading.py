@@ -13,8 +13,8 @@ from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.audit.trace.trace import trace
 from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
 from aos.audit.views.cell_selection import CellSelection
-from aos.audit.views.diagnosis import Running, RunningTask
 from aos.audit.views.record_view import Document
+from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import LIMIT, View
 from aos.errors import BadUsage
 from aos.values.digests import hash_text

@@ -89,6 +89,7 @@ NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
 TEXT_KEY: Final[Schema] = {"type": "string", "maxLength": 65_536}
 SEQ: Final[Schema] = {"type": "integer", "minimum": 1, "maximum": 2**63 - 1}
 HASH: Final[Schema] = {"type": "string", "pattern": "^(blake3:)?[0-9a-f]{64}$"}
+VALUE_NAME: Final[Schema] = {"type": "string", "pattern": "^(blake3:|sha256:)?[0-9a-f]{64}$"}
 FLAG: Final[Schema] = {"type": "boolean"}
 BINARY: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
 
@@ -120,6 +121,10 @@ KIND: Final = Parameter(
     help="Only records of this kind. May be given several times.",
 )
 
+VALUE: Final = Parameter(
+    name="value", schema=VALUE_NAME, required=True,
+    help="Its content hash, or the sha256: name of a blob.",
+)  # fmt: skip
 SPELLED: Final = Parameter(
     name="spelled", schema=FLAG,
     help="Values as text for people: times, durations and bytes as the command shows them.",
@@ -341,13 +346,13 @@ ROUTES: Final = (
     ApiRoute(
         operation="read_value", method=GET, path="/v1/value", scope=READ,
         summary="Show which records refer to a value, and whether it was erased.",
-        query=(Parameter(name="value", schema=HASH, help="Its content hash.", required=True),),
+        query=(VALUE,),
         answer=_document("aos inspect value"),
     ),
     ApiRoute(
         operation="read_blob", method=GET, path="/v1/blob", scope=READ,
         summary="Read the bytes of a value that is stored outside its records.",
-        query=(Parameter(name="value", schema=HASH, help="Its content hash.", required=True),),
+        query=(VALUE,),
         media=BYTES,
     ),
     ApiRoute(

@@ -37,42 +37,58 @@ TYPE_DEPTH_MAX: Final = 2 * INGRESS_DEPTH_MAX + 2
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
+    """One of ``SCALARS``."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """Fields by name, in canonical order."""
+
     fields: tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
+    """Arms by tag, in canonical order."""
+
     arms: tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """A list of items of one type."""
+
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class SetOf:
+    """A set of items of one type."""
+
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
+    """A map with keys of one of ``MAP_KEYS``."""
+
     key: Scalar
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
+    """A value or null."""
+
     item: Type
 
 
 @dataclass(frozen=True, slots=True)
 class TypeRef:
+    """A reference to a schema by its name."""
+
     name: str
 
 

@@ -16,9 +16,10 @@ from aos.audit.trace.render import lines, plain
 from aos.audit.trace.trace import trace
 from aos.audit.trace.trace_nodes import NO_CELL_WAITS
 from aos.audit.trace.trace_tree import Node, Trace
-from aos.audit.views.diagnosis import ADVICE, Running, RunningTask, diagnose
+from aos.audit.views.diagnosis import ADVICE, diagnose
 from aos.audit.views.journal_view import journal
 from aos.audit.views.reason import Reason
+from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import View
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.records import Ref

@@ -28,11 +28,15 @@ _NAMES_SHOWN: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class RecordTarget:
+    """A record."""
+
     seq: int
 
 
 @dataclass(frozen=True, slots=True)
 class IntentTarget:
+    """An intent, and its place among those that the record ``opened_seq`` opened."""
+
     intent: Hash
     opened_seq: int
     index: int
@@ -40,6 +44,8 @@ class IntentTarget:
 
 @dataclass(frozen=True, slots=True)
 class CellTarget:
+    """A cell."""
+
     cell: CellId
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.audit.views.diagnosis import ADVICE
+from aos.audit.views.reason import EVENT, MAIL, TIMER_WORD, WAITS
 from aos.audit.views.view import View, check_word
 from aos.core.journal.vocabulary import CELL_STATUSES
 from aos.core.state.cell import Cell
@@ -15,13 +16,6 @@ from aos.core.state.state import State
 from aos.core.state.version import is_pinned
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER
-
-TIMER_WORD: Final = "timer"
-EVENT: Final = "event"
-MAIL: Final = "mail"
-WAITS: Final = (TIMER_WORD, EVENT, MAIL)
-"""The words for what a cell waits for, other than the names of effects: a timer, an event from
-outside, or a process that runs its mail."""
 
 BY_KEY: Final = "key"
 BY_AGE: Final = "age"

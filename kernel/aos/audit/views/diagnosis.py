@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from aos.audit.lens.endings import ending_text
 from aos.audit.lens.records_at import Records
 from aos.audit.lens.words import FAR_NS, count, short, span_text, time_text
 from aos.audit.views.reason import Reason, at_path, command_words
+from aos.audit.views.running_effects import Running
 from aos.core.journal.faults import Fault, FaultKind
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import CellId, Control, KernelReceipt, Step, slot_bytes
@@ -67,25 +67,6 @@ _DEBTS: Final[Mapping[Debt, str]] = {
 
 
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-
-
-@dataclass(frozen=True, slots=True)
-class RunningTask:
-    """An effect that a process carries out: its ``attempt`` is ``running`` since ``since_ns``, or
-    in ``backoff`` until then."""
-
-    phase: str
-    attempt: int
-    since_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The process that runs the world: the effects that its executors run, and the tasks that are
-    running or in backoff there. Of a task that is not listed, only the journal is known."""
-
-    effects: frozenset[str]
-    tasks: Mapping[bytes, RunningTask]
 
 
 def diagnose(

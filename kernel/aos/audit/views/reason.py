@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from aos.audit.lens.words import key_text
+
+TIMER_WORD: Final = "timer"
+EVENT: Final = "event"
+MAIL: Final = "mail"
+WAITS: Final = (TIMER_WORD, EVENT, MAIL)
+"""The words for what a cell waits for, other than the names of effects: a timer, an event from
+outside, or a process that runs its mail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from aos.audit.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
 from aos.audit.lens.ports import Journal
 from aos.audit.lens.records_at import Records
-from aos.audit.views.diagnosis import Running
 from aos.audit.views.record_view import Document
+from aos.audit.views.running_effects import Running
 from aos.core.state.state import State
 from aos.errors import BadUsage, sentence
 

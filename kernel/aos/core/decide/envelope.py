@@ -42,6 +42,8 @@ def input_envelope(
 
 @dataclass(frozen=True, slots=True)
 class DomainEvent:
+    """An event that a step emits; ``key`` overrides that of the route."""
+
     schema: str
     value: bytes
     key: bytes | None
@@ -49,6 +51,8 @@ class DomainEvent:
 
 @dataclass(frozen=True, slots=True)
 class EffectRequest:
+    """An effect that a step requests."""
+
     effect: str
     params: bytes
     key: str | bytes | None
@@ -57,6 +61,8 @@ class EffectRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
+    """The result of a step that a module returned."""
+
     state: bytes | None
     events: tuple[DomainEvent, ...]
     effects: tuple[EffectRequest, ...]

@@ -40,6 +40,9 @@ SALT_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
+    """The hashed part of a frame: its place in the chain, the root of its records and the root of
+    all frames before it."""
+
     world: Hash
     first: int
     last: int
@@ -64,6 +67,8 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
+    """The records of one round, with the header that fixes them."""
+
     header: Header
     hash: Hash
     salt: bytes

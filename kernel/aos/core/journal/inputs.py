@@ -25,6 +25,8 @@ SEMANTICS: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenesisInput:
+    """The beginning of a world, signed with the world's key."""
+
     nonce: bytes
     world_key: bytes
     operators: tuple[Principal, ...]

@@ -103,6 +103,8 @@ def from_bytes(data: bytes) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
+    """How values of one type are written and read."""
+
     write: Callable[[Any], bytes]
     read: Callable[[Value], Any]
     quick: Callable[[bytes, int], tuple[Any, int]]

@@ -91,6 +91,8 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Genesis:
+    """The first record of a world."""
+
     KIND: ClassVar = "genesis"
     seq: int
     stamp: Stamp

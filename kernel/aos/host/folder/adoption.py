@@ -45,6 +45,8 @@ _ADOPTED: Final = "adopted"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """How a folder became a world, and the folder that it was then."""
+
     how: str
     inode: int = 0
     changed_ns: int = 0

@@ -101,6 +101,8 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Counts:
+    """Numbers of records since the start of the engine."""
+
     events: int = 0
     receipts: int = 0
     steps: int = 0

@@ -57,6 +57,8 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class _Errand:
+    """A call on the kernel's thread, and the answer if the engine ends first."""
+
     act: Callable[[], object]
     refuse: Callable[[AosError], object] | None
 

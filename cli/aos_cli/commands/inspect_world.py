@@ -1,0 +1,85 @@
+"""``aos inspect world`` and ``manifest`` (spec/cli.md, C-31, C-32).
+
+They are apart from the other commands of ``inspect``, whose views take as long to import as these
+commands take to run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.audit.views import world_view
+from aos.audit.views.record_view import Document
+from aos.errors import AosError
+from aos.host.folder.folder import open_folder
+from aos.host.transfer.adopting import origin_at
+from aos_cli import inspect_text as text
+from aos_cli.node_option import NodeUrl, from_node
+from aos_cli.open_view import looking_at, work_of
+from aos_cli.options import DEFAULT_WORLD, At, Json, World
+
+
+def inspect_world(
+    *, at: At = None, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    if node is not None:
+        found = {**from_node(node, "/v1/world", at=at), "path": node}
+        text.show(found, text.world, json=json)
+        return
+    with looking_at(world, at) as view:
+        found = world_view.world(view)
+    origin = origin_at(world)
+    found = {
+        "path": str(world),
+        **found,
+        "process": _process(world) if at is None else None,
+        "origin": None if origin is None else origin.value,
+    }
+    text.show(found, text.world, json=json)
+
+
+def _process(world: Path) -> Document | None:
+    """The process that runs the world now; None if there is none or it does not answer."""
+    if not os.path.lexists(open_folder(world).socket):
+        return None
+    # The client imports the writing half of the kernel, which only this answer needs.
+    from aos.host.door.remote import ask_running  # noqa: PLC0415
+
+    try:
+        status = ask_running(world, "status")
+    except AosError:
+        return None
+    work = work_of(world)
+    phases = {} if work is None else work["executors"]
+    return {
+        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+        "executors": {
+            executor: {
+                phase: {"number": number, "since_ns": since_ns}
+                for phase, (number, since_ns) in found.items()
+            }
+            for executor, found in phases.items()
+        },
+    }
+
+
+def inspect_manifest(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One definition, whole.")
+    ] = None,
+    *,
+    at: At = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    if node is not None:
+        found = from_node(node, "/v1/manifest", name=name, at=at)
+    else:
+        with looking_at(world, at) as view:
+            found = world_view.manifest(view, name)
+    text.show(found, text.manifest if name is None else text.value, json=json)

@@ -199,7 +199,7 @@ def _show(order: Order, ended: list[Answered], manifest: Effective | None) -> No
     mail = sum(each.dropped for each in answers)
     if open_ones:
         line(f"  {count(open_ones, 'open effect')} canceled: no instance waits for a receipt")
-        note("an effect may have run all the same; only its executor can tell")
+        note("an effect may have run all the same; only its executor knows")
     if mail:
         line(f"  {count(mail, 'event')} in the mailbox dropped")
 

@@ -22,7 +22,7 @@ class _Alike:
 
 
 class Refusals:
-    """Prints the first refusal for each reason at once, and the counts of the others at the end."""
+    """Prints the first refusal for each reason immediately, the counts of the others at the end."""
 
     def __init__(self) -> None:
         self._alike: dict[str, _Alike] = {}

@@ -144,7 +144,7 @@ COMMANDS: Final = (
         "effects:settle",
     ),
     Command(
-        "effects retry", RUN, "Run held or parked effects again, at once.",
+        "effects retry", RUN, "Run held or parked effects again immediately.",
         ("aos effects retry --parked --code exception", "aos effects retry 7b7cfd51842d"),
         "effects:retry",
     ),

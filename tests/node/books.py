@@ -1,4 +1,4 @@
-"""Effects whose worker keeps books: each line is synced before the function goes on.
+"""Effects whose worker keeps books: each line is synced before the function continues.
 
 A line is ``begin`` or ``end``, the effect, the intent, the attempt, the worker's process id, and
 the time in nanoseconds of a clock that all processes share.

@@ -42,7 +42,7 @@ def cancel(intent: Intent, *, world: World = DEFAULT_WORLD, json: Json = False) 
         return
     line(f"record {seq:,} cancels {found['effect']} of {_cell(found)}")
     line(f"  {found['intent']}")
-    note("the effect may have run all the same; only its executor can tell")
+    note("the effect may have run all the same; only its executor knows")
 
 
 def settle(

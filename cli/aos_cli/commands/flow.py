@@ -127,7 +127,7 @@ def signal(
 
 
 def _note_on(seen: SeenFlow | None) -> None:
-    """Say why the flow does not take a message at once."""
+    """Print why the flow does not take a message immediately."""
     if seen is None or seen.state is None or seen.state.input is None:
         note("the flow has not started: the message waits in its inbox")
     elif seen.status == FAULTED:

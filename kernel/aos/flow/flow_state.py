@@ -59,7 +59,8 @@ class FlowState:
     that the fields with ``_schema`` name.
 
     ``started_ns`` is the logical time of the start; None before it. If ``ops`` cannot be read,
-    ``history`` is None and ``history_problem`` says why; everything else is there all the same.
+    ``history`` is None and ``history_problem`` gives the reason; everything else is
+    there all the same.
     """
 
     status: str

@@ -1,4 +1,4 @@
-"""Who makes a request: its origin, its host and its token (spec/node-api.md, N-130 to N-137)."""
+"""The maker of a request: its origin, its host and its token (spec/node-api.md, N-130 to N-137)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def snapshot_with(store: Store, value: Hash) -> SnapshotRow | None:
         return node in walked
 
     for row in store.snapshots():
-        # One that lost a part to an earlier release is of no use to anybody.
+        # One that lost a part to an earlier release is of no use.
         with contextlib.suppress(Erased):
             for part in parts(row.document, store.blob, seen):
                 if part == value:

@@ -287,7 +287,7 @@ def test_a_receipt_that_the_core_owes_is_shown_as_such(why: str) -> None:
     assert (found["kind"], found["is_stuck"]) == ("core", False)
     assert found["text"].startswith("waits for the kernel, which owes it a receipt for ")
     assert found["text"].endswith(f": {said}")
-    assert found["next"].endswith("drives or writes the world: aos run")
+    assert found["next"].endswith("with the next run or write of the world: aos run")
 
 
 INTROSPECT_HEAD = "sys/introspect.journal_head@1"

@@ -202,7 +202,7 @@ COUNT: Value = {"log": [], "count": 0}
         (wrong({"state": encode(COUNT), "status": "failed"}), "output_malformed: a migration "),
         (
             wrong({"state": encode(COUNT), "effects": [ask(PAY, {"n": 1})]}),
-            "output_malformed: a migration returns a state and nothing beside it",
+            "output_malformed: a migration returns a state and nothing else",
         ),
         (wrong(b"\xff"), "output_malformed: the output is not CBOR: "),
         (wrong({"state": encode({"log": ["x" * 70_000], "count": 1})}), "state_invalid: state: "),

@@ -96,7 +96,7 @@ def empty(world: MemoryWorld, read: Callable[[Hash], bytes]) -> State:
 
 
 def plain(value: Any) -> Any:
-    """Everything that anybody can read of it. Where it is kept does not count."""
+    """Everything that a reader can see of it. Where it is kept does not count."""
     match value:
         case Cells():
             counts = {
@@ -266,7 +266,7 @@ def test_two_worlds_that_differ_in_one_record_have_other_roots() -> None:
     assert taken(other.state)[0].document != snapped()[0].document
 
 
-def test_a_rebase_changes_nothing_that_anybody_reads() -> None:
+def test_a_rebase_changes_nothing_that_a_reader_sees() -> None:
     other = busy()
     other.blobs = dict(snapped()[1])
     state = other.state

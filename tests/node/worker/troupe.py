@@ -25,7 +25,7 @@ async def pay(params: Plain, ctx: EffectContext) -> Any:
         case 3 if ctx.attempt == 1:
             raise EffectFailed("busy", "try later", retryable=True)
         case 4:
-            raise ConnectionError("nobody listens")
+            raise ConnectionError("connection refused")
         case 5:
             raise NotConfigured("no_key", "no key for the bank", "set BANK_KEY")
         case 6:
@@ -55,7 +55,7 @@ async def pay(params: Plain, ctx: EffectContext) -> Any:
 def once(params: Plain, ctx: EffectContext) -> Plain:
     """A plain function that may run only once."""
     if params["n"] == 4:
-        raise ConnectionError("nobody listens")
+        raise ConnectionError("connection refused")
     if params["n"] == 6:
         raise ValueError("a mistake")
     return {"ref": f"main thread: {threading.current_thread() is threading.main_thread()}"}

@@ -55,7 +55,7 @@ def a_declared_status_holds_until_another_is_declared(world: ConformanceWorld) -
     assert [each.state["steps"] for each in seen] == [1, 2, 3, 4, 5, 6, 7]
 
 
-def a_deleted_cell_begins_anew(world: ConformanceWorld) -> None:
+def a_deleted_cell_starts_from_scratch(world: ConformanceWorld) -> None:
     act(world, "Keep")
     deleted = act(world, "Delete")
     anew = act(world, "Keep")
@@ -150,7 +150,7 @@ def context_and_chance_are_those_of_the_kernel(world: ConformanceWorld) -> None:
     assert (view["key"], view["cell_mode"]) == (-7, True)
 
 
-def every_step_draws_anew(world: ConformanceWorld) -> None:
+def every_step_draws_new_numbers(world: ConformanceWorld) -> None:
     look = {"id": 0, "below": [], "bytes": 0}
     first, second = (world.give("conformance/Look@1", look).state for _ in range(2))
 

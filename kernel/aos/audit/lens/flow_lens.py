@@ -33,7 +33,7 @@ class FlowLens:
 
     def document(self, state: FlowState) -> Document:
         """Return the whole state as JSON. Without a readable history, ``operations``,
-        ``compensations`` and ``waits`` are null and ``history_problem`` says why."""
+        ``compensations`` and ``waits`` are null and ``history_problem`` gives the reason."""
         history = state.history
         return {
             "status": state.status,

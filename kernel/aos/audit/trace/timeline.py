@@ -42,7 +42,7 @@ class _Input:
 
 @dataclass(slots=True)
 class Timeline:
-    """What one cell received and did.
+    """The inputs and the steps of one cell.
 
     ``roots`` are its latest inputs in order, each with the steps that it caused; ``earlier`` counts
     the inputs before these. ``emitted`` are the nodes of the events that it emitted to other cells,

@@ -359,7 +359,7 @@ def _owed(intent: OpenIntent, owed: Owed, running: Running | None) -> Reason:
         is_stuck=False,
         next=None
         if running
-        else "it is made as soon as anybody drives or writes the world: aos run",
+        else "the kernel makes it with the next run or write of the world: aos run",
     )
 
 

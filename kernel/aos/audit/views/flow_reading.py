@@ -27,7 +27,7 @@ an operator ended it."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenFlow:
     """An instance of a flow. ``state`` is None before its first step, and where it cannot be read:
-    then ``problem`` says why. ``manifest`` is the one under which it runs next."""
+    then ``problem`` is the reason. ``manifest`` is the one under which it runs next."""
 
     cell: Cell
     declaration: FlowDeclaration

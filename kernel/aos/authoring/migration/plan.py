@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def whole(self) -> str:
-        """What the author has to do if there are no fields to copy."""
+        """The author's task if there are no fields to copy."""
         return f"todo: make the {self.target} that takes the place of this {self.source}"
 
 

@@ -196,9 +196,7 @@ class StateConversion:
     def _checked(self, data: bytes) -> bytes:
         output = read_output(data, max_bytes=self._workflow.limits.output_bytes)
         if output.events or output.effects or output.ann is not None or output.status is not None:
-            raise Misfit(
-                FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing beside it"
-            )
+            raise Misfit(FaultKind.OUTPUT_MALFORMED, "a migration returns a state and nothing else")
         if output.state is None:
             raise Misfit(FaultKind.STATE_INVALID, "a migration returns a state, found null")
         most = self._workflow.limits.state_bytes

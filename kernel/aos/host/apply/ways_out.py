@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaysOut:
-    """What would work now instead of a refused apply. Nothing of it was done.
+    """The modes that would work now instead of a refused apply. Nothing of it was done.
 
     Attributes:
         modes: The modes that the world would accept now, the least change for instances first.

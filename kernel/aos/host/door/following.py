@@ -1,4 +1,4 @@
-"""Tell followers how far the journal is durable (spec/host.md, H-53a).
+"""Report to followers how far the journal is durable (spec/host.md, H-53a).
 
 A follower is a connection on which, after the request ``follow``, only the world speaks. Each
 message has the durable head of that moment; a slow reader gets fewer messages, never old ones.

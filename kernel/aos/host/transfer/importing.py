@@ -63,7 +63,7 @@ def _check_values(bundle: Bundle, head: Head) -> None:
                     f"the value {hash_text(erased.value)} was erased by record {erased.seq}, after "
                     "the bundle's end",
                     where=str(bundle.path),
-                    expected=f"values to go on with after record {head.seq}",
+                    expected=f"the values that a world needs after record {head.seq}",
                     hint=f"export the world to record {erased.seq} or later",
                 )
             )

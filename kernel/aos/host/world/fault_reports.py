@@ -28,7 +28,7 @@ class _More:
 
 
 class FaultReports:
-    """Prints the first fault of a cause at once, and then how many more there were.
+    """Prints the first fault of a cause immediately, and then how many more there were.
 
     Call ``flush`` at the end of the run.
     """

@@ -128,17 +128,17 @@ impl Core {
     /// The compensations from `mark` on of the steps before an operation: all except those of
     /// parallel branches.
     fn undos_before(&self, index: usize, mark: usize) -> Vec<usize> {
-        let mut beside: Vec<(String, String)> = Vec::new();
+        let mut branches: Vec<(String, String)> = Vec::new();
         let mut at = index;
         while at != 0 {
             let parent = self.op(at).parent;
             if self.op(at).kind == Kind::Branch {
-                beside.push((self.path(parent) + "/", self.path(at) + "/"));
+                branches.push((self.path(parent) + "/", self.path(at) + "/"));
             }
             at = parent;
         }
         let is_before = |path: &str| {
-            beside.iter().all(|(all, own)| !path.starts_with(&**all) || path.starts_with(&**own))
+            branches.iter().all(|(all, own)| !path.starts_with(&**all) || path.starts_with(&**own))
         };
         let undos = self.history.compensations.iter().enumerate().skip(mark);
         undos.filter(|(_, undo)| is_before(undo.path)).map(|(place, _)| place).collect()

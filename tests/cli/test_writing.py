@@ -240,7 +240,7 @@ def test_apply_pins_what_is_in_flight(aos: Aos, lived_in: Path, tmp_path: Path) 
     applied = aos("apply", other, "--mode", "pin", world=world)
 
     assert (dry.code, applied.code, wrong.code) == (0, 0, 2)
-    assert wrong.err.startswith("aos: --mode: expected strict or pin")
+    assert wrong.err.startswith("aos: --mode: expected strict, pin or migrate")
     assert (
         "  host/puppet@1: 2 at rest, next on the new version, 1 in flight, pinned to their "
         "version, 1 failed, on the new version when they are retried\n" in dry.out

@@ -2,10 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aos.audit.lens.lens import shown
 from aos.audit.views.record_view import name_cell
 from aos.core.journal.records import CellId
 from aos.manifest.effective import Effective
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCell:
+    """A cell by its name in a world of this machine or of a node.
+
+    ``key`` is JSON; None for the only cell of a workflow without keys. ``id`` is None in the world
+    of a node.
+    """
+
+    workflow: str
+    key: object
+    id: CellId | None = None
+
+    @property
+    def text(self) -> str:
+        """The cell as text, such as ``shop/order@1 ord-1``."""
+        return name_cell(self.workflow, self.key)
+
+    @property
+    def document(self) -> dict[str, object]:
+        """``{workflow, key}``"""
+        return {"workflow": self.workflow, "key": self.key}
+
+
+def named(cell: CellId, manifest: Effective | None) -> NamedCell:
+    """Name a cell; the key uses the schema of the workflow, if the manifest has it."""
+    return NamedCell(cell[0], cell_key(cell, manifest), cell)
 
 
 def cell_document(cell: CellId, manifest: Effective | None) -> dict[str, object]:

@@ -9,8 +9,17 @@ import typer
 
 if TYPE_CHECKING:
     from aos.audit.views.record_view import Document
+    from aos.client import Client
 
 TOKEN_VARIABLE: Final = "AOS_TOKEN"  # noqa: S105  # the name of a variable
+
+
+def _unless_folder(context: typer.Context, node: str | None) -> str | None:
+    """Prefer ``--world`` on the command line to a node in the environment."""
+    sources = [context.get_parameter_source(name) for name in ("node", "world")]
+    is_folder = [each and each.name for each in sources] == ["ENVIRONMENT", "COMMANDLINE"]
+    return None if is_folder else node
+
 
 NodeUrl = Annotated[
     str | None,
@@ -18,6 +27,7 @@ NodeUrl = Annotated[
         "--node",
         envvar="AOS_NODE",
         metavar="URL",
+        callback=_unless_folder,
         help="The node: http://…, https://…, or the folder of a world on this machine.",
     ),
 ]
@@ -26,6 +36,14 @@ NodeUrl = Annotated[
 def node_token() -> str | None:
     """The secret of the token in ``AOS_TOKEN``, which is never given on a command line."""
     return os.environ.get(TOKEN_VARIABLE) or None
+
+
+def client_of(node: str) -> Client:
+    """Return a client of a node, with the token in ``AOS_TOKEN``."""
+    # The client of a node imports much that the commands on a folder do not need.
+    from aos.client import Client  # noqa: PLC0415
+
+    return Client(node, token=node_token())
 
 
 def from_node(node: str, path: str, **query: object) -> Document:

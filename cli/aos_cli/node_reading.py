@@ -8,9 +8,11 @@ from typing import Final
 
 from aos.audit.trace.render import Branch, from_documents
 from aos.audit.views.record_view import Document
+from aos.audit.views.view import LIMIT_MAX
 from aos.client import Client
-from aos.errors import BadUsage
-from aos_cli.node_option import node_token
+from aos.client.node_errors import NoSuchInstance
+from aos.errors import BadUsage, Refused
+from aos_cli.node_option import client_of
 
 RECORDS: Final = 200
 """Records of one request."""
@@ -18,13 +20,52 @@ RECORDS: Final = 200
 
 def document(node: str, path: str, **query: object) -> Document:
     """Return the document of a reading route. Raises as ``Client``."""
-    with Client(node, token=node_token()) as client:
+    with client_of(node) as client:
         return client.document(path, **query)
+
+
+def one_cell(node: str, workflow: str, key: str | None) -> Document:
+    """Return the document of a cell.
+
+    Raises:
+        Refused: There is no such cell.
+    """
+    try:
+        return document(node, "/v1/cell", workflow=workflow, key=key)
+    except NoSuchInstance as problem:
+        raise Refused(str(problem)) from problem
+
+
+def cells(node: str, *, workflow: str | None, pinned: bool | None = None) -> Iterator[Document]:
+    """Yield the rows of ``aos inspect cells``, by workflow and key. Raises as ``Client``."""
+    yield from _rows(node, "cells", workflow=workflow, pinned=pinned)
+
+
+def faults(node: str, *, workflow: str | None) -> Iterator[Document]:
+    """Yield the rows of ``aos inspect faults``, the latest first. Raises as ``Client``."""
+    yield from _rows(node, "faults", workflow=workflow)
+
+
+def parked(node: str, *, effect: str | None, code: str | None) -> Iterator[Document]:
+    """Yield the rows of effects that are held or parked. Raises as ``Client``."""
+    yield from _rows(node, "intents", parked=True, effect=effect, code=code)
+
+
+def _rows(node: str, name: str, **query: object) -> Iterator[Document]:
+    """Yield the rows of a list, page by page."""
+    offset = 0
+    with client_of(node) as client:
+        while True:
+            page = client.document(f"/v1/{name}", limit=LIMIT_MAX, offset=offset, **query)
+            yield from page[name]
+            offset += LIMIT_MAX
+            if offset >= page["total"]:
+                return
 
 
 def value_bytes(node: str, value: str) -> bytes:
     """Return the bytes of a value. Raises as ``Client``."""
-    with Client(node, token=node_token()) as client:
+    with client_of(node) as client:
         return client.blob(value)
 
 
@@ -50,7 +91,7 @@ def records(
         BadUsage: There are no such records, or no such kind or workflow.
     """
     selected = {"kind": kinds, "workflow": workflow, "key": key, "spelled": spelled or None}
-    with Client(node, token=node_token()) as client:
+    with client_of(node) as client:
         end = client.seq()
         _check(first, last, end, follow=follow)
         last = end if last is None else min(last, end)

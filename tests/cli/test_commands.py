@@ -22,12 +22,14 @@ from aos.host.folder.folder import open_folder
 from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
-from aos_cli.commands import cells as cells_command
+from aos_cli import chosen_cells
+from aos_cli.cell_names import NamedCell
 from tests.cli.shell import AOS, Aos, environment, in_silence
 from tests.copies import copied
 from tests.host import puppet
 
 GARBAGE = b"\xff"
+HEALTHY = NamedCell(puppet.PUPPET, "c", (puppet.PUPPET, encode("c")))
 
 
 def send(world: Path, *items: Any) -> None:
@@ -134,13 +136,13 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
 ) -> None:
     """C-26"""
     one = aos("cells", "retry", "puppet", "c", "--json", world=failed)
-    failed_cells = cells_command._failed
+    failed_cells = chosen_cells.failed
 
-    def with_a_healthy_one(*given: Any) -> Any:
-        cells, manifest = failed_cells(*given)
-        return [*cells[:1], (puppet.PUPPET, encode("c")), *cells[1:]], manifest
+    def with_a_healthy_one(*given: Any) -> list[NamedCell]:
+        cells = failed_cells(*given)
+        return [*cells[:1], HEALTHY, *cells[1:]]
 
-    monkeypatch.setattr(cells_command, "_failed", with_a_healthy_one)
+    monkeypatch.setattr(chosen_cells, "failed", with_a_healthy_one)
     text = aos("cells", "retry", "--all-failed", world=failed)
 
     assert (one.code, one.out) == (1, "")
@@ -156,9 +158,7 @@ def test_a_refused_retry_does_not_stop_the_others_and_is_exit_1(
 
 def test_many_refusals_are_counted(aos: Aos, failed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """C-26"""
-    monkeypatch.setattr(
-        cells_command, "_failed", lambda *_: ([(puppet.PUPPET, encode("c"))] * 12, None)
-    )
+    monkeypatch.setattr(chosen_cells, "failed", lambda *_: [HEALTHY] * 12)
 
     found = aos("cells", "retry", "--all-failed", world=failed)
 

@@ -7,21 +7,17 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.lens.lookup import find_cell, find_workflow
 from aos.audit.lens.words import count
 from aos.audit.views.view import check_word
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import END, REMOVE, RETRY, SKIP, UNPIN
-from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import TERMINAL
-from aos.core.state.cell import Cell
-from aos.core.state.version import is_pinned
 from aos.errors import BadUsage, Refused
-from aos.manifest.effective import Effective
+from aos_cli import chosen_cells
 from aos_cli.cell_commands import Answered, command_each
-from aos_cli.cell_names import cell_document, cell_text
+from aos_cli.cell_names import NamedCell
 from aos_cli.cells_end import Order, carry_out
-from aos_cli.open_view import looking_at
+from aos_cli.node_option import NodeUrl
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
 
@@ -75,6 +71,7 @@ def retry(
         typer.Option(metavar="NAME", help="With --all-failed: only cells of this workflow."),
     ] = None,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> int:
     if all_failed == (name is not None) or (workflow is not None and not all_failed):
@@ -82,23 +79,14 @@ def retry(
             "cells retry: expected WORKFLOW KEY, or --all-failed with an optional --workflow NAME "
             "(see aos cells retry --help)"
         )
-    cells, manifest = _failed(world, workflow) if name is None else _one_cell(world, name, key)
-    return _command_cells(
-        world, SKIP if skip else RETRY, cells, manifest, is_one=name is not None, json=json
+    cells = (
+        chosen_cells.failed(world, node, workflow)
+        if name is None
+        else chosen_cells.one(world, node, name, key)
     )
-
-
-def _failed(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
-    """Every failed cell, the earliest failure first, and the manifest in force."""
-    with looking_at(world) as view:
-        name = None if workflow is None else find_workflow(view.state, workflow)
-        found = [
-            cell
-            for cell in view.state.cells.active.values()
-            if cell.fault is not None and (name is None or cell.id[0] == name)
-        ]
-        found.sort(key=lambda cell: cell.fault_seq or 0)
-        return [cell.id for cell in found], view.state.manifest
+    return _command_cells(
+        world, node, SKIP if skip else RETRY, cells, is_one=name is not None, json=json
+    )
 
 
 def unpin(
@@ -113,6 +101,7 @@ def unpin(
         typer.Option(metavar="NAME", help="With --all-pinned: only cells of this workflow."),
     ] = None,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> int:
     if all_pinned == (name is not None) or (workflow is not None and not all_pinned):
@@ -120,21 +109,12 @@ def unpin(
             "cells unpin: expected WORKFLOW KEY, or --all-pinned with an optional --workflow NAME "
             "(see aos cells unpin --help)"
         )
-    cells, manifest = _pinned(world, workflow) if name is None else _one_cell(world, name, key)
-    return _command_cells(world, UNPIN, cells, manifest, is_one=name is not None, json=json)
-
-
-def _pinned(world: Path, workflow: str | None) -> tuple[list[CellId], Effective | None]:
-    """Every pinned cell, ordered by workflow, and the manifest in force."""
-    with looking_at(world) as view:
-        state = view.state
-        names = sorted(state.cells.shelves)
-        if workflow is not None:
-            names = [find_workflow(state, workflow)]
-        found: list[Cell] = [
-            cell for name in names for cell in state.cells.of(name) if is_pinned(state, cell)
-        ]
-        return [cell.id for cell in found], state.manifest
+    cells = (
+        chosen_cells.pinned(world, node, workflow)
+        if name is None
+        else chosen_cells.one(world, node, name, key)
+    )
+    return _command_cells(world, node, UNPIN, cells, is_one=name is not None, json=json)
 
 
 def end(
@@ -156,6 +136,7 @@ def end(
     ] = False,
     dry_run: DryRun = False,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> int:
     check_word("status to end with", status, TERMINAL)
@@ -168,7 +149,7 @@ def end(
         pattern=pattern,
         is_all=is_all,
     )
-    return carry_out(world, order, dry_run=dry_run, json=json)
+    return carry_out(world, node, order, dry_run=dry_run, json=json)
 
 
 def remove(
@@ -180,6 +161,7 @@ def remove(
     is_all: Annotated[bool, typer.Option("--all", help="Every instance of the workflow.")] = False,
     dry_run: DryRun = False,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> int:
     order = Order(
@@ -191,38 +173,33 @@ def remove(
         pattern=pattern,
         is_all=is_all,
     )
-    return carry_out(world, order, dry_run=dry_run, json=json)
+    return carry_out(world, node, order, dry_run=dry_run, json=json)
 
 
 def _command_cells(
     world: Path,
+    node: str | None,
     action: str,
-    cells: list[CellId],
-    manifest: Effective | None,
+    cells: list[NamedCell],
     *,
     is_one: bool,
     json: bool,
 ) -> int:
     """Send the command for each cell, print the answers, and return the exit code."""
-    told = command_each(world, action, cells, doing="retrying")
+    told = command_each(world, node, action, cells, doing="retrying")
     refused = [each for each in told if isinstance(each.answer, Refusal)]
     if is_one and refused:
         raise Refused(_message(refused[0].answer))
     if json:
-        print_json(_document(told, manifest, action))
+        print_json(_document(told, action))
     elif is_one:
-        _show(told[0], manifest, action)
+        _show(told[0], action)
     else:
-        _show_all(told, manifest, action)
+        _show_all(told, action)
     return Refused.exit_code if refused else 0
 
 
-def _one_cell(world: Path, workflow: str, key: str | None) -> tuple[list[CellId], Effective | None]:
-    with looking_at(world) as view:
-        return [find_cell(view.state, workflow, key)], view.state.manifest
-
-
-def _document(told: list[Answered], manifest: Effective | None, action: str) -> dict[str, object]:
+def _document(told: list[Answered], action: str) -> dict[str, object]:
     refused = sum(isinstance(each.answer, Refusal) for each in told)
     return {
         "action": action,
@@ -230,7 +207,7 @@ def _document(told: list[Answered], manifest: Effective | None, action: str) -> 
         "refused": refused,
         "cells": [
             {
-                **cell_document(each.cell, manifest),
+                **each.cell.document,
                 "seq": None if isinstance(each.answer, Refusal) else each.answer.seq,
                 "refused": {"rule": each.answer.rule.value, "message": each.answer.message}
                 if isinstance(each.answer, Refusal)
@@ -253,21 +230,20 @@ _HOW: Final = {
 }
 
 
-def _show(told: Answered, manifest: Effective | None, action: str) -> None:
+def _show(told: Answered, action: str) -> None:
     assert not isinstance(told.answer, Refusal)
     how = _HOW[action]
-    line(f"{cell_text(told.cell, manifest)} resumes {how} (record {told.answer.seq:,})")
+    line(f"{told.cell.text} resumes {how} (record {told.answer.seq:,})")
 
 
-def _show_all(told: list[Answered], manifest: Effective | None, action: str) -> None:
+def _show_all(told: list[Answered], action: str) -> None:
     if not told:
         line("no cell is pinned" if action == UNPIN else "no cell has failed")
         return
     seqs = [each.answer.seq for each in told if not isinstance(each.answer, Refusal)]
     refused = [each for each in told if isinstance(each.answer, Refusal)]
     for each in refused[:REFUSALS_SHOWN]:
-        text = _message(each.answer)
-        note(f"aos: {cell_text(each.cell, manifest)}: {text}", style="red")
+        note(f"aos: {each.cell.text}: {_message(each.answer)}", style="red")
     if len(refused) > REFUSALS_SHOWN:
         note(f"and {len(refused) - REFUSALS_SHOWN:,} more were refused (--json lists them all)")
     where = ""

@@ -13,15 +13,15 @@ from aos.audit.lens.words import count
 from aos.audit.views import intent_view
 from aos.audit.views.record_view import Document, name_cell
 from aos.audit.views.view import LIMIT_MAX, View
-from aos.core.decide.answers import Refusal
+from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.inputs import CANCEL, SETTLE
+from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
-from aos.values.cbor import Value, encode
-from aos.values.digests import parse_hash
+from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
-from aos.values.schema import Schema
+from aos_cli.node_option import NodeUrl, client_of, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
@@ -33,10 +33,11 @@ Intent = Annotated[
 ]
 
 
-def cancel(intent: Intent, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    with looking_at(world) as view:
-        found = intent_view.intent(view, intent)
-    seq = _command(world, CANCEL, found)
+def cancel(
+    intent: Intent, *, world: World = DEFAULT_WORLD, node: NodeUrl = None, json: Json = False
+) -> None:
+    found = _intent(world, node, intent)
+    seq = _command(world, node, CANCEL, found)
     if json:
         print_json(_document(found, seq))
         return
@@ -63,6 +64,7 @@ def settle(
         typer.Option("--retryable", help="With --error: the workflow may request it again."),
     ] = False,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> None:
     if (ok is None) == (error is None) or (retryable and error is None):
@@ -71,19 +73,16 @@ def settle(
             "--retryable (see aos effects settle --help)"
         )
     status = "error" if ok is None else "ok"
-    with looking_at(world) as view:
-        found = intent_view.intent(view, intent)
-        opened = view.state.intents.get(parse_hash(found["intent"]))
-        if opened is None:
-            raise Refused(f"intent {found['intent']} is not open (it is {found['status']})")
-        if error is not None:
-            code, message = error
-            given: Value = {"code": code, "message": message, "retryable": retryable}
-            payload = encode(given)
-        else:
-            assert ok is not None
-            payload = _receipt(opened.effect.receipt, ok)
-    seq = _command(world, SETTLE, found, status=status, payload=payload)
+    found = _intent(world, node, intent)
+    if found["status"] != "open":
+        raise Refused(f"intent {found['intent']} is not open (it is {found['status']})")
+    if error is not None:
+        code, message = error
+        payload: object = {"code": code, "message": message, "retryable": retryable}
+    else:
+        assert ok is not None
+        payload = _parsed(ok)
+    seq = _command(world, node, SETTLE, found, status=status, payload=payload)
     if json:
         print_json({**_document(found, seq), "status": status})
         return
@@ -108,6 +107,7 @@ def retry(
         str | None, typer.Option(metavar="CODE", help="With --parked: only those with this code.")
     ] = None,
     world: World = DEFAULT_WORLD,
+    node: NodeUrl = None,
     json: Json = False,
 ) -> None:
     if bool(intents) == parked or ((effect or code) and not parked):
@@ -115,14 +115,14 @@ def retry(
             "expected intents, or --parked with or without --effect and --code "
             "(aos inspect intents --parked lists them)"
         )
-    found = _halted(world, intents or (), effect=effect, code=code)
-    runs = retry_running(world, [parse_hash(each["intent"]) for each in found]) if found else []
+    found = _halted(world, node, intents or (), effect=effect, code=code)
+    runs = _retried(world, node, [each["intent"] for each in found]) if found else []
     if json:
         print_json(
             {
                 "running": None if not found else runs is not None,
                 "halted": [each["intent"] for each in found],
-                "retried": [f"blake3:{each.hex()}" for each in runs or ()],
+                "retried": runs or [],
             }
         )
     elif not found:
@@ -139,6 +139,15 @@ def retry(
             )
 
 
+def _retried(world: Path, node: str | None, intents: Sequence[str]) -> list[str] | None:
+    """The intents that run again; None if no process runs the world."""
+    if node is not None:
+        with client_of(node) as client:
+            return client.retry_effects(intents)
+    runs = retry_running(world, [parse_hash(each) for each in intents])
+    return None if runs is None else [hash_text(each) for each in runs]
+
+
 def _pages(view: View, *, effect: str | None, code: str | None) -> Iterator[Document]:
     offset = 0
     while True:
@@ -152,17 +161,29 @@ def _pages(view: View, *, effect: str | None, code: str | None) -> Iterator[Docu
 
 
 def _halted(
-    world: Path, intents: Sequence[str], *, effect: str | None, code: str | None
+    world: Path,
+    node: str | None,
+    intents: Sequence[str],
+    *,
+    effect: str | None,
+    code: str | None,
 ) -> list[Document]:
     """The rows of the named intents, or of all that are parked or held.
 
     Raises:
         Refused: A named intent is neither parked nor held.
     """
-    with looking_at(world) as view:
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
         if not intents:
-            return list(_pages(view, effect=effect, code=code))
-        found = [intent_view.intent(view, each) for each in intents]
+            return list(node_reading.parked(node, effect=effect, code=code))
+        found = [_intent(world, node, each) for each in intents]
+    else:
+        with looking_at(world) as view:
+            if not intents:
+                return list(_pages(view, effect=effect, code=code))
+            found = [intent_view.intent(view, each) for each in intents]
     for each in found:
         if each["halt"] is None:
             raise Refused(
@@ -172,39 +193,65 @@ def _halted(
     return found
 
 
-def _receipt(schema: Schema, text: str) -> bytes:
-    """The canonical CBOR of a receipt that was given as JSON.
+def _intent(world: Path, node: str | None, intent: str) -> Document:
+    """The document of an intent. Raises BadUsage if there is none."""
+    if node is not None:
+        return from_node(node, "/v1/intent", intent=intent)
+    with looking_at(world) as view:
+        return intent_view.intent(view, intent)
 
-    Raises:
-        BadUsage: It is no JSON.
-        Refused: It does not fit the effect's receipt schema.
-    """
+
+def _parsed(text: str) -> object:
     try:
-        parse_json(text)
+        return parse_json(text)
     except ValueProblem as problem:
         raise BadUsage(f"--ok: {problem}") from problem
-    try:
-        return encode(schema.from_json(text))
-    except ValueProblem as problem:
-        raise Refused(f"--ok: {schema.name}: {problem}") from problem
 
 
 def _command(
     world: Path,
+    node: str | None,
     action: str,
     found: Document,
     *,
     status: str | None = None,
-    payload: bytes | None = None,
+    payload: object = None,
 ) -> int:
-    """Send a command about an intent and return its record. Raises: Refused: The core declined."""
-    with writing_to(world) as writer:
-        answer = writer.control(
-            action, intent=parse_hash(found["intent"]), status=status, payload=payload
-        )
+    """Send a command about an intent and return its record.
+
+    Raises:
+        Refused: The world declined, or the payload does not fit the receipt schema of the effect.
+    """
+    intent = found["intent"]
+    if node is not None:
+        with client_of(node) as client:
+            answer: Answer = client.command(action, intent=intent, status=status, payload=payload)
+    else:
+        encoded = None if payload is None else _receipt(world, parse_hash(intent), status, payload)
+        with writing_to(world) as writer:
+            answer = writer.control(
+                action, intent=parse_hash(intent), status=status, payload=encoded
+            )
     if isinstance(answer, Refusal):
         raise Refused(answer.message)
     return answer.seq
+
+
+def _receipt(world: Path, intent: Hash, status: str | None, payload: object) -> bytes:
+    """The canonical CBOR of a receipt that was given as JSON.
+
+    Raises:
+        Refused: It does not fit the effect's receipt schema, or the intent is no longer open.
+    """
+    with looking_at(world) as view:
+        opened = view.state.intents.get(intent)
+    if opened is None:
+        raise Refused(f"intent {hash_text(intent)} is not open (another receipt has settled it)")
+    schema = opened.effect.receipt if status == "ok" else EFFECT_ERROR
+    try:
+        return schema.encode(schema.from_json_object(payload))
+    except ValueProblem as problem:
+        raise Refused(f"--ok: {schema.name}: {problem}") from problem
 
 
 def _document(found: Document, seq: int) -> Document:

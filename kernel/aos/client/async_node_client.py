@@ -22,6 +22,7 @@ from aos.client.node_client import TIMEOUT_S, check_served, token_headers, trust
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.sending import SendAnswer
+from aos.core.decide.answers import Admitted, Refusal
 from aos.host.door.writer import Item
 
 
@@ -121,6 +122,47 @@ class AsyncClient:
     async def blob(self, value: str) -> bytes:
         """Return the bytes of a value that is stored outside its records, by its content hash."""
         return await self._run(steps.read_blob(value))
+
+    async def command(
+        self,
+        action: str,
+        *,
+        workflow: str | None = None,
+        key: object = None,
+        intent: str | None = None,
+        status: str | None = None,
+        payload: object = None,
+        why: str | None = None,
+    ) -> Admitted | Refusal:
+        """Submit an operator's command once: the node signs it, if it was started with
+        ``--operator-key`` and the token has the scope ``operate``.
+
+        Args:
+            action: ``retry``, ``skip``, ``unpin``, ``end`` or ``remove`` of the instance
+                ``workflow`` and ``key``; ``cancel`` or ``settle`` of ``intent``.
+            status: ``completed`` or ``failed`` for ``end``; ``ok`` or ``error`` for ``settle``.
+            payload: For ``settle``, the receipt as a JSON value: for ``ok`` one of the receipt
+                schema of its effect, for ``error`` ``{code, message, retryable}``.
+            why: The reason, which the journal keeps.
+
+        Raises:
+            NodeUnavailable: The node went away. It is unknown whether the command is a record.
+        """
+        return await self._run(
+            steps.command(
+                action, workflow=workflow, key=key, intent=intent, status=status, payload=payload,
+                why=why,
+            )
+        )  # fmt: skip
+
+    async def retry_effects(self, intents: Sequence[str]) -> list[str]:
+        """Run held and parked effects again, in the node or at its workers; return the hashes of
+        those that run. Needs a token with the scope ``operate``."""
+        return await self._run(steps.retry_effects(intents))
+
+    async def snapshot(self) -> Document:
+        """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
+        return await self._run(steps.snapshot())
 
     async def seq(self) -> int:
         """Return the last durable record."""

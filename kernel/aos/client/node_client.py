@@ -21,6 +21,7 @@ from aos.client.node_address import NodeAddress
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.sending import SendAnswer
+from aos.core.decide.answers import Admitted, Refusal
 from aos.host.door.writer import Item
 
 TIMEOUT_S = 30.0
@@ -137,6 +138,47 @@ class Client:
     def blob(self, value: str) -> bytes:
         """Return the bytes of a value that is stored outside its records, by its content hash."""
         return self._run(steps.read_blob(value))
+
+    def command(
+        self,
+        action: str,
+        *,
+        workflow: str | None = None,
+        key: object = None,
+        intent: str | None = None,
+        status: str | None = None,
+        payload: object = None,
+        why: str | None = None,
+    ) -> Admitted | Refusal:
+        """Submit an operator's command once: the node signs it, if it was started with
+        ``--operator-key`` and the token has the scope ``operate``.
+
+        Args:
+            action: ``retry``, ``skip``, ``unpin``, ``end`` or ``remove`` of the instance
+                ``workflow`` and ``key``; ``cancel`` or ``settle`` of ``intent``.
+            status: ``completed`` or ``failed`` for ``end``; ``ok`` or ``error`` for ``settle``.
+            payload: For ``settle``, the receipt as a JSON value: for ``ok`` one of the receipt
+                schema of its effect, for ``error`` ``{code, message, retryable}``.
+            why: The reason, which the journal keeps.
+
+        Raises:
+            NodeUnavailable: The node went away. It is unknown whether the command is a record.
+        """
+        return self._run(
+            steps.command(
+                action, workflow=workflow, key=key, intent=intent, status=status, payload=payload,
+                why=why,
+            )
+        )  # fmt: skip
+
+    def retry_effects(self, intents: Sequence[str]) -> list[str]:
+        """Run held and parked effects again, in the node or at its workers; return the hashes of
+        those that run. Needs a token with the scope ``operate``."""
+        return self._run(steps.retry_effects(intents))
+
+    def snapshot(self) -> Document:
+        """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
+        return self._run(steps.snapshot())
 
     def seq(self) -> int:
         """Return the last durable record."""

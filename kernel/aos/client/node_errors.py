@@ -60,6 +60,8 @@ def error_of(status: int, problem: object, *, retry_after: str = "") -> AosError
     if rule == Rule.CELL_IS_UNKNOWN.value:
         return NoSuchInstance(text)
     match status:
+        case 403 if rule == "command_is_not_signed":
+            return Refused(text)
         case 401 | 403:
             return Refused(f"{text} (set AOS_TOKEN, or token=, to a token that allows this)")
         case 409 | 410:

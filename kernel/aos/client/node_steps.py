@@ -15,8 +15,8 @@ from aos.client.current import WaitTimedOut, key_words, too_late
 from aos.client.instance import Instance
 from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
 from aos.client.sending import Accepted, SendAnswer
-from aos.core.decide.answers import Duplicate
-from aos.errors import BadUsage, excerpt, sentence
+from aos.core.decide.answers import Admitted, Duplicate, Refusal
+from aos.errors import BadUsage, Refused, excerpt, sentence
 from aos.host.door.writer import Item
 from aos.values.cbor import Value, decode_ingress, encode
 from aos.values.errors import ValueProblem
@@ -33,6 +33,8 @@ SILENCE_S: Final = 45.0
 s without an event."""
 
 PAGE_ROWS: Final = 200
+RETRY_INTENTS: Final = 1_024
+"""Intents of one request."""
 
 JSON: Final = "application/json"
 CBOR: Final = "application/cbor"
@@ -100,6 +102,73 @@ def read_document(path: str, query: Words) -> Steps[Document]:
     if not isinstance(document, dict):
         raise NodeUnavailable(NO_NODE)
     return document
+
+
+def post_document(path: str, body: Mapping[str, object] | None) -> Steps[Document | Refusal]:
+    """Send a JSON document once, without repeating it; return the node's document, or the refusal
+    of the world.
+
+    Raises:
+        AosError: As ``read_document``. After ``NodeUnavailable`` it is unknown whether the node has
+            carried it out.
+    """
+    text = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+    answer = yield NodeRequest(method="POST", path=path, query=[], body=text)
+    assert answer is not None
+    document = read_json(answer.content)
+    if answer.status != 200:
+        refusal = refusal_of(document)
+        if refusal is not None:
+            return refusal
+        raise error_of(answer.status, document, retry_after=answer.retry_after)
+    if not isinstance(document, dict):
+        raise NodeUnavailable(NO_NODE)
+    return document
+
+
+def command(
+    action: str,
+    *,
+    workflow: str | None,
+    key: object,
+    intent: str | None,
+    status: str | None,
+    payload: object,
+    why: str | None,
+) -> Steps[Admitted | Refusal]:
+    """Submit an operator's command that the node signs. Raises as ``post_document``."""
+    given: dict[str, object] = {
+        "workflow": workflow, "key": key, "intent": intent, "status": status, "payload": payload,
+        "why": why,
+    }  # fmt: skip
+    body = {name: each for name, each in given.items() if each is not None}
+    found = yield from post_document("/v1/commands", {"action": action, **body})
+    if isinstance(found, Refusal):
+        return found
+    return Admitted(
+        seq=found["seq"], dropped=found.get("dropped", 0), abandoned=found.get("abandoned", 0)
+    )
+
+
+def retry_effects(intents: Sequence[str]) -> Steps[list[str]]:
+    """Run held and parked effects again; return those that run. Raises as ``post_document``."""
+    runs: list[str] = []
+    for at in range(0, len(intents), RETRY_INTENTS):
+        found = yield from post_document(
+            "/v1/work/retry", {"tasks": intents[at : at + RETRY_INTENTS]}
+        )
+        if isinstance(found, Refusal):
+            raise Refused(found.message)
+        runs += found["tasks"]
+    return runs
+
+
+def snapshot() -> Steps[Document]:
+    """Have the node write a snapshot. Raises as ``post_document``, and Refused."""
+    found = yield from post_document("/v1/snapshots", None)
+    if isinstance(found, Refusal):
+        raise Refused(found.message)
+    return found
 
 
 def query_words(query: Mapping[str, object]) -> Words:

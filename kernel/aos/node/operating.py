@@ -6,15 +6,18 @@ import json
 from typing import Any
 
 from aos.audit.lens.lookup import find_cell
-from aos.core.decide.answers import Admitted, Answer, Refusal
+from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
 from aos.core.journal.inputs import STRICT, ControlInput, ManifestInput
 from aos.core.journal.records import CellId
+from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.refusals import problem_of, refused
 from aos.node.services import Services
+from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.errors import ValueProblem
 
 _SIGNED = ("principal", "serial", "signature")
 
@@ -28,7 +31,7 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
         "intent": _hash(body.get("intent")),
         "value": _hash(body.get("value")),
         "status": body.get("status"),
-        "payload": body.get("payload"),
+        "payload": await _payload(services, body),
         "why": body.get("why"),
     }
     if is_signed:
@@ -77,6 +80,35 @@ async def _cell(services: Services, body: dict[str, Any]) -> CellId | None:
         return find_cell(services.follower.state, body["workflow"], key)
     except BadUsage as problem:
         raise problem_of(problem, unknown=404) from None
+
+
+async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
+    """The receipt that settles an effect, as CBOR.
+
+    Raises:
+        Problem: It is given twice (400), or does not fit the effect (422).
+    """
+    if "payload" not in body:
+        given: bytes | None = body.get("payload_cbor")
+        return given
+    if "payload_cbor" in body:
+        raise Problem(
+            400, "body_is_invalid", "body: expected at most one of payload and payload_cbor"
+        )
+    await services.follower.advance_to()
+    state = services.follower.state
+    intent = _hash(body.get("intent"))
+    opened = None if intent is None else state.intents.get(intent)
+    if opened is None:
+        return encode(None)  # the world refuses the command for its intent
+    schema = opened.effect.receipt if body.get("status") == "ok" else EFFECT_ERROR
+    try:
+        return schema.encode(schema.from_json_object(body["payload"]))
+    except ValueProblem as problem:
+        misfit = Refusal(
+            rule=Rule.SETTLEMENT_DOES_NOT_FIT, message=f"payload: {schema.name}: {problem}"
+        )
+        raise refused(misfit, state.manifest) from problem
 
 
 def _hash(text: str | None) -> Hash | None:

@@ -173,7 +173,8 @@ COMMAND: Final = _closed(
     intent=HASH,
     value=HASH,
     status={"type": "string", "enum": list(CONTROL_STATUSES)},
-    payload={**BINARY, "description": "Canonical CBOR of the receipt of `settle`."},
+    payload={"description": "The receipt of `settle`, as a JSON value."},
+    payload_cbor={**BINARY, "description": "The same as CBOR, instead."},
     why={"type": "string", "maxLength": 4096},
     principal={**NAME, "description": "With `serial` and `signature`: signed by the caller."},
     serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
@@ -464,7 +465,8 @@ ROUTES: Final = (
     ),
     ApiRoute(
         operation="retry_tasks", method=POST, path="/v1/work/retry", scope=OPERATE,
-        summary="Offer parked tasks again.", body=leased.RETRY, answer=leased.RUN,
+        summary="Run held and parked effects again: offer their tasks to workers, or run them in "
+        "the process of the world.", body=leased.RETRY, answer=leased.RUN,
     ),
     ApiRoute(
         operation="reclaim_tasks", method=POST, path="/v1/work/reclaim", scope=OPERATE,

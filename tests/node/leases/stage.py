@@ -84,6 +84,10 @@ class MemoryLink:
         self.publish()
         return answer
 
+    async def retry(self, intents: Sequence[Hash]) -> list[Hash]:  # noqa: ARG002  # it runs none
+        """The process of this world runs no effects."""
+        return []
+
     async def settle(self, outcomes: Sequence[Outcome]) -> list[Answer]:
         return [await self._admit(self._receipt(each)) for each in outcomes]
 

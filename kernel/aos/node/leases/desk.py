@@ -58,6 +58,8 @@ class WorkLink(Protocol):
 
     async def work(self) -> Mapping[str, Any]: ...
 
+    async def retry(self, intents: Sequence[Hash]) -> list[Hash]: ...
+
 
 def now() -> Moment:
     """This moment, on both clocks."""

@@ -300,17 +300,21 @@ class LeasedWork:
         }
 
     async def retry(self, body: Body, token: ScopedToken) -> dict[str, Any]:  # noqa: ARG002  # the route checks it
-        """Run held and parked tasks again, with all attempts of their policy (N-59)."""
+        """Run held and parked tasks again, with all attempts of their policy (N-59). Intents that
+        are no tasks are effects of the process that runs the world, which runs them again (H-59e).
+        """
         intents = self._named(body)
+        here = [each for each in intents if each not in self._desk.leases.tasks]
+        running = await self._desk.link.retry(here) if here else []
         picks = [pick for each in intents if (pick := self._desk.leases.retry(each)) is not None]
         await self._desk.synced()
         problems = await asyncio.gather(*(self._desk.begin(pick) for pick in picks))
         await self._desk.synced()
         failed = [each for each in problems if each is not None]
-        if failed and len(failed) == len(picks):
+        if failed and len(failed) == len(picks) and not running:
             raise failed[0]
-        runs = [pick.intent for pick, each in zip(picks, problems, strict=True) if each is None]
-        return {"tasks": [hash_text(each) for each in runs]}
+        begun = [pick.intent for pick, each in zip(picks, problems, strict=True) if each is None]
+        return {"tasks": [hash_text(each) for each in (*running, *begun)]}
 
     def _named(self, body: Body) -> Sequence[Hash]:
         if "tasks" in body:

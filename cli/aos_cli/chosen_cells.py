@@ -1,0 +1,155 @@
+"""The cells that a command is for, in the world of a folder or of a node (spec/cli.md, C-26 to
+C-26c, C-92)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from aos.audit.lens.lookup import find_cell, find_workflow
+from aos.audit.lens.words import compact
+from aos.audit.views.record_view import Document
+from aos.core.state.cell import Cell
+from aos.core.state.version import is_pinned
+from aos.manifest.effective import Effective
+from aos_cli.cell_names import NamedCell, named
+from aos_cli.open_view import looking_at
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An instance as it was when the world was read. ``status`` is None if there is none; ``mail``
+    and ``open_effects`` count what it would lose by its end."""
+
+    cell: NamedCell
+    status: str | None = None
+    mail: int = 0
+    open_effects: int = 0
+
+
+def one(world: Path, node: str | None, workflow: str, key: str | None) -> list[NamedCell]:
+    """The cell that the words name. In the world of a node it exists.
+
+    Raises:
+        BadUsage: The world has no such workflow, or the key does not fit it.
+        Refused: The node has no such cell.
+    """
+    if node is not None:
+        return [each.cell for each in _keyed_on_node(node, workflow, [key])]
+    with looking_at(world) as view:
+        return [named(find_cell(view.state, workflow, key), view.state.manifest)]
+
+
+def failed(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
+    """Every cell that a fault failed, of one workflow or of all, the earliest fault first."""
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
+        return [_of_row(each).cell for each in node_reading.faults(node, workflow=workflow)][::-1]
+    with looking_at(world) as view:
+        name = None if workflow is None else find_workflow(view.state, workflow)
+        found = [
+            cell
+            for cell in view.state.cells.active.values()
+            if cell.fault is not None and (name is None or cell.id[0] == name)
+        ]
+        found.sort(key=lambda cell: cell.fault_seq or 0)
+        return [named(cell.id, view.state.manifest) for cell in found]
+
+
+def pinned(world: Path, node: str | None, workflow: str | None) -> list[NamedCell]:
+    """Every pinned cell, of one workflow or of all, by workflow and key."""
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
+        rows = node_reading.cells(node, workflow=workflow, pinned=True)
+        return [_of_row(each).cell for each in rows]
+    with looking_at(world) as view:
+        state = view.state
+        names = sorted(state.cells.shelves)
+        if workflow is not None:
+            names = [find_workflow(state, workflow)]
+        return [
+            named(cell.id, state.manifest)
+            for name in names
+            for cell in sorted(state.cells.of(name), key=lambda each: each.id)
+            if is_pinned(state, cell)
+        ]
+
+
+def keyed(world: Path, node: str | None, workflow: str, keys: Sequence[str | None]) -> list[Chosen]:
+    """The instances with these keys, each once. Raises as ``one``."""
+    if node is not None:
+        return _keyed_on_node(node, workflow, keys)
+    with looking_at(world) as view:
+        state = view.state
+        ids = dict.fromkeys(find_cell(state, workflow, key) for key in keys)
+        missing = [(id, state.cells.get(id)) for id in ids]
+        return [
+            Chosen(named(id, state.manifest)) if cell is None else _of_cell(cell, state.manifest)
+            for id, cell in missing
+        ]
+
+
+def _keyed_on_node(node: str, workflow: str, keys: Iterable[str | None]) -> list[Chosen]:
+    from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
+    rows = [node_reading.one_cell(node, workflow, key) for key in dict.fromkeys(keys)]
+    return list({each["key_cbor"]: _of_row(each) for each in rows}.values())
+
+
+def matching(
+    world: Path, node: str | None, workflow: str, pattern: str | None, *, ended: bool
+) -> list[Chosen]:
+    """The instances of a workflow whose key, as text, matches the pattern, or all of them, by
+    key; with ``ended`` also those that are over.
+
+    Raises:
+        BadUsage: The world has no such workflow.
+    """
+    if node is not None:
+        from aos_cli import node_reading  # noqa: PLC0415  # it imports much
+
+        return [
+            _of_row(each)
+            for each in node_reading.cells(node, workflow=workflow)
+            if (ended or not _row_is_over(each)) and _matches(_key_text(each["key"]), pattern)
+        ]
+    with looking_at(world) as view:
+        state = view.state
+        return [
+            _of_cell(cell, state.manifest)
+            for cell in sorted(
+                state.cells.of(find_workflow(state, workflow)), key=lambda each: each.id
+            )
+            if (ended or not (cell.declared is not None and cell.is_at_rest))
+            and _matches(view.lens.key_text(cell.id, hash=cell.workflow_hash), pattern)
+        ]
+
+
+def _matches(key: str, pattern: str | None) -> bool:
+    return pattern is None or fnmatchcase(key, pattern)
+
+
+def _key_text(key: object) -> str:
+    return key if isinstance(key, str) else "" if key is None else compact(key)
+
+
+def _row_is_over(row: Document) -> bool:
+    has_work = row["mailbox"] or row["in_flight"] or row["fault"] is not None
+    return row["declared"] is not None and not has_work
+
+
+def _of_cell(cell: Cell, manifest: Effective | None) -> Chosen:
+    return Chosen(named(cell.id, manifest), cell.status, len(cell.mailbox), len(cell.inflight))
+
+
+def _of_row(row: Document) -> Chosen:
+    return Chosen(
+        NamedCell(row["workflow"], row["key"]),
+        row.get("status"),
+        row["mailbox"],
+        row.get("in_flight", 0),
+    )

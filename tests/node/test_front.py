@@ -17,11 +17,13 @@ from typing import Any
 import httpx
 import pytest
 
+from aos.client import Client
+from aos.client.node_errors import NodeUnavailable
 from aos.host.apply.commands import sign_control
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.values.digests import hash_text, parse_hash
-from tests.cli.shell import in_silence, start
+from tests.cli.shell import here, in_silence, start
 from tests.copies import copied
 from tests.node.nodes import WAIT_S, Node, event, front, running_kernel
 from tests.node.test_streaming import events
@@ -276,6 +278,39 @@ def make_certificate(key: Path, cert: Path) -> None:
         check=False, capture_output=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
+
+
+def test_a_node_may_ask_its_clients_for_a_certificate(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-92a: by the arguments of a client, and by the environment of commands and workers."""
+    files = [tmp_path / name for name in ("key.pem", "cert.pem", "own-key.pem", "own-cert.pem")]
+    key, cert, own_key, own_cert = files
+    make_certificate(key, cert)
+    make_certificate(own_key, own_cert)
+    tls = {"cert": str(cert), "key": str(key), "client_ca": str(own_cert)}
+    with front(node.path, tmp_path / "front", node.kernel, tls=tls) as other:
+        with pytest.raises(NodeUnavailable), Client(other.url, authorities=cert) as nameless:
+            nameless.seq()
+        with Client(other.url, authorities=cert, certificate=(own_cert, own_key)) as named:
+            assert named.seq() > 0
+        unknown = here("inspect", "world", "--node", other.url)
+        assert (unknown.code, "certificate verify failed" in unknown.err) == (4, True)
+        given = {"AOS_NODE_CA": cert, "AOS_NODE_CERT": own_cert, "AOS_NODE_KEY": own_key}
+        for name, path in given.items():
+            monkeypatch.setenv(name, str(path))
+        assert here("inspect", "world", "--node", other.url).code == 0
+        assert here("tasks", "list", "--node", str(node.path)).code == 4, "the socket is another's"
+
+    for name, path in {"AOS_NODE_CA": tmp_path / "none", "AOS_NODE_CERT": key}.items():
+        with monkeypatch.context() as patch:
+            patch.setenv(name, str(path))
+            wrong = here("inspect", "world", "--node", "https://127.0.0.1:1")
+        assert (wrong.code, wrong.out) == (2, "")
+        assert wrong.err.startswith(f"aos: {name}: {path}"), wrong.err
+    monkeypatch.delenv("AOS_NODE_KEY")
+    half = here("inspect", "world", "--node", "https://127.0.0.1:1")
+    assert half == (2, "", "aos: AOS_NODE_CERT is set: expected AOS_NODE_KEY, too\n")
 
 
 def test_tls_protects_tcp_and_not_the_nodes_own_socket(node: Node, tmp_path: Path) -> None:

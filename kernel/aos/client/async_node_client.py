@@ -18,9 +18,10 @@ from aos.client.event_stream import EventStream
 from aos.client.following_node import FollowedNode
 from aos.client.instance import Instance, reached
 from aos.client.node_address import NodeAddress
-from aos.client.node_client import TIMEOUT_S, check_served, token_headers, trusted, unreachable
+from aos.client.node_client import TIMEOUT_S, check_served, token_headers, unreachable
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
+from aos.client.node_tls import Certificate, tls_context
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal
 from aos.host.door.writer import Item
@@ -32,7 +33,12 @@ class AsyncClient:
     """
 
     def __init__(
-        self, node: str | Path, *, token: str | None = None, authorities: Path | str | None = None
+        self,
+        node: str | Path,
+        *,
+        token: str | None = None,
+        authorities: Path | str | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         address = NodeAddress.read(str(node))
         self._address = address
@@ -43,7 +49,7 @@ class AsyncClient:
             base_url=address.base,
             headers=token_headers(token),
             transport=transport,
-            verify=trusted(authorities),
+            verify=tls_context(authorities, certificate),
             trust_env=False,
         )
 

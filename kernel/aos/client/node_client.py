@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import ssl
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from aos.client.instance import Instance, reached
 from aos.client.node_address import NodeAddress
 from aos.client.node_errors import NodeUnavailable, error_of, read_json
 from aos.client.node_steps import NodeAnswer, Steps, T, Words
+from aos.client.node_tls import Certificate, tls_context
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal
 from aos.host.door.writer import Item
@@ -35,11 +35,13 @@ class Client:
         node: The URL of the node, or the folder of its world on this machine.
         token: The secret of a token (``aos token create``). Without it, that of ``AOS_TOKEN``, if
             it is set. A folder, and a node on a loopback address without tokens, need none.
-        authorities: A file with the certificates to trust (PEM); by default those of the package
-            certifi.
+        authorities: A file with the certificates to trust (PEM); by default that of
+            ``AOS_NODE_CA``, else those of the package certifi.
+        certificate: The files of a certificate and its key, for a node that asks for one
+            (``--tls-client-ca``); by default those of ``AOS_NODE_CERT`` and ``AOS_NODE_KEY``.
 
     Raises:
-        BadUsage: ``node`` is a URL of another kind.
+        BadUsage: ``node`` is a URL of another kind, or a certificate cannot be used.
 
     Every method raises:
         Refused: The token does not allow it.
@@ -49,7 +51,12 @@ class Client:
     """
 
     def __init__(
-        self, node: str | Path, *, token: str | None = None, authorities: Path | str | None = None
+        self,
+        node: str | Path,
+        *,
+        token: str | None = None,
+        authorities: Path | str | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         address = NodeAddress.read(str(node))
         self._address = address
@@ -60,7 +67,7 @@ class Client:
             base_url=address.base,
             headers=token_headers(token),
             transport=transport,
-            verify=trusted(authorities),
+            verify=tls_context(authorities, certificate),
             trust_env=False,
         )
 
@@ -307,11 +314,6 @@ def token_headers(token: str | None) -> dict[str, str]:
     """The header of a token, or of that in ``AOS_TOKEN``."""
     secret = token or os.environ.get("AOS_TOKEN")
     return {"Authorization": f"Bearer {secret}"} if secret else {}
-
-
-def trusted(authorities: Path | str | None) -> ssl.SSLContext | bool:
-    """The certificates that a client trusts."""
-    return True if authorities is None else ssl.create_default_context(cafile=str(authorities))
 
 
 def check_served(address: NodeAddress) -> None:

@@ -63,7 +63,7 @@ def error_of(status: int, problem: object, *, retry_after: str = "") -> AosError
         case 403 if rule == "command_is_not_signed":
             return Refused(text)
         case 401 | 403:
-            return Refused(f"{text} (set AOS_TOKEN, or token=, to a token that allows this)")
+            return Refused(f"{text} (set AOS_TOKEN to a token that allows this: aos token create)")
         case 409 | 410:
             return Refused(text)
         case 408 | 429:

@@ -10,19 +10,14 @@ from typing import Any, Final
 import httpx
 
 from aos.client.node_address import NodeAddress
-from aos.errors import AosError, BadUsage, Refused, Unavailable
+from aos.client.node_client import token_headers, unreachable
+from aos.client.node_errors import error_of, read_json
+from aos.client.node_tls import tls_context
+from aos.errors import BadUsage
 
 CONNECT_S: Final = 10.0
 ANSWER_S: Final = 30.0
 """Seconds within which a node answers, in addition to the time that a claim waits."""
-
-
-class NodeAway(Unavailable):
-    """The node did not answer, or cannot answer now. ``pause_s`` is how long it asks to wait."""
-
-    def __init__(self, text: str, pause_s: float = 0.0) -> None:
-        super().__init__(text)
-        self.pause_s = pause_s
 
 
 class NodeRequests:
@@ -35,18 +30,21 @@ class NodeRequests:
         token: str | None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        self._address = address
         if transport is None and address.socket is not None:
             transport = httpx.AsyncHTTPTransport(uds=str(address.socket))
-        self._base = address.base
-        self._where = address.base if address.socket is None else str(address.socket)
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        self._client = httpx.AsyncClient(headers=headers, transport=transport, trust_env=False)
+        self._client = httpx.AsyncClient(
+            headers=token_headers(token),
+            transport=transport,
+            verify=tls_context(),
+            trust_env=False,
+        )
 
     async def post(self, path: str, body: Mapping[str, Any], *, wait_s: float = 0.0) -> Any:
         """Send a request and return the body of its answer; the node may take ``wait_s`` longer.
 
         Raises:
-            NodeAway: The same request may succeed later.
+            NodeUnavailable: The same request may succeed later.
             Refused: The node does not allow it: a token is missing, invalid or has other scopes.
             BadUsage: The node did not understand it.
         """
@@ -64,39 +62,19 @@ class NodeRequests:
             headers["Content-Type"] = "application/json"
         try:
             answer = await self._client.request(
-                method, self._base + path, content=content, headers=headers, timeout=timeout
+                method, self._address.base + path, content=content, headers=headers, timeout=timeout
             )
-            document = _document(answer)
         except httpx.HTTPError as error:
-            reason = str(error) or type(error).__name__
-            raise NodeAway(f"the node at {self._where} does not answer: {reason}") from error
+            raise unreachable(self._address, error) from error
+        document = read_json(answer.content)
         if answer.status_code == httpx.codes.OK:
             return document
-        raise _problem(answer, document)
+        retry_after = answer.headers.get("Retry-After", "")
+        raise error_of(answer.status_code, document, retry_after=retry_after)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.aclose()
-
-
-def _document(answer: httpx.Response) -> Any:
-    try:
-        return json.loads(answer.content)
-    except ValueError:
-        return None
-
-
-def _problem(answer: httpx.Response, document: Any) -> AosError:
-    detail = document.get("detail") if isinstance(document, dict) else None
-    text = f"the node answered {answer.status_code}: {detail or answer.reason_phrase}"
-    match answer.status_code:
-        case 401 | 403:
-            return Refused(f"{text} (set AOS_TOKEN to a token that may do this: aos token create)")
-        case 429 | 500 | 502 | 503 | 504:
-            after = answer.headers.get("Retry-After", "")
-            return NodeAway(text, float(after) if after.isdecimal() else 1.0)
-        case _:
-            return BadUsage(text)
 
 
 def plain(value: Any) -> Any:

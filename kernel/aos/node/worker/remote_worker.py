@@ -14,9 +14,10 @@ from typing import Any, Final
 import httpx
 
 from aos.client.node_address import NodeAddress
+from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
-from aos.node.worker.node_requests import NodeAway, NodeRequests, bytes_of
+from aos.node.worker.node_requests import NodeRequests, bytes_of
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.worker.api import Executors
@@ -171,7 +172,7 @@ class Worker:
                 if asking.done():
                     self._take(asking.result())
                     return
-            except NodeAway as problem:
+            except NodeUnavailable as problem:
                 self._say_once(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
                 with contextlib.suppress(TimeoutError):
@@ -310,7 +311,7 @@ class Worker:
                 await self._send_frames()
                 await self._send_group()
                 pause_s = PAUSE_S
-            except NodeAway as problem:
+            except NodeUnavailable as problem:
                 self._say_once(str(problem))
                 pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
                 await asyncio.sleep(pause_s)
@@ -328,11 +329,11 @@ class Worker:
             return
         body = {"worker": self._name, "results": list(group.values())}
         answer = await self._node.post("/v1/work/results", body)
-        away: NodeAway | None = None
+        away: NodeUnavailable | None = None
         for (intent, sent), each in zip(group.items(), answer["answers"], strict=True):
             problem = each.get("problem")
             if problem is not None and problem["status"] in (429, 500, 503):
-                away = NodeAway(problem["detail"])
+                away = NodeUnavailable(problem["detail"])
             elif self._results.get(intent) is sent:
                 self._answered(intent, sent, problem)
         if away is not None:
@@ -364,7 +365,7 @@ class Worker:
                 for some in _chunks(self._tasks.all()):
                     await self._beat_some(some)
                 pause_s = self._lease_ms / 3000
-            except NodeAway as problem:
+            except NodeUnavailable as problem:
                 self._say_once(str(problem))
                 pause_s = min(1.0, self._lease_ms / 3000)
 

@@ -54,7 +54,10 @@ def change_one(nodes: list[Node], body: list[int], place: int, change: str, chan
             pass
         case "replace":
             flag(node, "earlier")
-            insert(nodes, body, place, {**node, "op": chance.choice(KINDS)})
+            # Branches are no body of a scope.
+            has_branches = bool(node["nodes"]) and nodes[node["nodes"][0]]["op"] == "branch"
+            inside = [] if has_branches else node["nodes"]
+            insert(nodes, body, place, {**node, "op": chance.choice(KINDS), "nodes": inside})
         case "removed":
             flag(node, "earlier")
             insert(nodes, body, place, {**node, "op": "removed"})

@@ -112,8 +112,8 @@ def test_more_effects_than_a_turn_may_request_are_requested_in_order_over_severa
 
 @settings(max_examples=examples(3))
 @given(
-    st.integers(20, 40), st.integers(10, 400)
-)  # the carried text stays short: each turn copies it
+    st.integers(60, 80), st.integers(5, 150)
+)  # the carried text stays short: each iteration copies it several times
 def test_a_loop_that_never_waits_ends_after_as_many_turns_as_its_operations_need(
     leaves: int, iterations: int
 ) -> None:
@@ -126,6 +126,24 @@ def test_a_loop_that_never_waits_ends_after_as_many_turns_as_its_operations_need
         assert modelled.status == "completed"
         assert output(modelled) == "1;" * leaves * iterations + ";"
         assert len(turns(modelled)) == 1 + (ended - 1) // ENDED_MAX
+        modelled.world.abandon()
+
+    run_on_big_stack(play)
+
+
+def test_a_turn_ends_before_its_memory_does() -> None:
+    """FL-6: the text that the loop carries is copied in each iteration, to a hundred times what a
+    step may use."""
+    leaves, iterations = 40, 1_500
+    nodes = [node("version", name=f"v{number}") for number in range(leaves)]
+    nodes.append(node("loop", nodes=[*range(leaves)], number=iterations))
+
+    def play() -> None:
+        modelled = played("run", {"id": KEY, "nodes": nodes, "body": [leaves]}, [])
+        ended = iterations * (leaves + 1)
+        assert modelled.status == "completed"
+        assert output(modelled) == "1;" * leaves * iterations + ";"
+        assert len(turns(modelled)) > 2 * (1 + ended // ENDED_MAX)
         modelled.world.abandon()
 
     run_on_big_stack(play)

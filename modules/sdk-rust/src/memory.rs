@@ -29,6 +29,14 @@ pub unsafe fn call_returning_at(
     unsafe { core::ptr::copy_nonoverlapping(pair.as_ptr(), ret as usize as *mut u8, pair.len()) };
 }
 
+/// How far the heap has grown, as an address; 0 outside of a module.
+pub fn used() -> usize {
+    #[cfg(target_arch = "wasm32")]
+    return guest::used();
+    #[cfg(not(target_arch = "wasm32"))]
+    0
+}
+
 #[cfg(target_arch = "wasm32")]
 mod guest {
     use core::alloc::{GlobalAlloc, Layout};
@@ -105,6 +113,10 @@ mod guest {
             }
             fresh
         }
+    }
+
+    pub fn used() -> usize {
+        HEAP.next()
     }
 
     /// Set aside `length` bytes for the kernel to write the input into. Traps when memory cannot

@@ -7,6 +7,7 @@ use core::cell::{RefCell, RefMut};
 
 use crate::cbor::{self, Misfit, Reader};
 use crate::fault::Fault;
+use crate::memory;
 use crate::random::Random;
 use crate::step::{IdempotencyKey, Output};
 
@@ -17,6 +18,10 @@ use super::path;
 
 /// A turn ends when it has ended so many operations.
 const ENDED_MAX: usize = 10_000;
+
+/// A turn ends when it has used so many bytes of the heap, which only grows: a loop that never waits
+/// would otherwise exhaust the memory of a step, and again in each retry.
+const HEAP_BYTES_MAX: usize = 16 << 20;
 /// One operation asks for at most so many effects, and emits at most one event.
 const EFFECTS_AT_ONCE: usize = 2;
 /// Bytes of a name or a list of names that a fault quotes.
@@ -107,6 +112,7 @@ pub(super) struct Core {
     pub is_held: bool,
     events: usize,
     ended: usize,
+    heap_before: usize,
 }
 
 impl Core {
@@ -131,6 +137,7 @@ impl Core {
             is_held: false,
             events: 0,
             ended: 0,
+            heap_before: memory::used(),
         }
     }
 
@@ -205,6 +212,7 @@ impl Core {
         (effects == 0 || effects + EFFECTS_AT_ONCE <= self.facts.effects_max)
             && (events == 0 || events + 2 <= self.facts.events_max)
             && self.ended < ENDED_MAX
+            && (self.ended == 0 || memory::used() - self.heap_before < HEAP_BYTES_MAX)
     }
 
     /// `has_room`, or else the turn is held.

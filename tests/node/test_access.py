@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -26,10 +27,10 @@ def closed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield found
 
 
-def made(path: Path, name: str, *scopes: str, expires_ns: int | None = None) -> str:
+def made(path: Path, name: str, *scopes: str, **more: Any) -> str:
     secret = create(
         open_folder(path), name, tuple(map(Scope.read, scopes)), secret=os.urandom(32),
-        now_ns=time.time_ns(), expires_ns=expires_ns,
+        now_ns=time.time_ns(), **more,
     )  # fmt: skip
     time.sleep(0.3)  # a running node looks at the file four times a second
     return secret
@@ -54,6 +55,28 @@ def test_a_node_with_tokens_wants_one(closed: Node) -> None:
     assert status(client, "/readyz") == 200
     assert status(client, "/v1/openapi.json") == 200
     assert status(client, "/metrics") == 401
+
+
+def test_a_token_with_a_rate_is_slowed_down_and_no_other(closed: Node) -> None:
+    """N-131a"""
+    client = closed.client()
+    slow = made(closed.path, "slow", "read", "send", rate="2/min", burst=3)
+    other = made(closed.path, "other", "read")
+
+    assert [status(client, "/v1/world", slow) for _ in range(4)] == [200, 200, 200, 429]
+    refused = client.get("/v1/world", headers={"authorization": f"Bearer {slow}"})
+    assert refused.json()["rule"] == "token_is_too_fast"
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
+    assert refused.json()["detail"] == "slow: expected at most 2/min, and 3 at once"
+    assert status(client, "/v1/world", other) == 200
+
+    sender = made(closed.path, "sender", "read", "send", rate="1/s", burst=2)
+    headers = {"authorization": f"Bearer {sender}"}
+    body = {"items": [event(f"rate-{number}") for number in range(30)]}
+    assert client.post("/v1/events", json=body, headers=headers).status_code == 200
+    after = client.get("/v1/world", headers=headers)
+    assert after.status_code == 429
+    assert 20 <= int(after.headers["retry-after"]) <= 30
 
 
 def test_a_token_does_only_what_its_scopes_allow(closed: Node) -> None:

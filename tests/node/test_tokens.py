@@ -191,7 +191,24 @@ def test_the_command_prints_the_token_once(folder: WorldFolder) -> None:
     [row] = here("token", "list", "--json", "--world", folder.path).json["tokens"]
     assert row["scopes"] == ["send:shop/*", "read"]
 
-    assert here("token", "revoke", "web", "--world", folder.path).code == 0
+    rated = here(
+        "token", "create", "slow", "--scope", "read", "--rate", "50/min", "--burst", "9",
+        "--world", folder.path,
+    )  # fmt: skip
+    slow = load(folder).find(rated.out.strip(), now_ns=2)
+    assert slow is not None
+    assert (slow.rate, slow.burst) == ("50/min", 9)
+    for words, error in {
+        ("--rate", "50"): "aos: rate of a token: expected text such as",
+        ("--rate", "50/min", "--burst", "0"): "aos: burst of a token: expected 1 to 1,000,000",
+        ("--burst", "2"): "aos: token create: --burst: expected --rate with it",
+    }.items():
+        wrong = here("token", "create", "w", "--scope", "read", *words, "--world", folder.path)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert wrong.err.startswith(error)
+
+    for name in ("web", "slow"):
+        assert here("token", "revoke", name, "--world", folder.path).code == 0
     assert here("token", "list", "--json", "--world", folder.path).json == {"tokens": []}
     bare = here("token", "create", "web", "--world", folder.path)
     assert bare.code == 2

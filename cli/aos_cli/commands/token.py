@@ -37,9 +37,22 @@ def create(
             metavar="D", parser=span, help="Lifetime, such as 12h or 90d (default: no end)."
         ),
     ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE",
+            help="Most requests on average, such as 50/s, 100/min or 10/h (default: no limit). "
+            "Each event of a batch counts.",
+        ),
+    ] = None,
+    burst: Annotated[
+        int, typer.Option(metavar="N", help="With --rate: how many may come at once (default 1).")
+    ] = 1,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if burst != 1 and rate is None:
+        raise BadUsage("token create: --burst: expected --rate with it")
     if not scope:
         raise BadUsage(
             f"token create: expected at least one --scope (aos token create {name} --scope read)"
@@ -53,9 +66,20 @@ def create(
         secret=os.urandom(tokens.SECRET_BYTES),
         now_ns=now_ns,
         expires_ns=expires_ns,
+        rate=rate,
+        burst=burst,
     )
     if json:
-        print_json({"name": name, "token": secret, "scopes": scope, "expires_ns": expires_ns})
+        print_json(
+            {
+                "name": name,
+                "token": secret,
+                "scopes": scope,
+                "expires_ns": expires_ns,
+                "rate": rate,
+                "burst": burst,
+            }
+        )
         return
     note("the token is shown only now; send it as: Authorization: Bearer TOKEN")
     line(secret)
@@ -68,13 +92,14 @@ def list_tokens(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
         return
     now_ns = time.time_ns()
     table(
-        ("name", "scopes", "created", "expires"),
+        ("name", "scopes", "created", "expires", "rate"),
         [
             (
                 each.name,
                 " ".join(scope.text for scope in each.scopes),
                 time_text(each.created_ns),
                 _expiry(each, now_ns),
+                each.rate or "-",
             )
             for each in found
         ],

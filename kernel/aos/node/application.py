@@ -130,6 +130,8 @@ class _Exchange:
         self.caller = caller_of(door, self._headers, self._services.tokens, now_ns=time.time_ns())
         if route.scope is not None:
             self.caller = check_scope(self.caller, route)
+            self._services.rates.check(self.caller)
+            self._services.rates.use(self.caller)
         query = read_query(route, self._scope["query_string"])
         call = ApiCall(
             route=route,

@@ -54,6 +54,7 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
             "Idempotency-Key belongs to one event: give each item of a batch its submission_id",
         )  # fmt: skip
     items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
+    services.rates.use(call.caller, len(items) - 1)
     allowed = [each for each in items if call.caller.allows(SEND, each.schema)]
     answers = iter(await _sent(services, allowed))
     found: list[_Sent | Problem] = []

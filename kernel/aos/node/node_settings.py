@@ -13,17 +13,14 @@ from typing import Any, Final
 from aos.errors import BadUsage, excerpt, sentence
 from aos.host.executors.limiter import Limit
 from aos.manifest.names import is_name, is_system
+from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.store.plain_files import PlainFolder
 
 FILE_NAME: Final = "node.toml"
 BYTES_MAX: Final = 256 * 1024
 
 CONCURRENCY_MAX: Final = 1_000_000
-BURST_MAX: Final = 1_000_000
-RATE_MAX: Final = 1_000_000
 
-_RATE: Final = re.compile(r"([1-9][0-9]{0,6})/(s|min|h)")
-_UNITS: Final = {"s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _PATH: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(\.[A-Za-z_$][A-Za-z0-9_]*)*")
 _EFFECT_KEYS: Final = ("concurrency", "rate", "burst", "by")
 
@@ -91,10 +88,10 @@ class _Reading:
     def _interval_ns(self, given: object, where: str) -> int:
         if given is None:
             return 0
-        read = _RATE.fullmatch(given) if isinstance(given, str) else None
-        if read is None or int(read[1]) > RATE_MAX:
-            raise self._invalid(where, 'text such as "50/s", "100/min" or "10/h"', repr(given))
-        return max(1, _UNITS[read[2]] // int(read[1]))
+        interval_ns = interval_of(given)
+        if interval_ns is None:
+            raise self._invalid(where, EXAMPLES, repr(given))
+        return interval_ns
 
     def _paths(self, given: object, where: str) -> tuple[str, ...]:
         if not isinstance(given, list) or not all(

@@ -15,6 +15,7 @@ from aos.host.follower import Follower
 from aos.node.bodies import BodyRoom
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
+from aos.node.rates import TokenRates
 from aos.node.readers import Readers
 from aos.node.sessions import Sessions
 from aos.node.staged import KeptModules
@@ -44,6 +45,7 @@ class Services:
     sessions: Sessions = field(default_factory=Sessions)
     bodies: BodyRoom = field(default_factory=BodyRoom)
     staged: KeptModules = field(default_factory=KeptModules)
+    rates: TokenRates = field(default_factory=TokenRates)
     _view: View | None = None
     _serial: int = -1
 

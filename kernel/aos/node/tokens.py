@@ -24,6 +24,7 @@ from typing import Any, Final, Self
 
 from aos.errors import AosError, BadUsage, Damage, Refused, sentence
 from aos.host.folder.folder import WorldFolder
+from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.store.plain_files import PlainFolder
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -110,13 +111,16 @@ class Scope:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """One token without its secret. ``digest`` is the BLAKE3 of the secret's text; None if the
-    caller needs no token."""
+    caller needs no token. ``rate`` bounds its requests, such as ``50/s``, with ``burst`` of them at
+    once."""
 
     name: str
     scopes: tuple[Scope, ...]
     digest: Hash | None = None
     created_ns: int = 0
     expires_ns: int | None = None
+    rate: str | None = None
+    burst: int = 1
 
     def allows(self, verb: str, name: str | None = None) -> bool:
         """Return whether a scope of this token allows ``verb`` for ``name``."""
@@ -133,6 +137,8 @@ class Token:
             "scopes": [each.text for each in self.scopes],
             "created_ns": self.created_ns,
             "expires_ns": self.expires_ns,
+            "rate": self.rate,
+            "burst": self.burst,
         }
 
 
@@ -190,15 +196,19 @@ def create(
     secret: bytes,
     now_ns: int,
     expires_ns: int | None = None,
+    rate: str | None = None,
+    burst: int = 1,
 ) -> str:
     """Make a token and return its secret, which cannot be read again.
 
     Args:
         secret: 32 random bytes.
         expires_ns: When the token becomes invalid, in ns since 1970; by default never.
+        rate: Its requests, such as ``50/s``; by default without a limit. ``burst`` is how many of
+            them may come at once.
 
     Raises:
-        BadUsage: The name or the scopes are not valid.
+        BadUsage: The name, the scopes, the rate or the burst is not valid.
         Refused: There is a token of this name, or there are too many.
         Damage: As ``load``. Nothing has changed.
     """
@@ -214,6 +224,12 @@ def create(
         raise BadUsage(
             sentence("scopes of a token", expected=f"1 to {SCOPES_MAX}", found=str(len(scopes)))
         )
+    if rate is not None and interval_of(rate) is None:
+        raise BadUsage(sentence("rate of a token", expected=EXAMPLES, found=repr(rate)))
+    if not 1 <= burst <= BURST_MAX:
+        raise BadUsage(
+            sentence("burst of a token", expected=f"1 to {BURST_MAX:,}", found=f"{burst:,}")
+        )
     assert len(secret) == SECRET_BYTES, "a secret has 32 bytes"
     text = SECRET_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
     token = Token(
@@ -222,6 +238,8 @@ def create(
         digest=content_hash(text.encode()),
         created_ns=now_ns,
         expires_ns=expires_ns,
+        rate=rate,
+        burst=burst,
     )
     with _changing(folder) as tokens:
         if name in tokens:
@@ -356,12 +374,17 @@ def _token(given: dict[str, Any]) -> Token:
         raise ValueError(f"name {name!r}")
     if not (isinstance(created_ns, int) and isinstance(expires_ns, int | None)):
         raise TypeError("times are whole numbers")
+    rate, burst = given.get("rate"), given.get("burst", 1)
+    if not ((rate is None or interval_of(rate)) and type(burst) is int and burst >= 1):
+        raise ValueError(f"rate {rate!r}, burst {burst!r}")
     return Token(
         name=name,
         scopes=tuple(map(Scope.read, given["scopes"])),
         digest=parse_hash(given["digest"]),
         created_ns=created_ns,
         expires_ns=expires_ns,
+        rate=rate,
+        burst=burst,
     )
 
 

@@ -23,6 +23,7 @@ from tests.host.puppet import DO, PUPPET
 __all__ = ["template", "world"]
 
 WAIT_S = 60.0
+FRONT = b"aos.node.front"
 
 
 @dataclass
@@ -40,20 +41,23 @@ class Started:
         return ""
 
     def fronts(self) -> list[int]:
-        """The process ids of its children that are fronts."""
+        return self.children(FRONT)
+
+    def children(self, word: bytes) -> list[int]:
+        """The process ids of its children with this word in their command line."""
         found = []
         for each in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
             for pid in each.read_text().split():
                 with contextlib.suppress(OSError):
-                    if b"aos.node.front" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    if word in Path(f"/proc/{pid}/cmdline").read_bytes():
                         found.append(int(pid))
         return found
 
 
 @contextlib.contextmanager
-def started(path: Path, log: Path) -> Iterator[Started]:
+def started(path: Path, log: Path, *options: str | Path) -> Iterator[Started]:
     with log.open("w") as opened:
-        words = ("node", "--listen", "127.0.0.1:0", "--world", path)
+        words = ("node", "--listen", "127.0.0.1:0", "--world", path, *options)
         process = start(*words, stdout=opened, stderr=opened)
     node = Started(process, log)
     try:
@@ -70,7 +74,7 @@ def started(path: Path, log: Path) -> Iterator[Started]:
 
 def is_alive(pid: int) -> bool:
     try:
-        return b"aos.node.front" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return FRONT in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

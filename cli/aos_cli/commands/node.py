@@ -76,6 +76,15 @@ def node(
         ),
     ] = None,
     executors: ExecutorSpecs = None,
+    worker: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="M:A",
+            help="Run Python effects in a worker beside the node: package.module:attribute or "
+            "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
+            "several times.",
+        ),
+    ] = None,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
@@ -99,6 +108,7 @@ def node(
                         executors=lambda read, world: standard_executors(
                             read, world, executors or [], allow_http or [], values
                         ),
+                        workers=worker or (),
                         snapshot_every=Every(records=snapshot_records),
                         cells_kept=cell_cache_size,
                         report=note,

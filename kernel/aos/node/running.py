@@ -33,6 +33,7 @@ from aos.node.sockets import (
 )
 from aos.node.supervision import COMMAND, Supervision
 from aos.node.tokens import NODE, load
+from aos.node.worker_processes import WorkerProcesses
 
 LISTEN: Final = ListenAddress(host="127.0.0.1", port=7460)
 
@@ -50,13 +51,15 @@ class Opened:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
     """How a node runs. ``listen`` None: only on DIR/node/http.sock. ``operator_key`` signs the
-    commands of clients whose token may operate. The others are those of ``run_world``."""
+    commands of clients whose token may operate. ``workers`` name functions (M:A) for which a worker
+    runs beside the node. The others are those of ``run_world``."""
 
     listen: ListenAddress | None = LISTEN
     tls: Tls | None = None
     is_insecure: bool = False
     operator_key: SigningKey | None = None
     executors: Executors = lambda _blob, _world: ()
+    workers: Sequence[str] = ()
     snapshot_every: Every | None = None
     cells_kept: int | None = None
     handle_signals: bool = True
@@ -128,14 +131,23 @@ async def _with_front(
             failed=running.fail,
             command=options.front,
         )
+        workers = WorkerProcesses(
+            running.folder.path.resolve(),
+            options.workers,
+            report=running.report,
+            failed=running.fail,
+        )
         try:
             if options.handle_signals:
                 loop.add_signal_handler(signal.SIGHUP, front.reload)
             if await front.start(running.hurry):
+                workers.start()
                 options.on_open(_opened(options, running.folder, tcp))
             yield
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
+            # First the workers: a front that stops no longer waits for what runs.
+            await workers.stop(running.hurry)
             running.announce_stop()
             await front.stop(running.hurry)
 

@@ -1,0 +1,87 @@
+"""Workers beside a node (spec/node.md, N-9)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import httpx
+
+from tests.cli.shell import here
+from tests.cookbook.worlds import executors
+from tests.copies import copied
+from tests.node.nodes import WAIT_S, event
+from tests.node.test_node_process import Started, started, wait_until
+
+AGENCIES = executors("saga", "agencies")
+
+
+def workers(node: Started) -> list[int]:
+    return node.children(b"aos.node.worker.beside")
+
+
+def settled(client: httpx.Client, id: str) -> str:
+    """Book a trip, and wait for its end."""
+    answer = client.post("/v1/events", json=event(id), params={"wait": "settled"})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["to"][0]["status"])
+
+
+def test_a_worker_beside_a_node_is_started_again_and_ends_with_it(
+    template: Path, tmp_path: Path
+) -> None:
+    path = copied(template, tmp_path / "trips")
+    log = tmp_path / "log"
+    with (
+        started(path, log, "--worker", AGENCIES) as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        assert settled(client, "b-1") == "completed"
+        [first] = workers(node)
+        os.kill(first, signal.SIGKILL)
+        assert settled(client, "b-2") == "completed"
+        [second] = workers(node)
+        assert second != first
+        assert f"the worker {AGENCIES} died (signal 9); it is started again" in log.read_text()
+
+        node.process.kill()
+        wait_until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_a_function_that_runs_ends_before_its_node_does(template: Path, tmp_path: Path) -> None:
+    path = copied(template, tmp_path / "trips")
+    began, functions = tmp_path / "began", tmp_path / "slow.py"
+    functions.write_text(
+        "import asyncio, pathlib\n"
+        "from aos.worker import effect\n\n\n"
+        "@effect('trip/book@1')\n"
+        "async def book(params, ctx):\n"
+        f"    pathlib.Path({str(began)!r}).touch()\n"
+        "    await asyncio.sleep(1.5)\n"
+        "    return {'reference': 'slow'}\n"
+    )
+    with (
+        started(path, tmp_path / "log", "--worker", f"{functions}:book") as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        assert client.post("/v1/events", json=event("b-3")).status_code == 200
+        wait_until(began.exists)
+        node.process.terminate()
+        assert node.process.wait(WAIT_S) == 0
+
+    rows = here("inspect", "intents", "--status", "settled", "--json", "--world", path).json
+    assert [(each["effect"], each["receipt_status"]) for each in rows["intents"]] == [
+        ("trip/book@1", "ok")
+    ]
+
+
+def test_functions_that_cannot_be_imported_end_the_node(template: Path, tmp_path: Path) -> None:
+    path = copied(template, tmp_path / "trips")
+    log = tmp_path / "log"
+    with started(path, log, "--worker", "nothing.py:nobody") as node:
+        assert node.process.wait(WAIT_S) == 2
+
+    text = log.read_text()
+    assert "aos: worker nothing.py:nobody: " in text
+    assert "aos: the worker nothing.py:nobody cannot be started; its message is above" in text

@@ -12,7 +12,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node test test-long test-compiled compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow modules lock clean help
+.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
 	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
+	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
@@ -56,6 +57,9 @@ compiled: $(VENV)/.compiling
 test-compiled: export AOS_PART := $(PART)
 test-compiled: compiled
 	PYTHONPATH=$(CURDIR)/build/compiled $(BIN)/python -m pytest $(COMPILED_TESTS) -n $(JOBS) --dist worksteal
+
+test-api: $(VENV)/api/.ready
+	$(BIN)/python -m tests.api.run $(VENV)/api/bin/schemathesis $(OPTIONS)
 
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(SEEDS)
@@ -105,6 +109,12 @@ $(READY): requirements.lock pyproject.toml
 # Only `make fuzz` needs the fuzzer, so it is not among the locked development tools.
 $(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/fuzz/requirements.txt
+	@touch $@
+
+# Its own environment: schemathesis needs other versions of what the tests need.
+$(VENV)/api/.ready: $(READY) tests/api/requirements.txt
+	$(PYTHON) -m venv $(VENV)/api
+	$(VENV)/api/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/api/requirements.txt
 	@touch $@
 
 $(VENV)/.compiling: $(READY) kernel/compiling/requirements.txt

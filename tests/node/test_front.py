@@ -199,6 +199,9 @@ def test_a_module_is_kept_for_its_manifest_and_an_unknown_one_is_named(idle: Nod
     wasm = b"\x00asm\x01\x00\x00\x00"
     kept = owner.post("/v1/modules", content=wasm, headers={"content-type": "application/wasm"})
     assert kept.status_code == 200, kept.text
+    for bytes_ in (b"", b"\x7fELF", b"\x00as"):
+        other = owner.post("/v1/modules", content=bytes_)
+        assert (other.status_code, other.json()["rule"]) == (422, "module_is_invalid")
     body = {
         "document": "AAAA", "principal": "operator", "serial": 1,
         "signature": "AAAA" * 21 + "AA==", "modules": [kept.json()["module"], "0" * 64],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -56,3 +57,18 @@ def test_the_document_refers_only_to_what_it_defines() -> None:
         for name in place:
             found = found[name]
         assert found
+
+
+def test_the_lengths_of_bytes_are_those_of_their_base64_in_json() -> None:
+    content = openapi.document()["paths"]["/v1/commands"]["post"]["requestBody"]["content"]
+    signature = {kind: each["schema"]["properties"]["signature"] for kind, each in content.items()}
+    assert signature["application/json"]["minLength"] == len(base64.b64encode(bytes(64)))
+    assert signature["application/cbor"]["minLength"] == 64
+
+
+def test_a_link_of_an_answer_leads_to_parameters_of_its_operation() -> None:
+    known = {each.operation: {query.name for query in each.query} for each in ROUTES}
+    links = [(route, each) for route in ROUTES for each in route.links]
+    assert links
+    for route, link in links:
+        assert set(link.query) <= known[link.operation], route.operation

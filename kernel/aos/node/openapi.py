@@ -28,6 +28,7 @@ _REASONS: Final = {
     415: "The body has another media type.",
     422: "A value does not fit its schema.",
     429: "The world is busy, or a bound is reached. Send again after Retry-After.",
+    431: "The header is too large; the path and the query are parts of it.",
     500: "The world is damaged, or the node has a bug.",
     503: "The world is starting, stopping or away, or has no room. Send again after Retry-After.",
 }
@@ -96,10 +97,24 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
     if route.body is not None:
         found["requestBody"] = {
             "required": True,
-            "content": {kind: {"schema": route.body} for kind in (JSON, CBOR)},
+            "content": {JSON: {"schema": as_json(route.body)}, CBOR: {"schema": route.body}},
         }
     if route.bytes_type is not None:
         found["requestBody"] = {"required": True, "content": {route.bytes_type: {"schema": {}}}}
+    return found
+
+
+def as_json(schema: Any) -> Any:
+    """The schema of a body in JSON: the lengths of bytes become those of their base64."""
+    if isinstance(schema, list):
+        return [as_json(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: as_json(each) for name, each in schema.items()}
+    if found.get("contentEncoding") == "base64":
+        found |= {
+            name: -(-found[name] // 3) * 4 for name in ("minLength", "maxLength") if name in found
+        }
     return found
 
 
@@ -117,10 +132,21 @@ def _success(route: ApiRoute) -> dict[str, Any]:
     if route.answer is None:
         assert route.media is not None
         return {"description": "Success.", "content": {route.media.split(";")[0]: {"schema": {}}}}
-    return {
+    found: dict[str, Any] = {
         "description": "Success.",
         "content": {kind: {"schema": route.answer} for kind in (JSON, CBOR)},
     }
+    if route.links:
+        found["links"] = {
+            f"{route.operation}_{each.operation}": {
+                "operationId": each.operation,
+                "parameters": {
+                    name: f"$response.body#{pointer}" for name, pointer in each.query.items()
+                },
+            }
+            for each in route.links
+        }
+    return found
 
 
 def _problems(route: ApiRoute) -> Iterable[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from aos.audit.lens.lookup import find_cell
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
@@ -19,7 +19,8 @@ from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 
-_SIGNED = ("principal", "serial", "signature")
+WASM_MAGIC: Final = b"\x00asm"
+_SIGNED: Final = ("principal", "serial", "signature")
 
 
 async def send_command(services: Services, call: ApiCall) -> ApiReply:
@@ -126,6 +127,11 @@ def _admitted(services: Services, answer: Answer) -> dict[str, Any]:
 
 async def stage_module(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/modules``: keep a module for the manifest that is sent next."""
+    if not call.body.startswith(WASM_MAGIC):
+        raise Problem(
+            422, "module_is_invalid",
+            f"expected a WASM module, found {len(call.body):,} bytes of something else",
+        )  # fmt: skip
     module = services.staged.add(call.body)
     return ApiReply(document={"module": hash_text(module), "kept": len(services.staged)})
 

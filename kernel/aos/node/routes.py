@@ -7,6 +7,7 @@ Names and keys are query parameters, never parts of a path: they contain slashes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,6 +44,15 @@ class Parameter:
     required: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A route that reads what an answer names: each parameter of its query, and the JSON pointer of
+    its value in the answer."""
+
+    operation: str
+    query: Mapping[str, str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRoute:
     """One row of the API.
@@ -66,6 +76,7 @@ class ApiRoute:
     """The body may be as long as a batch of events."""
     is_late: bool = False
     """The answer may be 202: the wait has ended before its condition was true."""
+    links: tuple[Link, ...] = ()
 
 
 def _object(description: str, **properties: Schema) -> Schema:
@@ -221,6 +232,11 @@ ROUTES: Final = (
             Parameter(name="state", schema=FLAG, help="Answer also with states."),
         ),
         body={"anyOf": [EVENT, EVENTS]}, is_batch=True, is_late=True,
+        links=(
+            Link("read_record", {"seq": "/seq"}),
+            Link("read_trace", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
+            Link("read_cell", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
+        ),
         answer={
             "anyOf": [
                 SENT,
@@ -282,6 +298,11 @@ ROUTES: Final = (
             KEY, AT, SPELLED,
         ),
         answer=_document("aos inspect cell"),
+        links=(
+            Link("read_trace", {"workflow": "/workflow", "key": "/key"}),
+            Link("read_value", {"value": "/module_hash"}),
+            Link("read_blob", {"value": "/module_hash"}),
+        ),
     ),
     ApiRoute(
         operation="read_intents", method=GET, path="/v1/intents", scope=READ,

@@ -146,10 +146,9 @@ async def _with_front(
             yield
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
-            # First the workers: a front that stops no longer waits for what runs.
-            await workers.stop(running.hurry)
             running.announce_stop()
-            await front.stop(running.hurry)
+            # The front answers while a worker has a task.
+            await asyncio.gather(workers.stop(running.hurry), front.stop(running.hurry))
 
 
 def settings(

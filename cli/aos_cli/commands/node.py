@@ -80,7 +80,7 @@ def node(
         list[str] | None,
         typer.Option(
             metavar="M:A",
-            help="Run Python effects in a worker beside the node: package.module:attribute or "
+            help="Run Python effects in a local worker: package.module:attribute or "
             "path/to/file.py:attribute. It claims tasks as a worker elsewhere does. May be given "
             "several times.",
         ),

@@ -1,6 +1,6 @@
-"""The program of a worker beside its node (spec/node.md, N-9).
+"""The program of a worker on the machine of its node (spec/node.md, N-9).
 
-    python -m aos.node.worker.beside WORLD M:A
+    python -m aos.node.worker.local_worker WORLD M:A
 
 The kernel process of ``aos node --worker M:A`` starts it. The worker talks to the node through the
 socket in the world's folder. At the end of its stdin, which is that of the kernel process too, it

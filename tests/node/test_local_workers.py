@@ -1,4 +1,4 @@
-"""Workers beside a node (spec/node.md, N-9)."""
+"""Workers that a node starts (spec/node.md, N-9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AGENCIES = executors("saga", "agencies")
 
 
 def workers(node: Started) -> list[int]:
-    return node.children(b"aos.node.worker.beside")
+    return node.children(b"aos.node.worker.local_worker")
 
 
 def settled(client: httpx.Client, id: str) -> str:
@@ -28,9 +28,7 @@ def settled(client: httpx.Client, id: str) -> str:
     return str(answer.json()["to"][0]["status"])
 
 
-def test_a_worker_beside_a_node_is_started_again_and_ends_with_it(
-    template: Path, tmp_path: Path
-) -> None:
+def test_a_local_worker_is_started_again_and_ends_with_it(template: Path, tmp_path: Path) -> None:
     path = copied(template, tmp_path / "trips")
     log = tmp_path / "log"
     with (

@@ -1,7 +1,8 @@
-"""Keep the workers beside a node running: start them, restart them, or give up (spec/node.md, N-9).
+"""Keep the local workers of a node running: start them, restart them, or give up
+(spec/node.md, N-9).
 
-A worker is a process of its own, ``python -m aos.node.worker.beside``, and a client of the node as
-any other. It ends when its stdin does.
+A worker is a process of its own, ``python -m aos.node.worker.local_worker``, and a client of the
+node as any other. It ends when its stdin does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from aos.host.executors.supervisor import (
 )
 from aos.host.executors.task import Report
 
-COMMAND: Final = (sys.executable, "-m", "aos.node.worker.beside")
+COMMAND: Final = (sys.executable, "-m", "aos.node.worker.local_worker")
 
 DRAIN_S: Final = 10.0
 """Seconds that the workers may take to end what runs once the node stops; the node takes results
@@ -34,7 +35,7 @@ _DELIBERATE: Final = (Refused.exit_code, BadUsage.exit_code)
 """Exit codes of a worker that was started wrongly: it would end in the same way again."""
 
 
-class WorkerProcesses:
+class LocalWorkers:
     """One worker for each of ``specs`` (M:A), over all their lives. Used from one event loop.
 
     ``failed`` is called, with the reason, when a worker is not started any more.

@@ -43,7 +43,10 @@ def test_a_world_without_the_file_has_no_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("effect = 1", "effect is not a key: expected one of effects (did you mean effects?)"),
+        (
+            "effect = 1",
+            "effect is not a key: expected one of effects, webhooks (did you mean effects?)",
+        ),
         (
             '[effects."a/b@1"]\nconcurency = 1',
             "expected one of concurrency, rate, burst, by (did you mean concurrency?)",

@@ -48,6 +48,7 @@ from aos.node.readers import Readers
 from aos.node.services import Services
 from aos.node.tokens import LiveTokens
 from aos.node.waiting import Waiting
+from aos.node.webhooks import WebhookPoster, keep_posting
 
 KEEP_ALIVE_S: Final = 60
 """Seconds that a connection may be idle between two requests."""
@@ -129,6 +130,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
     waiting, counters, later = Waiting(), Counters(), _Later()
     follower = Follower(folder.path, [waiting, counters, later])
     readers = Readers(folder.path)
+    node = read_settings(folder.path)
     services = Services(
         folder=folder,
         link=link,
@@ -138,13 +140,14 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         counters=counters,
         readers=readers,
         has_operator_key=settings.operator_key,
+        webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
     )
     await follower.start()
     work = await open_work(
         folder.path,
         link,
         lambda: follower.store,
-        read_settings(folder.path),
+        node,
         seq=follower.head_seq(),
         report=_report,
     )
@@ -172,6 +175,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
             asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
+            *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
             *(asyncio.ensure_future(each.serve(sockets=[own])) for each, own in servers),
         ]
         over: asyncio.Future[Any] = asyncio.ensure_future(until_over.wait())

@@ -186,3 +186,20 @@ def _front(services: Services) -> Iterator[Any]:
         lost = CounterMetricFamily("aos_leases_lost", "Leases that were lost.")
         lost.add_metric([], found.lost)
         yield lost
+    yield from _webhooks(services)
+
+
+def _webhooks(services: Services) -> Iterator[Any]:
+    posts = CounterMetricFamily(
+        "aos_webhook_posts", "Posts of a webhook by outcome.", labels=["webhook", "outcome"]
+    )
+    lag = GaugeMetricFamily(
+        "aos_webhook_lag_records", "Records whose events are not posted yet.", labels=["webhook"]
+    )
+    for each in services.webhooks:
+        name = each.webhook.name
+        posts.add_metric([name, "accepted"], each.posted)
+        posts.add_metric([name, "failed"], each.failed)
+        lag.add_metric([name], max(0, services.follower.seq + 1 - each.position))
+    yield posts
+    yield lag

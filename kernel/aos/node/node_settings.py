@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import difflib
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from aos.errors import BadUsage, excerpt, sentence
 from aos.host.executors.limiter import Limit
 from aos.manifest.names import is_name, is_system
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
+from aos.node.webhooks import Webhook
 from aos.store.plain_files import PlainFolder
 
 FILE_NAME: Final = "node.toml"
@@ -24,12 +27,19 @@ CONCURRENCY_MAX: Final = 1_000_000
 _PATH: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(\.[A-Za-z_$][A-Za-z0-9_]*)*")
 _EFFECT_KEYS: Final = ("concurrency", "rate", "burst", "by")
 
+SEQ_MAX: Final = 2**63 - 1
+SECRET_PREFIX: Final = b"whsec_"
+_WEBHOOK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_WEBHOOK_KEYS: Final = ("url", "schemas", "secret", "from")
+_URL: Final = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
     """The content of ``node.toml``. ``limits`` are by the effect's name."""
 
     limits: Mapping[str, Limit] = field(default_factory=dict)
+    webhooks: tuple[Webhook, ...] = ()
 
 
 def read_settings(path: Path) -> NodeSettings:
@@ -51,6 +61,10 @@ def read_settings(path: Path) -> NodeSettings:
     return _Reading(file).settings(found)
 
 
+def _is_schema(name: object) -> bool:
+    return isinstance(name, str) and is_name(name)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reading:
     """Checks the parsed TOML and makes settings of it."""
@@ -58,14 +72,60 @@ class _Reading:
     file: Path
 
     def settings(self, found: Mapping[str, Any]) -> NodeSettings:
-        self._known(found, ("effects",), "")
+        self._known(found, ("effects", "webhooks"), "")
         limits = {}
         for name, given in self._table(found.get("effects", {}), "effects").items():
             where = f'effects."{name}"'
             if not is_name(name) or is_system(name):
                 raise self._invalid(where, "an effect such as com.acme/charge@1", repr(name))
             limits[name] = self._limit(self._table(given, where), where)
-        return NodeSettings(limits=limits)
+        webhooks = self._table(found.get("webhooks", {}), "webhooks")
+        return NodeSettings(
+            limits=limits,
+            webhooks=tuple(self._webhook(name, webhooks[name]) for name in sorted(webhooks)),
+        )
+
+    def _webhook(self, name: str, found: object) -> Webhook:
+        where = f'webhooks."{name}"'
+        if not _WEBHOOK.fullmatch(name):
+            expected = "a name of 1 to 64 letters, digits, dots, dashes and underscores"
+            raise self._invalid(where, expected, repr(name))
+        given = self._table(found, where)
+        self._known(given, _WEBHOOK_KEYS, where)
+        url, schemas = given.get("url"), given.get("schemas")
+        if not isinstance(url, str) or not _URL.fullmatch(url):
+            raise self._invalid(f"{where}.url", "a URL with http:// or https://", repr(url))
+        if not isinstance(schemas, list) or not schemas or not all(map(_is_schema, schemas)):
+            expected = 'names of schemas, such as ["shop/OrderShipped@1"]'
+            raise self._invalid(f"{where}.schemas", expected, repr(schemas))
+        first = self._whole(given, "from", SEQ_MAX, where) if "from" in given else None
+        secret = self._secret(given.get("secret"), f"{where}.secret")
+        return Webhook(name=name, url=url, schemas=frozenset(schemas), secret=secret, first=first)
+
+    def _secret(self, given: object, where: str) -> bytes:
+        """Read the file of a secret, next to the settings unless its path is absolute."""
+        expected = "a file, mode 0600, with whsec_ and base64 of 24 to 64 bytes"
+        if not isinstance(given, str) or not given:
+            raise self._invalid(where, expected, repr(given))
+        path = self.file.parent / given
+        try:
+            with PlainFolder.named(path.parent) as folder:
+                found = folder.check_file(path.name)
+                if found is None:
+                    raise self._invalid(where, expected, f"no file {path}")
+                if stat.S_IMODE(found.st_mode) & 0o077:
+                    mode = f"mode {stat.S_IMODE(found.st_mode):04o} of {path}"
+                    raise self._invalid(where, expected, mode)
+                text = folder.read(path.name, BYTES_MAX).strip()
+        except OSError as error:
+            raise self._invalid(where, expected, f"{path}: {error.strerror}") from error
+        try:
+            secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+        except ValueError:
+            secret = b""
+        if not text.startswith(SECRET_PREFIX) or not 24 <= len(secret) <= 64:
+            raise self._invalid(where, expected, f"something else in {path}")
+        return secret
 
     def _limit(self, given: Mapping[str, Any], where: str) -> Limit:
         self._known(given, _EFFECT_KEYS, where)

@@ -45,7 +45,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ApiLink:
     """A route that reads what an answer names: each parameter of its query, and the JSON pointer of
     its value in the answer."""
 
@@ -76,7 +76,7 @@ class ApiRoute:
     """The body may be as long as a batch of events."""
     is_late: bool = False
     """The answer may be 202: the wait has ended before its condition was true."""
-    links: tuple[Link, ...] = ()
+    links: tuple[ApiLink, ...] = ()
 
 
 def _object(description: str, **properties: Schema) -> Schema:
@@ -233,9 +233,9 @@ ROUTES: Final = (
         ),
         body={"anyOf": [EVENT, EVENTS]}, is_batch=True, is_late=True,
         links=(
-            Link("read_record", {"seq": "/seq"}),
-            Link("read_trace", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
-            Link("read_cell", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
+            ApiLink("read_record", {"seq": "/seq"}),
+            ApiLink("read_trace", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
+            ApiLink("read_cell", {"workflow": "/to/0/workflow", "key": "/to/0/key"}),
         ),
         answer={
             "anyOf": [
@@ -299,9 +299,9 @@ ROUTES: Final = (
         ),
         answer=_document("aos inspect cell"),
         links=(
-            Link("read_trace", {"workflow": "/workflow", "key": "/key"}),
-            Link("read_value", {"value": "/module_hash"}),
-            Link("read_blob", {"value": "/module_hash"}),
+            ApiLink("read_trace", {"workflow": "/workflow", "key": "/key"}),
+            ApiLink("read_value", {"value": "/module_hash"}),
+            ApiLink("read_blob", {"value": "/module_hash"}),
         ),
     ),
     ApiRoute(

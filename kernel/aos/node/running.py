@@ -22,6 +22,7 @@ from aos.host.process import Ended, Executors, RunningWorld, Started, Status, ru
 from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
 from aos.node.leases.table import leased
+from aos.node.local_workers import LocalWorkers
 from aos.node.sockets import (
     HTTP_SOCKET,
     ListenAddress,
@@ -33,7 +34,6 @@ from aos.node.sockets import (
 )
 from aos.node.supervision import COMMAND, Supervision
 from aos.node.tokens import NODE, load
-from aos.node.worker_processes import WorkerProcesses
 
 LISTEN: Final = ListenAddress(host="127.0.0.1", port=7460)
 
@@ -51,8 +51,8 @@ class Opened:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
     """How a node runs. ``listen`` None: only on DIR/node/http.sock. ``operator_key`` signs the
-    commands of clients whose token may operate. ``workers`` name functions (M:A) for which a worker
-    runs beside the node. The others are those of ``run_world``."""
+    commands of clients whose token may operate. ``workers`` name functions (M:A), each for a local
+    worker. The others are those of ``run_world``."""
 
     listen: ListenAddress | None = LISTEN
     tls: Tls | None = None
@@ -131,7 +131,7 @@ async def _with_front(
             failed=running.fail,
             command=options.front,
         )
-        workers = WorkerProcesses(
+        workers = LocalWorkers(
             running.folder.path.resolve(),
             options.workers,
             report=running.report,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ from aos.node.sessions import Sessions
 from aos.node.staged import KeptModules
 from aos.node.tokens import LiveTokens
 from aos.node.waiting import Waiting
+from aos.node.webhooks import WebhookPoster
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class Services:
     bodies: BodyRoom = field(default_factory=BodyRoom)
     staged: KeptModules = field(default_factory=KeptModules)
     rates: TokenRates = field(default_factory=TokenRates)
+    webhooks: Sequence[WebhookPoster] = ()
     _view: View | None = None
     _serial: int = -1
 

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, TypeAlias
 
-from aos.audit.lens.lens import Lens
-from aos.audit.lens.manifests import IS_MANIFEST
 from aos.audit.lens.ports import first_kept
 from aos.audit.views.journal_view import RecordReader, selection
 from aos.audit.views.view import View
-from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Manifest, Step
 from aos.host.follower import Follower
-from aos.manifest.effective import Effective
-from aos.manifest.named import is_document
 from aos.node.bodies import write_json
 from aos.node.calls import ApiCall, ApiStream
+from aos.node.feed import emitted, unknown_schemas
 from aos.node.problems import Problem
 from aos.node.routes import EVENT_STREAM
 from aos.node.services import Services
@@ -73,34 +68,23 @@ async def stream_feed(services: Services, call: ApiCall) -> ApiStream:
     await services.follower.advance_to()
     schemas = frozenset(call.query["schema"])
     own = View(services.follower.state, services.follower.store)
-    _check_schemas(own, schemas)
+    unknown = unknown_schemas(own, schemas)
+    if unknown:
+        raise Problem(
+            404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
+        )
     resumed = _resumed(call)
     first = _first(services.follower, call, None if resumed is None else resumed[0])
     after = resumed if resumed is not None and resumed[1] is not None else None
 
     def window(start: int, last: int) -> Iterator[bytes]:
-        for seq, place, found in _emitted(own, schemas, start, last):
+        for seq, place, found in emitted(own, schemas, start, last):
             if after is None or (seq, place) > (after[0], after[1] or 0):
                 yield _event(f"{seq}.{place}", None, found)
 
     if resumed is not None and resumed[1] is None:
         first = resumed[0] + 1
     return ApiStream(parts=_parts(services.follower, first, window), media=EVENT_STREAM)
-
-
-def _check_schemas(view: View, schemas: Collection[str]) -> None:
-    """A schema of an earlier manifest is accepted: its events are in the journal."""
-    state, unknown = view.state, set(schemas)
-    if state.manifest is not None:
-        unknown -= set(state.manifest.schemas)
-    for hash in sorted(state.pinned) if unknown else ():
-        data = view.journal.blob(hash)
-        if is_document(data):
-            unknown -= set(Effective.from_document(data).schemas)
-    if unknown:
-        raise Problem(
-            404, "schema_is_unknown", f"no manifest of this world has {min(unknown)[:200]!r}"
-        )
 
 
 def _resumed(call: ApiCall) -> tuple[int, int | None] | None:
@@ -161,39 +145,3 @@ async def _parts(follower: Follower, first: int, window: Window) -> AsyncIterato
 def _event(id: str, kind: str | None, found: object) -> bytes:
     name = f"event: {kind}\n" if kind else ""
     return f"id: {id}\n{name}data: ".encode() + write_json(found) + b"\n\n"
-
-
-def _emitted(
-    view: View, schemas: Collection[str], first: int, last: int
-) -> Iterator[tuple[int, int, dict[str, object]]]:
-    """Yield (record, place in it, document) of each event of these schemas that a step emitted."""
-    lens: Lens = view.whole
-    names = [each.encode() for each in schemas]
-    for frame in view.journal.frames(first, last):
-        for seq, data in enumerate(frame.records, frame.header.first):
-            if not first <= seq <= last:
-                continue
-            record = from_bytes(data) if _may_matter(data, names) else None
-            if isinstance(record, Manifest):
-                manifest = Effective.from_document(view.journal.blob(record.document.hash))
-                view.manifests.add(seq, manifest)
-            if not isinstance(record, Step):
-                continue
-            for place, event in enumerate(record.events):
-                if event.schema in schemas:
-                    yield (
-                        seq,
-                        place,
-                        {
-                            "seq": seq,
-                            "index": place,
-                            "schema": event.schema,
-                            "value": lens.event(event.schema, event.value, seq=seq),
-                            "workflow": record.cell[0],
-                            "key": lens.key(record.cell, seq=seq),
-                        },
-                    )
-
-
-def _may_matter(data: bytes, names: list[bytes]) -> bool:
-    return IS_MANIFEST in data or any(name in data for name in names)

@@ -1,0 +1,285 @@
+"""Post the events that workflows emit to URLs (spec/node-api.md, N-117a to N-117d).
+
+    DIR/node/webhooks/NAME.json    0600: the event that comes next; synced after each answer
+
+A webhook posts its events one after another, in the order of the journal, until each is accepted.
+After a crash the last event may be posted again, under the same id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from aos.audit.lens.ports import first_kept
+from aos.audit.views.view import View
+from aos.errors import AosError, BadUsage, excerpt, sentence
+from aos.host.folder.folder import WorldFolder
+from aos.host.follower import Follower
+from aos.node.bodies import JSON, write_json
+from aos.node.feed import emitted, unknown_schemas
+from aos.node.tokens import NODE
+from aos.values.digests import Hash
+
+if TYPE_CHECKING:
+    import httpx
+
+FOLDER: Final = "webhooks"
+ANSWER_S: Final = 30.0
+"""Seconds within which a receiver answers."""
+
+PAUSE_S: Final = 1.0
+PAUSE_S_MAX: Final = 60.0
+"""The first and the longest pause before an event is posted again."""
+
+RETRY_AFTER_S_MAX: Final = 3_600.0
+
+WINDOW: Final = 128
+"""Records that are read without a pause for other requests."""
+
+SAVED_RECORDS: Final = 10_000
+"""Records without an event after which the position is saved, so that a start reads fewer again."""
+
+WAIT_S: Final = 15.0
+
+_FORMAT: Final = 1
+_BYTES_MAX: Final = 4_096
+
+Place = tuple[int, int]
+"""A step and the place of an event in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """A webhook of ``node.toml``. ``secret`` signs its posts; ``first`` is the record at which it
+    begins, None for the next one."""
+
+    name: str
+    url: str
+    schemas: frozenset[str]
+    secret: bytes
+    first: int | None = None
+
+    def headers(self, id: str, timestamp: int, body: bytes) -> dict[str, str]:
+        """The headers of a post, which are those of the Standard Webhooks specification."""
+        signed = f"{id}.{timestamp}.".encode() + body
+        digest = hmac.new(self.secret, signed, hashlib.sha256).digest()
+        return {
+            "content-type": JSON,
+            "idempotency-key": id,
+            "webhook-id": id,
+            "webhook-timestamp": str(timestamp),
+            "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+        }
+
+
+class Position:
+    """The event that a webhook posts next, in its file."""
+
+    def __init__(self, folder: WorldFolder, name: str) -> None:
+        self._folder = folder
+        self._name = name
+
+    def load(self) -> Place | None:
+        """Return the position; None if there is none yet.
+
+        Raises:
+            BadUsage: The file is not one of ours.
+        """
+        file = f"{self._name}.json"
+        try:
+            with self._folder.opened() as world, world.inner(NODE) as node:
+                found: Any = json.loads(node.inner(FOLDER).read(file, _BYTES_MAX))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            found = None
+        if not _is_position(found):
+            raise BadUsage(
+                sentence(
+                    f"the position of the webhook {self._name} cannot be read",
+                    where=str(self._folder.path / NODE / FOLDER / file),
+                    hint="remove the file: the webhook begins again, at the next record or at its "
+                    "`from`",
+                )
+            )
+        return found["seq"], found["index"]
+
+    def save(self, place: Place) -> None:
+        """Replace the file. It is durable on return."""
+        document = {"version": _FORMAT, "seq": place[0], "index": place[1]}
+        with (
+            self._folder.opened() as world,
+            world.inner(NODE, make=True) as node,
+            node.inner(FOLDER, make=True) as folder,
+        ):
+            unfinished = f"{self._name}.unfinished"
+            folder.remove(unfinished)
+            with os.fdopen(folder.create(unfinished), "w") as opened:
+                json.dump(document, opened)
+                opened.flush()
+                os.fsync(opened.fileno())
+            folder.rename(unfinished, f"{self._name}.json")
+            folder.sync()
+
+
+def _is_position(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and found.get("version") == _FORMAT
+        and all(type(found.get(name)) is int and found[name] >= 0 for name in ("seq", "index"))
+    )
+
+
+class WebhookPoster:
+    """Posts the events of one webhook. Used from one event loop.
+
+    ``posted`` counts events that were accepted, ``failed`` posts that were not; ``position`` is the
+    record that is looked at next.
+    """
+
+    def __init__(
+        self,
+        webhook: Webhook,
+        folder: WorldFolder,
+        follower: Follower,
+        report: Callable[[str], None],
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.webhook = webhook
+        self.posted = 0
+        self.failed = 0
+        self.position = 0
+        self._follower = follower
+        self._file = Position(folder, webhook.name)
+        self._report = report
+        self._transport = transport
+        self._said: str | None = None
+        self._view: View | None = None
+
+    async def run(self) -> None:
+        """Post events until cancelled.
+
+        Raises:
+            AosError: The position or the world cannot be read.
+        """
+        # Only a node with webhooks needs it.
+        import httpx  # noqa: PLC0415
+
+        await self._follower.advance_to()
+        place = await self._begun()
+        async with httpx.AsyncClient(
+            timeout=ANSWER_S, trust_env=False, transport=self._transport
+        ) as client:
+            saved = self.position = place[0]
+            while True:
+                await self._follower.advance_to()
+                last = self._follower.seq
+                while place[0] <= last:
+                    until = min(last, place[0] + WINDOW - 1)
+                    for event in list(self._events(place, until)):
+                        await self._accepted(client, event)
+                        saved, place = event["seq"], (event["seq"], event["index"] + 1)
+                        await asyncio.to_thread(self._file.save, place)
+                    self.position, place = until + 1, (until + 1, 0)
+                    if self.position - saved >= SAVED_RECORDS:
+                        await asyncio.to_thread(self._file.save, place)
+                        saved = self.position
+                    await asyncio.sleep(0)
+                await self._follower.wait_past(place[0] - 1, WAIT_S)
+
+    async def _begun(self) -> Place:
+        """The position of the file, or the first one, which is saved."""
+        follower, name = self._follower, self.webhook.name
+        unknown = unknown_schemas(self._now(), self.webhook.schemas)
+        if unknown:
+            self._report(
+                f"webhook {name}: no manifest of this world has {', '.join(sorted(unknown))} yet"
+            )
+        found = await asyncio.to_thread(self._file.load)
+        place = found or (self.webhook.first or follower.seq + 1, 0)
+        if place[0] > follower.seq + 1:
+            self._report(
+                f"webhook {name}: it had posted up to record {place[0] - 1}, and the journal ends "
+                f"at {follower.seq} (an older backup?): it continues with the next record"
+            )
+            place = (follower.seq + 1, 0)
+        kept = first_kept(follower.store)
+        if place[0] < kept:
+            self._report(
+                f"webhook {name}: records {place[0]} to {kept - 1} were moved to an archive and "
+                "are not posted"
+            )
+            place = (kept, 0)
+        if place != found:
+            await asyncio.to_thread(self._file.save, place)
+        return place
+
+    def _now(self) -> View:
+        follower = self._follower
+        if self._view is None or self._view.state is not follower.state:
+            self._view = View(follower.state, follower.store)
+        return self._view
+
+    def _events(self, place: Place, last: int) -> list[dict[str, Any]]:
+        found = emitted(self._now(), self.webhook.schemas, place[0], last)
+        return [event for seq, index, event in found if (seq, index) >= place]
+
+    async def _accepted(self, client: httpx.AsyncClient, event: dict[str, Any]) -> None:
+        """Post an event until the receiver has accepted it."""
+        world = self._follower.state.world
+        id = event_id(world, event["seq"], event["index"])
+        body, pause_s = write_json(event), PAUSE_S
+        while True:
+            problem, wait_s = await self._post(client, id, body)
+            if problem is None:
+                self.posted += 1
+                if self._said is not None:
+                    self._report(f"webhook {self.webhook.name}: posts again")
+                    self._said = None
+                return
+            self.failed += 1
+            if problem != self._said:
+                self._said = problem
+                self._report(f"webhook {self.webhook.name}: event {id}: {problem}; it is repeated")
+            await asyncio.sleep(min(max(wait_s, pause_s), RETRY_AFTER_S_MAX))
+            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+    async def _post(
+        self, client: httpx.AsyncClient, id: str, body: bytes
+    ) -> tuple[str | None, float]:
+        """Post once: the problem, and the seconds for which the receiver asks."""
+        import httpx  # noqa: PLC0415  # it is imported already
+
+        headers = self.webhook.headers(id, int(time.time()), body)
+        try:
+            answer = await client.post(self.webhook.url, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            return f"no answer ({excerpt(str(error) or type(error).__name__)})", 0.0
+        if answer.is_success:
+            return None, 0.0
+        after = answer.headers.get("retry-after", "")
+        return f"answered {answer.status_code}", float(after) if after.isdecimal() else 0.0
+
+
+def event_id(world: Hash, seq: int, index: int) -> str:
+    """The id of an event: the same in each post of it, and of no other event of any world."""
+    return f"{world.hex()[:16]}.{seq}.{index}"
+
+
+async def keep_posting(poster: WebhookPoster, report: Callable[[str], None]) -> None:
+    """Run a poster for ever; a problem with the world's files is reported, and tried again."""
+    while True:
+        try:
+            await poster.run()
+        except (AosError, OSError) as problem:
+            report(f"webhook {poster.webhook.name}: {problem}")
+        await asyncio.sleep(PAUSE_S_MAX)

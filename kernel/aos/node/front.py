@@ -277,6 +277,7 @@ def _server(app: App, fd: int, tls: dict[str, str | None] | None) -> tuple[_Serv
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # a client's word about its address counts for nothing
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=_SHUTDOWN_S,

@@ -12,7 +12,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow modules lock clean help
+.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node modules lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-rest  a world of a million cells at rest (12 minutes; OPTIONS=--quick)"
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
+	@echo "make bench-node  events and workers over HTTP, and Restate's ingress, by turns (5 minutes)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make lock     resolve the dependencies again and write requirements.lock"
 
@@ -89,6 +90,9 @@ bench-sdk: $(READY)
 
 bench-flow: $(READY)
 	$(BIN)/python -m benchmarks.flow $(OPTIONS)
+
+bench-node: $(READY)
+	$(BIN)/python -m benchmarks.node $(OPTIONS)
 
 modules: $(READY)
 	$(BIN)/python modules/build

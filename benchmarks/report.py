@@ -13,6 +13,7 @@ from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
 from benchmarks.markdown import NOTHING, about, spread, table, times
+from benchmarks.node.tables import node_aims, node_tables
 from benchmarks.rest.tables import rest_aims, rest_tables
 from benchmarks.sdk.tables import sdk_aims, sdk_tables
 
@@ -25,6 +26,7 @@ REST: Final = HERE / "results" / "rest.json"
 FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
 FLOW: Final = HERE / "results" / "flow.json"
+NODE: Final = HERE / "results" / "node.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -36,9 +38,9 @@ TITLES: Final = {
 }
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
-    "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk` and "
-    "`make bench-flow` write. `README.md` explains the measurements. Compare figures within one "
-    "run: machines differ and are shared."
+    "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
+    "`make bench-flow` and `make bench-node` write. `README.md` explains the measurements. Compare "
+    "figures within one run: machines differ and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -84,6 +86,7 @@ def write() -> None:
         rest=_read(REST),
         sdk=_read(SDK),
         flow=_read(FLOW),
+        node=_read(NODE),
     )
     RESULTS.write_text(found)
 
@@ -104,6 +107,7 @@ def render(
     rest: Json | None = None,
     sdk: Json | None = None,
     flow: Json | None = None,
+    node: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -117,6 +121,7 @@ def render(
                 *rest_aims(rest),
                 *sdk_aims(sdk),
                 *flow_aims(flow),
+                *node_aims(node),
             ]
         ),
         notes.strip(),
@@ -133,6 +138,8 @@ def render(
         parts += ["## SDKs", sdk_tables(sdk)]
     if flow is not None:
         parts += ["## Flows", flow_tables(flow)]
+    if node is not None:
+        parts += ["## A node over HTTP", node_tables(node)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

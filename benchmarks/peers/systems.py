@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -115,12 +116,20 @@ def _dbos_sqlite(folder: Path, points: Sequence[Json]) -> list[Json]:
 
 
 def _dbos_postgres(folder: Path, points: Sequence[Json]) -> list[Json]:
+    with postgres_running(folder) as port:
+        return _dbos(folder, points, f"postgresql+psycopg://bench@127.0.0.1:{port}/postgres")
+
+
+@contextmanager
+def postgres_running(folder: Path) -> Iterator[int]:
+    """Run PostgreSQL with a new database, which syncs each commit, until the block ends; its
+    port."""
     found = tools.postgres()
     home, log = folder / "postgres", folder / "postgres.log"
     home.mkdir(mode=0o700)
     if found.user is not None:
         shutil.chown(home, found.user, found.user)
-    data, [port] = home / "data", _free_ports(1)
+    data, [port] = home / "data", free_ports(1)
     with Children() as children:
         made = children.start(
             [found.initdb, "-D", data, "-U", "bench", "-A", "trust", "--locale=C", "-E", "UTF8"],
@@ -134,8 +143,8 @@ def _dbos_postgres(folder: Path, points: Sequence[Json]) -> list[Json]:
             log=log, user=found.user, cwd=home, end=signal.SIGINT,
         )  # fmt: skip
         ask = [str(found.is_ready), "-q", "-h", "127.0.0.1", "-p", str(port)]
-        _until(lambda: _succeeds(ask), server, log)
-        return _dbos(folder, points, f"postgresql+psycopg://bench@127.0.0.1:{port}/postgres")
+        until(lambda: _succeeds(ask), server, log)
+        yield port
 
 
 def _dbos(folder: Path, points: Sequence[Json], url: str) -> list[Json]:
@@ -172,7 +181,22 @@ def _restate(
     env: Mapping[str, str],
     partitions: int,
 ) -> list[Json]:
-    node, admin, ingress, service = _free_ports(4)
+    paths = [_path(cells) for cells in ("fresh", "line")]
+    with restate_running(folder, command, env, partitions, paths) as ingress:
+        return [_call(folder, ingress, point) for point in points]
+
+
+@contextmanager
+def restate_running(
+    folder: Path,
+    command: Sequence[Path],
+    env: Mapping[str, str],
+    partitions: int,
+    paths: Sequence[str],
+) -> Iterator[int]:
+    """Run Restate with a service until the block ends; the port of its ingress, which answers at
+    these paths."""
+    node, admin, ingress, service = free_ports(4)
     config = folder / "restate.toml"
     config.write_text(
         _RESTATE.format(
@@ -186,12 +210,12 @@ def _restate(
         server = children.start(
             [tools.restate_server(), "--no-logo", "--config-file", config], log=log
         )
-        _until(lambda: _answers(f"http://127.0.0.1:{admin}/health"), server, log)
+        until(lambda: answers(f"http://127.0.0.1:{admin}/health"), server, log)
         deployment = json.dumps({"uri": f"http://127.0.0.1:{service}"}).encode()
-        _until(lambda: _answers(f"http://127.0.0.1:{admin}/deployments", deployment), server, log)
-        urls = [f"http://127.0.0.1:{ingress}{_path(cells)}" for cells in ("fresh", "line")]
-        _until(lambda: all(_answers(url, b"{}") for url in urls), server, log)
-        return [_call(folder, ingress, point) for point in points]
+        until(lambda: answers(f"http://127.0.0.1:{admin}/deployments", deployment), server, log)
+        urls = [f"http://127.0.0.1:{ingress}{each}" for each in paths]
+        until(lambda: all(answers(url, b'{"by": 0}') for url in urls), server, log)
+        yield ingress
 
 
 def _call(folder: Path, port: int, point: Json) -> Json:
@@ -212,7 +236,7 @@ def _path(cells: str) -> str:
 
 def _temporal(folder: Path, points: Sequence[Json]) -> list[Json]:
     own, log = _fresh(points), folder / "temporal.log"
-    port, http, metrics = _free_ports(3)
+    port, http, metrics = free_ports(3)
     with Children() as children:
         server = children.start(
             [
@@ -225,7 +249,7 @@ def _temporal(folder: Path, points: Sequence[Json]) -> list[Json]:
         )  # fmt: skip
         health = [tools.temporal(), "operator", "cluster", "health"]
         ask = [*map(str, health), "--address", f"127.0.0.1:{port}"]
-        _until(lambda: _succeeds(ask), server, log)
+        until(lambda: _succeeds(ask), server, log)
         out = folder / "found.json"
         given = json.dumps({"address": f"127.0.0.1:{port}", "points": own, "out": str(out)})
         command: list[str | Path] = [tools.python(), SERVICES / "temporal_app.py", given]
@@ -251,7 +275,7 @@ def _turn_s(points: Sequence[Json]) -> float:
     return READY_S + loads_s
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Different ports on which no process listens at present."""
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -263,7 +287,7 @@ def _free_ports(count: int) -> list[int]:
             each.close()
 
 
-def _until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+def until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + READY_S
     while not is_so():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -272,7 +296,7 @@ def _until(is_so: Callable[[], bool], process: subprocess.Popen[bytes], log: Pat
         time.sleep(PAUSE_S)
 
 
-def _answers(url: str, body: bytes | None = None) -> bool:
+def answers(url: str, body: bytes | None = None) -> bool:
     """Whether a GET, or a POST of ``body``, is answered with 2xx. Proxies are for other hosts."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     headers = {"Content-Type": "application/json"}

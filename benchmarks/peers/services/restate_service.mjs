@@ -18,11 +18,19 @@ async function threeSteps(ctx) {
   return sum;
 }
 
+async function addToSum(ctx, { by }) {
+  const sum = ((await ctx.get("sum")) ?? 0) + by;
+  ctx.set("sum", sum);
+  return sum;
+}
+
 await restate.serve({
   services: [
     restate.service({ name: "steps", handlers: { run: threeSteps } }),
     // One invocation at a time for each key; the others wait.
     restate.object({ name: "line", handlers: { run: threeSteps } }),
+    // A sum for each key: what a keyed counter is on AOS.
+    restate.object({ name: "sum", handlers: { add: addToSum } }),
   ],
   port: Number(process.argv[2]),
 });

@@ -1,0 +1,1 @@
+"""A node over HTTP: events, workers, and the process of the front."""

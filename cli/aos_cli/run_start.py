@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aos.audit.lens.words import count
 from aos.core.journal.ports import BlobReader
+from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.blob import BlobExecutor
 from aos.host.executors.http import HttpExecutor
+from aos.host.executors.limiter import Limit
 from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
 from aos.host.executors.task import TaskExecutor
@@ -25,13 +27,16 @@ def standard_executors(
     specs: Sequence[str],
     allow_http: Sequence[str],
     secrets: Secrets,
+    *,
+    limits: Mapping[str, Limit] = NO_LIMITS,
 ) -> list[TaskExecutor]:
-    """Return the host's own executors, and one for each of ``specs``, which name Python effects."""
+    """Return the host's own executors, and one for each of ``specs``, which name Python effects.
+    ``limits`` are those of a node."""
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
-        *(PythonExecutor(spec, world=world, report=note) for spec in specs),
+        *(PythonExecutor(spec, world=world, report=note, limits=limits) for spec in specs),
     ]
 
 

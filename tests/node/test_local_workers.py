@@ -1,7 +1,8 @@
-"""Workers that a node starts (spec/node.md, N-9)."""
+"""Functions that a node runs: in local workers (spec/node.md, N-9), or for its own process."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -83,3 +84,27 @@ def test_functions_that_cannot_be_imported_end_the_node(template: Path, tmp_path
     text = log.read_text()
     assert "aos: worker nothing.py:nobody: " in text
     assert "aos: the worker nothing.py:nobody cannot be started; its message is above" in text
+
+
+def test_the_limits_of_a_node_hold_for_functions_of_its_own_process(
+    template: Path, tmp_path: Path
+) -> None:
+    """N-65a: a task that its rate delays is begun when its time has come."""
+    path = copied(template, tmp_path / "trips")
+    (path / "node.toml").write_text('[effects."trip/book@1"]\nconcurrency = 1\nrate = "20/s"\n')
+    with (
+        started(path, tmp_path / "log", "--executors", AGENCIES) as node,
+        httpx.Client(base_url=node.url, timeout=WAIT_S) as client,
+    ):
+        items = {"items": [event(f"l-{number}") for number in range(3)]}
+        answer = client.post("/v1/events", json=items, params={"wait": "settled"})
+    assert [each["to"][0]["status"] for each in answer.json()["items"]] == ["completed"] * 3
+    rows = here("inspect", "intents", "--status", "settled", "--json", "--world", path).json
+    booked = [each for each in rows["intents"] if each["effect"] == "trip/book@1"]
+    times = []
+    for each in booked:
+        found = here("inspect", "intent", each["intent"], "--json", "--world", path).json["receipt"]
+        times.append((found["started_ns"], found["finished_ns"]))
+    times.sort()
+    assert len(times) == 9
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(times))

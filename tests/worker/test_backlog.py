@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aos.host.executors.backlog import Backlog, Death, Where, Work
+from aos.host.executors.limiter import Limit
 from aos.host.executors.task import Halted, Task
 from tests.worker.stage import intent_of, task
 
@@ -133,6 +134,59 @@ def test_a_cancel_that_was_on_its_way_is_sent_again() -> None:
 
     assert [(work.task.opened_seq, work.attempt) for work in tasks.canceling()] == [(1, 1)]
     assert list(tasks.ready()) == []
+
+
+def limited(**limits: Limit) -> Backlog:
+    made = Backlog({f"test/{name}@1": limit for name, limit in limits.items()})
+    made.slots = {"test/echo@1": 8, "test/other@1": 8}
+    return made
+
+
+def test_no_more_run_than_the_limit_of_their_effect_allows() -> None:
+    """N-65a"""
+    tasks = limited(echo=Limit(concurrency=2))
+    for number in range(1, 5):
+        tasks.add(task(number))
+        tasks.add(task(number + 10, "test/other@1"))
+
+    assert numbers(begin_all(tasks)) == [1, 2, 11, 12, 13, 14]
+    assert tasks.due_ns is None
+    tasks.end(intent_of(1))
+    assert numbers(begin_all(tasks)) == [3]
+    died(tasks)
+    assert numbers(begin_all(tasks)) == [2, 3, 11, 12, 13, 14], "the places of a process are free"
+
+
+def test_a_rate_lets_tasks_begin_one_after_another() -> None:
+    """N-65a"""
+    tasks = limited(echo=Limit(interval_ns=100, burst=2))
+    for number in range(1, 6):
+        tasks.add(task(number))
+
+    assert numbers(list(tasks.ready(1_000))) == [1, 2]
+    assert tasks.due_ns == 1_100
+    assert numbers(list(tasks.ready(1_099))) == []
+    assert numbers(list(tasks.ready(1_100))) == [3]
+    assert tasks.due_ns == 1_200
+    assert numbers(list(tasks.ready(5_000))) == [4, 5]
+    assert tasks.due_ns is None
+
+
+def test_a_limit_may_hold_for_each_value_and_values_take_turns() -> None:
+    """N-65a"""
+    tasks = limited(echo=Limit(concurrency=1, by=("n",)))
+    tasks.slots = {"test/echo@1": 2}
+    for number in range(1, 7):
+        tasks.add(task(number, params={"n": number % 3}))
+
+    assert numbers(list(tasks.ready())) == [1, 2], "two slots, two values"
+    tasks.end(intent_of(1))
+    assert numbers(list(tasks.ready())) == [3], "the third value comes before the first again"
+    tasks.end(intent_of(2))
+    assert numbers(list(tasks.ready())) == [4]
+    for number in (3, 4):
+        tasks.end(intent_of(number))
+    assert numbers(list(tasks.ready())) == [5, 6]
 
 
 def test_suspects_run_alone_and_the_one_that_does_it_again_is_parked() -> None:

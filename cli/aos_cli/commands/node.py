@@ -16,6 +16,7 @@ from aos.host.folder.folder import read_key
 from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended
 from aos.host.world.snapshots import EVERY_RECORDS, Every
+from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeOptions, Opened, run_node
 from aos.node.sockets import ListenAddress, Tls
 from aos_cli.options import (
@@ -95,6 +96,7 @@ def node(
     values = Secrets(secrets)
     start = RunStart(needs_executors=False)
     tls = _tls(tls_cert, tls_key, tls_client_ca)
+    limits = read_settings(world).limits
     try:
         with run_screen() as screen:
             ended = asyncio.run(
@@ -106,7 +108,7 @@ def node(
                         is_insecure=insecure_http,
                         operator_key=None if operator_key is None else read_key(operator_key),
                         executors=lambda read, world: standard_executors(
-                            read, world, executors or [], allow_http or [], values
+                            read, world, executors or [], allow_http or [], values, limits=limits
                         ),
                         workers=worker or (),
                         snapshot_every=Every(records=snapshot_records),

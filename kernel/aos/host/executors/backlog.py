@@ -8,7 +8,8 @@ A task that is held or parked waits until someone asks to retry it (X-16).
 An attempt whose number the journal does not have is journaled before it begins (X-12): the first of
 a task that may run once, and every one after the first.
 
-Of the tasks of a lane, only the first is in a queue (M-5a).
+Of the tasks of a lane, only the first is in a queue (M-5a). A limited effect has a queue for each
+group of its limit (N-65).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import enum
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
-from aos.host.executors.lanes import Lane, Lanes, lane_of
+from aos.host.executors.lanes import Lane, Lanes, lane_of, values_at
+from aos.host.executors.limiter import Group, Limit, Limiter
 from aos.host.executors.task import Halted, Task
 from aos.values.digests import Hash
+
+NO_LIMITS: Final[Mapping[str, Limit]] = MappingProxyType({})
 
 SUSPECT_DEATHS: Final = 2
 PARKED_DEATHS: Final = 3
@@ -53,7 +58,8 @@ class Work:
     failed. ``since_ns`` is when the process got the attempt, or may begin it after a pause, or when
     the task was held or parked here; 0 before that. ``spent`` attempts do not count against the
     policy. ``halted`` is why it was held or parked last, ``None`` once it has begun to run again.
-    ``lane`` is its lane, if its effect has lanes.
+    ``lane`` is its lane, if its effect has lanes, and ``group`` its group, if its effect has a
+    limit.
     """
 
     task: Task
@@ -69,6 +75,7 @@ class Work:
     is_canceled: bool = False
     deaths: int = 0
     lane: Lane | None = None
+    group: Group | None = None
 
     @property
     def begun(self) -> int:
@@ -86,14 +93,19 @@ class Death:
 
 
 class Backlog:
-    """Decides which tasks run (X-54). ``slots`` is how many calls of each effect may run at
-    once."""
+    """Decides which tasks run (X-54). ``slots`` is how many calls of each effect may run at once;
+    ``limits`` of effects (N-65) hold too.
 
-    def __init__(self) -> None:
+    ``due_ns`` is when a rate lets the next task begin; None if none waits for that alone.
+    """
+
+    def __init__(self, limits: Mapping[str, Limit] = NO_LIMITS) -> None:
         self.slots: Mapping[str, int] = {}
+        self.due_ns: int | None = None
+        self._limiter = Limiter(limits)
         self._work: dict[Hash, Work] = {}
         self._lanes = Lanes()
-        self._queues: dict[str, deque[Work]] = {}
+        self._queues: dict[Group, deque[Work]] = {}
         self._suspects: deque[Work] = deque()
         self._cancels: deque[Work] = deque()
         self._running: dict[Hash, Work] = {}
@@ -132,10 +144,18 @@ class Backlog:
             work = Work(task, task.attempt, journaled, spent=task.spent, halted=task.halted)
             work.problem = task.problem
             work.lane = lane_of(task.effect, task.params)
+            work.group = self._group_of(task)
             self._work[task.intent] = work
             self._lanes.add(work.lane, task.intent)
             if self._lanes.is_first(work.lane, task.intent):
                 self._queue(work).append(work)
+
+    def _group_of(self, task: Task) -> Group | None:
+        limit = self._limiter.limits.get(task.effect.name)
+        if limit is None:
+            return None
+        by = values_at(task.effect, task.params, limit.by) if limit.by else b""
+        return task.effect.name, by
 
     def halt(self, work: Work, why: Halted) -> None:
         """Hold or park a task that the process has, or that was about to run."""
@@ -172,7 +192,7 @@ class Backlog:
     def _queue(self, work: Work) -> deque[Work]:
         if work.deaths >= SUSPECT_DEATHS:
             return self._suspects
-        return self._queues.setdefault(work.task.effect.name, deque())
+        return self._queues.setdefault(work.group or (work.task.effect.name, b""), deque())
 
     def cancel(self, intent: Hash) -> Work | None:
         """Cancel a task. Returns it if it is running, so that the process must be told."""
@@ -198,20 +218,40 @@ class Backlog:
             self._running[work.task.intent] = work
             yield work
 
-    def ready(self) -> Iterator[Work]:
-        """Take the tasks that may run now: a suspect alone, else as many as each effect has slots.
+    def ready(self, now_ns: int = 0) -> Iterator[Work]:
+        """Take the tasks that may run now: a suspect alone, else as many as each effect has slots
+        and its limit allows. ``now_ns`` is a time of the clock of ``due_ns``.
 
         A task that is BEGINNING must be journaled first: see ``asked`` and ``answered``.
         """
+        self.due_ns = None
         suspect = self._head(self._suspects)
         if suspect is not None:
             if not self._running:
-                yield self._call(self._suspects)
+                yield self._call(self._suspects, now_ns)
             return
-        for effect, queue in self._queues.items():
-            slots = self.slots.get(effect, 0)
-            while self._taken[effect] < slots and self._head(queue) is not None:
-                yield self._call(queue)
+        for key in list(self._queues):
+            yield from self._ready_of(key, now_ns)
+
+    def _ready_of(self, key: Group, now_ns: int) -> Iterator[Work]:
+        queue, effect = self._queues[key], key[0]
+        slots = self.slots.get(effect, 0)
+        has_taken = False
+        while (work := self._head(queue)) is not None and self._taken[effect] < slots:
+            at_ns = now_ns if work.group is None else self._limiter.ready_at(work.group, now_ns)
+            if at_ns is None:
+                break
+            if at_ns > now_ns:
+                self.due_ns = at_ns if self.due_ns is None else min(self.due_ns, at_ns)
+                break
+            has_taken = True
+            yield self._call(queue, now_ns)
+        if key[1]:
+            # The groups of an effect take turns at its slots.
+            if not queue:
+                del self._queues[key]
+            elif has_taken:
+                self._queues[key] = self._queues.pop(key)
 
     @staticmethod
     def _head(queue: deque[Work]) -> Work | None:
@@ -219,9 +259,11 @@ class Backlog:
             queue.popleft()
         return queue[0] if queue else None
 
-    def _call(self, queue: deque[Work]) -> Work:
+    def _call(self, queue: deque[Work], now_ns: int) -> Work:
         work = queue.popleft()
         work.has_slot = True
+        if work.group is not None:
+            self._limiter.begin(work.group, now_ns)
         self._taken[work.task.effect.name] += 1
         self._running[work.task.intent] = work
         work.where = Where.RUNNING
@@ -299,6 +341,8 @@ class Backlog:
         if work.has_slot:
             work.has_slot = False
             self._taken[work.task.effect.name] -= 1
+            if work.group is not None:
+                self._limiter.end(work.group, has_begun=work.where is not Where.BEGINNING)
 
     def forget(self, intent: Hash) -> Work | None:
         """Remove an ended task: it is settled, or will be published again."""

@@ -18,8 +18,9 @@ from aos.core.decide.answers import Answer
 from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
-from aos.host.executors.backlog import Backlog, Where, Work
+from aos.host.executors.backlog import NO_LIMITS, Backlog, Where, Work
 from aos.host.executors.life import STALL_S, Ready
+from aos.host.executors.limiter import Limit
 from aos.host.executors.settling import Settling
 from aos.host.executors.streaming import Streaming
 from aos.host.executors.supervisor import Supervisor
@@ -75,6 +76,7 @@ class ChildExecutor:
         world: Hash | None,
         report: Report,
         slots: Mapping[str, int] | None = None,
+        limits: Mapping[str, Limit] = NO_LIMITS,
         environment: Mapping[str, str] | None = None,
         stall_s: float = STALL_S,
     ) -> None:
@@ -83,7 +85,8 @@ class ChildExecutor:
         self._key: bytes | None = None
         self._manifest: Effective | None = None
         self._takers: set[str] = set()
-        self._backlog = Backlog()
+        self._backlog = Backlog(limits)
+        self._waking: asyncio.TimerHandle | None = None
         self._backlog.slots = slots or {}
         self._acks: list[Hash] = []
         self._causes = Causes()
@@ -275,7 +278,7 @@ class ChildExecutor:
             return
         for work in self._backlog.canceling():
             self._process.send(messages.cancel(work))
-        for work in self._backlog.ready():
+        for work in self._backlog.ready(time.monotonic_ns()):
             halted = work.halted
             if halted is not None and self.still_lacks(work.task, halted):
                 self._tell_halted(work, halted)
@@ -286,6 +289,17 @@ class ChildExecutor:
                 self._journal_attempt(work)
             else:
                 self._send(work)
+        self._wake_when_due()
+
+    def _wake_when_due(self) -> None:
+        """Dispatch again when a rate lets the next task begin."""
+        if self._waking is not None:
+            self._waking.cancel()
+            self._waking = None
+        due_ns = self._backlog.due_ns
+        if due_ns is not None:
+            seconds = max(0, due_ns - time.monotonic_ns()) / 1e9
+            self._waking = asyncio.get_running_loop().call_later(seconds, self._plan)
 
     def _journal_attempt(self, work: Work) -> None:
         """Ask for an attempt (X-12). ``_begin`` continues once the journal has it or refuses it."""

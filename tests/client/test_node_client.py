@@ -248,3 +248,76 @@ def test_a_follower_continues_after_the_last_record_when_the_connection_breaks()
 
     assert found == [3, 4]
     assert asked == ["3", "4", "4", "4", "5"]
+
+
+def test_a_feed_has_each_event_once_and_resumes_between_two_of_one_step(node: Node) -> None:
+    """N-117"""
+    ended = ["trip/Booked@1"]
+    with Client(node.url) as world:
+        before = world.seq()
+        for number in range(3):
+            world.send(WANTED, trip(f"feed-{number}"))
+            world.wait("booking", f"feed-{number}")
+        feed = world.feed(ended, first=before + 1)
+        found = [next(feed) for _ in range(3)]
+        places = [(each["seq"], each["index"]) for each in found]
+        rest = world.feed(ended, after=places[0])
+        assert [next(rest), next(rest)] == found[1:]
+        fresh = world.feed(ended)
+        world.send(WANTED, trip("feed-9"))
+        assert next(fresh)["key"] == "feed-9"
+        assert [each["key"] for each in found] == ["feed-0", "feed-1", "feed-2"]
+        for wrong in ({"after": (1, 0), "first": 1}, {"first": 10**6}):
+            with pytest.raises(BadUsage):
+                next(world.feed(ended, **wrong))
+        with pytest.raises(BadUsage, match="no manifest of this world has"):
+            next(world.feed(["trip/Nothing@1"]))
+        with pytest.raises(BadUsage, match="expected schemas"):
+            next(world.feed([]))
+
+    async def same() -> list[object]:
+        async with AsyncClient(node.url) as world:
+            return [
+                event
+                async for _, event in _numbered(world.feed(ended, first=before + 1), len(found))
+            ]
+
+    assert asyncio.run(same()) == found
+
+
+async def _numbered(feed: Any, count: int) -> Any:
+    """The first events of a feed, which is closed then."""
+    number = 0
+    async for each in feed:
+        yield number, each
+        number += 1
+        if number == count:
+            await feed.aclose()
+            return
+
+
+def test_a_feed_continues_after_the_last_event_when_the_connection_breaks() -> None:
+    asked: list[tuple[str | None, str | None]] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/records":
+            return httpx.Response(200, json={"records": [{"seq": 9}], "next": None})
+        asked.append((request.url.params.get("from"), request.headers.get("last-event-id")))
+        match len(asked):
+            case 1:
+                raise httpx.ConnectError("refused")
+            case 2:
+                cut = b':\n\nid: 12.0\ndata: {"seq": 12, "index": 0}\n\nid: 12.1\ndata: {"s'
+                return httpx.Response(200, content=iter([cut]))
+            case 3:
+                whole = b'id: 12.1\ndata: {"seq": 12, "index": 1}\n\n'
+                return httpx.Response(200, content=iter([whole]))
+        return problem(410, "record_was_pruned")
+
+    with answering(handle) as world:
+        feed = world.feed(["a/B@1"])
+        assert [next(feed)["index"], next(feed)["index"]] == [0, 1]
+        with pytest.raises(Pruned):
+            next(feed)
+
+    assert asked == [("10", None), ("10", None), (None, "12.0"), (None, "12.1")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -216,6 +216,42 @@ class AsyncClient:
             except NodeUnavailable:
                 await asyncio.sleep(steps.RETRY_S)
 
+    async def feed(
+        self,
+        schemas: Collection[str],
+        *,
+        after: tuple[int, int] | None = None,
+        first: int | None = None,
+    ) -> AsyncGenerator[Document]:
+        """Yield the events of these schemas that workflows emit, in the order of the journal, and
+        then each new one, also across restarts of the node. It has no end.
+
+        An event is ``{seq, index, schema, value, workflow, key}``; ``(seq, index)`` is its place.
+
+        Args:
+            after: The place of the last event that the caller has: the feed continues after it.
+            first: Or the record that it begins at, 1 for the whole journal. By default the next
+                one.
+
+        Raises, on the first or a later event:
+            BadUsage: No manifest of the world has a schema, or the journal ends before ``after``.
+            Pruned: The next record was moved to an archive.
+            Unavailable: The node did not answer the first request. Later it is tried again.
+        """
+        following = await self._run(steps.FollowedFeed.begin(schemas, after, first))
+        while True:
+            try:
+                stream = self._stream(
+                    following.words(), steps.SILENCE_S, steps.FEED, following.headers()
+                )
+                async with aclosing(stream) as parts:
+                    async for part in parts:
+                        for found in part:
+                            following.took(found)
+                            yield found
+            except NodeUnavailable:
+                await asyncio.sleep(steps.RETRY_S)
+
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
@@ -272,8 +308,14 @@ class AsyncClient:
         retry_after = answer.headers.get("Retry-After", "")
         return NodeAnswer(answer.status_code, answer.content, retry_after)
 
-    async def _stream(self, query: Words, seconds: float) -> AsyncGenerator[list[Document]]:
-        """Yield the records of each part of a stream, until none has come for ``seconds``.
+    async def _stream(
+        self,
+        query: Words,
+        seconds: float,
+        path: str = steps.STREAM,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[list[Document]]:
+        """Yield the events of each part of a stream, until none has come for ``seconds``.
 
         Raises:
             NodeUnavailable: The node does not answer, or the connection broke.
@@ -284,7 +326,7 @@ class AsyncClient:
         timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
         try:
             async with self._http.stream(
-                "GET", steps.STREAM, params=query, timeout=timeout
+                "GET", path, params=query, timeout=timeout, headers=headers
             ) as answer:
                 if answer.status_code != httpx.codes.OK:
                     problem = read_json(await answer.aread())

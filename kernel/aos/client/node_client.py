@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -231,6 +231,40 @@ class Client:
             except NodeUnavailable:
                 time.sleep(steps.RETRY_S)
 
+    def feed(
+        self,
+        schemas: Collection[str],
+        *,
+        after: tuple[int, int] | None = None,
+        first: int | None = None,
+    ) -> Iterator[Document]:
+        """Yield the events of these schemas that workflows emit, in the order of the journal, and
+        then each new one, also across restarts of the node. It has no end.
+
+        An event is ``{seq, index, schema, value, workflow, key}``; ``(seq, index)`` is its place.
+
+        Args:
+            after: The place of the last event that the caller has: the feed continues after it.
+            first: Or the record that it begins at, 1 for the whole journal. By default the next
+                one.
+
+        Raises, on the first or a later event:
+            BadUsage: No manifest of the world has a schema, or the journal ends before ``after``.
+            Pruned: The next record was moved to an archive.
+            Unavailable: The node did not answer the first request. Later it is tried again.
+        """
+        following = self._run(steps.FollowedFeed.begin(schemas, after, first))
+        while True:
+            try:
+                for part in self._stream(
+                    following.words(), steps.SILENCE_S, steps.FEED, following.headers()
+                ):
+                    for found in part:
+                        following.took(found)
+                        yield found
+            except NodeUnavailable:
+                time.sleep(steps.RETRY_S)
+
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
@@ -281,8 +315,14 @@ class Client:
         retry_after = answer.headers.get("Retry-After", "")
         return NodeAnswer(answer.status_code, answer.content, retry_after)
 
-    def _stream(self, query: Words, seconds: float) -> Iterator[list[Document]]:
-        """Yield the records of each part of a stream, until none has come for ``seconds``.
+    def _stream(
+        self,
+        query: Words,
+        seconds: float,
+        path: str = steps.STREAM,
+        headers: Mapping[str, str] | None = None,
+    ) -> Iterator[list[Document]]:
+        """Yield the events of each part of a stream, until none has come for ``seconds``.
 
         Raises:
             NodeUnavailable: The node does not answer, or the connection broke.
@@ -292,7 +332,9 @@ class Client:
         until = time.monotonic() + seconds
         timeout = httpx.Timeout(max(seconds, 0.001), connect=steps.CONNECT_S)
         try:
-            with self._http.stream("GET", steps.STREAM, params=query, timeout=timeout) as answer:
+            with self._http.stream(
+                "GET", path, params=query, timeout=timeout, headers=headers
+            ) as answer:
                 if answer.status_code != httpx.codes.OK:
                     problem = read_json(answer.read())
                     raise error_of(answer.status_code, problem)

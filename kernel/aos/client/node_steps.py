@@ -39,6 +39,7 @@ RETRY_INTENTS: Final = 1_024
 JSON: Final = "application/json"
 CBOR: Final = "application/cbor"
 STREAM: Final = "/v1/journal/stream"
+FEED: Final = "/v1/feed"
 
 NO_NODE: Final = "the answer is not that of a node (is this its URL?)"
 
@@ -362,6 +363,44 @@ def record_words(
     """The query that selects records."""
     words: Words = [*(("kind", each) for each in kinds or ()), *cell_words(workflow, key)]
     return [*words, ("spelled", "true")] if spelled else words
+
+
+@dataclass(slots=True)
+class FollowedFeed:
+    """What a client has of a feed, across its connections: the id of the last event, or the record
+    that it begins at."""
+
+    schemas: Collection[str]
+    first: int
+    last: str | None
+
+    @classmethod
+    def begin(
+        cls, schemas: Collection[str], after: tuple[int, int] | None, first: int | None
+    ) -> Steps[FollowedFeed]:
+        """Begin after an event, or at a record, by default at the next one.
+
+        Raises:
+            BadUsage: Both are given, or no schema is.
+        """
+        if (after is not None and first is not None) or not schemas:
+            raise BadUsage("feed: expected schemas, and at most one of after= and first=")
+        seq = yield from read_seq()
+        last = None if after is None else f"{after[0]}.{after[1]}"
+        return cls(schemas, seq + 1 if first is None else first, last)
+
+    def words(self) -> Words:
+        """The query of the next connection."""
+        words: Words = [("schema", each) for each in self.schemas]
+        return words if self.last is not None else [*words, ("from", str(self.first))]
+
+    def headers(self) -> dict[str, str]:
+        """Its headers."""
+        return {} if self.last is None else {"Last-Event-ID": self.last}
+
+    def took(self, event: Document) -> None:
+        """The caller gets this event."""
+        self.last = f"{event['seq']}.{event['index']}"
 
 
 def newest_record(words: Words) -> Steps[int]:

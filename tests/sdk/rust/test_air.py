@@ -78,6 +78,7 @@ def test_settings_of_effects_and_comments_are_in_it() -> None:
         "impl": {"executor": "shop"},
         "timeout_ms": 60000,
         "retry": {"attempts": 3, "base_ms": 100, "cap_ms": 1000},
+        "lane": ["order_id"],
     }
     assert charge["$comment"] == "Take the money."
 

@@ -77,7 +77,7 @@ fn node(item: &Item, arguments: &[Argument], executor: &str) -> Result<TokenStre
         }
     }
     if let Some(argument) = named(arguments, "lane") {
-        return Err(Failure::at(argument.span, "lanes are not supported by this version"));
+        settings.extend(lane(item, argument)?);
     }
     Ok(fill(
         "::aos_sdk::air_node!(::aos_sdk::air::Json::Object(&[
@@ -96,6 +96,27 @@ fn node(item: &Item, arguments: &[Argument], executor: &str) -> Result<TokenStre
             ("__settings", settings),
         ],
     ))
+}
+
+/// `lane = "field"` or `lane("field", "other.inner")`: paths of the params.
+fn lane(item: &Item, argument: &Argument) -> Result<TokenStream, Failure> {
+    let Shape::Record(fields) = &item.shape else {
+        return Err(Failure::at(argument.span, "lanes need params with fields"));
+    };
+    let mut paths = TokenStream::new();
+    for path in arguments(argument.value.clone(), argument.span, &[])? {
+        let text = path.text()?;
+        let first = text.split('.').next().unwrap_or_default();
+        if !fields.iter().any(|field| field.name == first) {
+            let problem = format!("the params have no field `{first}`, where this lane begins");
+            return Err(Failure::at(path.span, problem));
+        }
+        paths.extend(fill("__path,", &[("__path", json_text(&text))]));
+    }
+    if paths.is_empty() {
+        return Err(Failure::at(argument.span, "expected `lane = \"field\"` or `lane(\"field\", …)`"));
+    }
+    Ok(field("lane", fill("::aos_sdk::air::Json::List(&[__paths])", &[("__paths", paths)])))
 }
 
 fn retry(argument: &Argument) -> Result<TokenStream, Failure> {

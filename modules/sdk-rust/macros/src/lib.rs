@@ -52,7 +52,8 @@ pub fn event(item: TokenStream) -> TokenStream {
 ///
 /// Besides these: `params = "namespace/Name@1"` (else it is made of the effect's name:
 /// `shop/CardChargeParams@1`), `timeout_ms = 1000`, `retry(attempts = 3, base_ms = 100, cap_ms =
-/// 1000)`, `delivery = "at_most_once"`, `idempotency_scope = "world"`.
+/// 1000)`, `delivery = "at_most_once"`, `idempotency_scope = "world"`, and `lane = "order_id"` or
+/// `lane("customer.id", "sku")`: effects with equal values there run one at a time.
 #[proc_macro_derive(Effect, attributes(schema, effect))]
 pub fn effect(item: TokenStream) -> TokenStream {
     derive(item, effect::derive)

@@ -45,7 +45,8 @@ pub struct Charged {
     receipt = Shipped,
     executor = "shop",
     timeout_ms = 60000,
-    retry(attempts = 3, base_ms = 100, cap_ms = 1000)
+    retry(attempts = 3, base_ms = 100, cap_ms = 1000),
+    lane = "order_id"
 )]
 pub struct Ship {
     pub order_id: String,

@@ -272,6 +272,23 @@ def test_the_front_ends_within_two_seconds_after_its_stdin(node: Node, tmp_path:
         assert time.monotonic() - began < 4  # 2 s, on a machine that others use too
 
 
+def test_a_client_is_not_told_where_the_world_is(template: Path, tmp_path: Path) -> None:
+    path = copied(template, tmp_path / "trips")
+    with (
+        running_kernel(path, executors=False) as kernel,
+        front(path, tmp_path / "front", kernel) as found,
+    ):
+        client = found.client()
+        assert client.get("/v1/world").status_code == 200
+        kernel.kill()
+        kernel.wait()
+        answer = client.post("/v1/events", json=event("away-1"))
+
+    assert answer.status_code == 503
+    assert str(tmp_path) not in answer.text
+    assert answer.json()["detail"].startswith("the world")
+
+
 def make_certificate(key: Path, cert: Path) -> None:
     """Write a new key and its certificate for this machine."""
     made = subprocess.run(

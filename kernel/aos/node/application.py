@@ -265,7 +265,10 @@ class _Exchange:
             headers["retry-after"] = str(problem.retry_after_s)
         if not self._is_body_read:
             headers["connection"] = "close"
-        data = bodies.write_json(problem.document())
+        document = problem.document()
+        # Errors name the folder for the machine's own users; others need not know where it is.
+        document["detail"] = problem.detail.replace(str(self._services.folder.path), "the world")
+        data = bodies.write_json(document)
         await self._start(problem.status, bodies.PROBLEM, headers, len(data))
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
         self.sent = len(data)

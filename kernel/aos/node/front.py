@@ -292,8 +292,10 @@ def _report(text: str) -> None:
 
 
 def _say_ready() -> None:
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    # The kernel process may have died meanwhile: the end of stdin tells it, too.
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
 
 
 def _more_descriptors() -> None:

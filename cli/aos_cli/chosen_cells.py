@@ -86,10 +86,10 @@ def keyed(world: Path, node: str | None, workflow: str, keys: Sequence[str | Non
     with looking_at(world) as view:
         state = view.state
         ids = dict.fromkeys(find_cell(state, workflow, key) for key in keys)
-        missing = [(id, state.cells.get(id)) for id in ids]
+        found = [(id, state.cells.get(id)) for id in ids]
         return [
             Chosen(named(id, state.manifest)) if cell is None else _of_cell(cell, state.manifest)
-            for id, cell in missing
+            for id, cell in found
         ]
 
 

@@ -106,9 +106,10 @@ class LocalWorkers:
         try:
             return await process.wait()
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
             del self._processes[spec]
+            if process.returncode is None:
+                process.kill()
+                await asyncio.shield(process.wait())
 
     async def stop(self, hurry: asyncio.Event) -> None:
         """Let the workers end what runs, at most ``DRAIN_S`` seconds or until ``hurry``; then kill

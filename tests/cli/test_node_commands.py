@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
@@ -13,12 +14,17 @@ from pathlib import Path
 import pytest
 
 from aos.client import Client
+from aos.core.decide.answers import Admitted
 from aos.errors import AosError
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
+from aos.manifest.load import load
 from tests.cli.shell import Result, here, in_silence, start
 from tests.cli.test_commands import GARBAGE, is_sound, running, send
 from tests.cli.test_halts import asking, run
 from tests.copies import copied
 from tests.host import puppet
+from tests.memory_world import schema
 
 WAIT_S = 60.0
 RECORD = re.compile(r"(records?|\"seq\":|\"at\":) ?[\d,]+( to [\d,]+)?|seq\": \d+")
@@ -165,6 +171,35 @@ def test_effects_of_a_node_are_ended_and_its_state_is_saved(node: Path) -> None:
     assert (saved.code, text.code) == (0, 0)
     assert saved.json["cells"] == 7
     assert text.out.startswith("snapshot of the world after record ")
+
+
+def test_a_receipt_may_be_null(tmp_path: Path) -> None:
+    """C-27a: in a folder, and over HTTP."""
+    files = puppet.files()
+    nodes = json.loads(files["m.air.json"])
+    for each in nodes:
+        if each["$kind"] == "defeffect":
+            each["receipt"] = "host/Nothing@1"
+        if each["$kind"] == "manifest":
+            each["schemas"].append({"name": "host/Nothing@1"})
+    nodes.insert(0, schema("host/Nothing@1", {"unit": {}}))
+    world = tmp_path / "w"
+    init_world(world)
+    with open_writer(world) as writer:
+        loaded = load({**files, "m.air.json": json.dumps(nodes).encode()})
+        assert isinstance(writer.apply(loaded).answer, Admitted)
+    send(world, puppet.do("a", puppet.asks("x")), puppet.do("b", puppet.asks("y")))
+    rows = here("inspect", "intents", "--json", "--world", world).json["intents"]
+    first, second = (each["intent"] for each in rows)
+
+    in_folder = here("effects", "settle", first, "--ok", "null", "--world", world)
+    with served(world, "--operator-key", world / "keys" / "operator.key"):
+        on_node = here("effects", "settle", second, "--ok", "null", "--node", world)
+
+    assert (in_folder.code, on_node.code) == (0, 0), (in_folder, on_node)
+    for intent in (first, second):
+        found = here("inspect", "intent", intent, "--json", "--world", world).json["receipt"]
+        assert (found["status"], found["payload"]) == ("ok", None)
 
 
 def test_held_effects_of_a_node_run_again(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def _command(
         with client_of(node) as client:
             answer: Answer = client.command(action, intent=intent, status=status, payload=payload)
     else:
-        encoded = None if payload is None else _receipt(world, parse_hash(intent), status, payload)
+        encoded = None if status is None else _receipt(world, parse_hash(intent), status, payload)
         with writing_to(world) as writer:
             answer = writer.control(
                 action, intent=parse_hash(intent), status=status, payload=encoded
@@ -237,7 +237,7 @@ def _command(
     return answer.seq
 
 
-def _receipt(world: Path, intent: Hash, status: str | None, payload: object) -> bytes:
+def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
     """The canonical CBOR of a receipt that was given as JSON.
 
     Raises:

@@ -16,6 +16,7 @@ from aos.client.instance import Instance
 from aos.client.node_errors import NodeUnavailable, NoSuchInstance, error_of, read_json, refusal_of
 from aos.client.sending import Accepted, SendAnswer
 from aos.core.decide.answers import Admitted, Duplicate, Refusal
+from aos.core.journal.inputs import SETTLE
 from aos.errors import BadUsage, Refused, excerpt, sentence
 from aos.host.door.writer import Item
 from aos.values.cbor import Value, decode_ingress, encode
@@ -138,11 +139,10 @@ def command(
     why: str | None,
 ) -> Steps[Admitted | Refusal]:
     """Submit an operator's command that the node signs. Raises as ``post_document``."""
-    given: dict[str, object] = {
-        "workflow": workflow, "key": key, "intent": intent, "status": status, "payload": payload,
-        "why": why,
-    }  # fmt: skip
+    given = {"workflow": workflow, "key": key, "intent": intent, "status": status, "why": why}
     body = {name: each for name, each in given.items() if each is not None}
+    if action == SETTLE:
+        body["payload"] = payload  # null is a receipt, too
     found = yield from post_document("/v1/commands", {"action": action, **body})
     if isinstance(found, Refusal):
         return found

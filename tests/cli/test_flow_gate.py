@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import init_world
 from aos.manifest.load import load
 from aos.sandbox.inspect import check_module
+from aos.values.digests import hash_text
 from tests.cli.shell import Result, here, in_silence
+from tests.cli.test_node_commands import served
 from tests.copies import copied
 from tests.flow.probe import FLOW, HOUR, nodes, wasm
 
@@ -200,3 +204,30 @@ def test_a_flow_whose_code_diverged_goes_on_with_code_that_fits(world: Path, lat
     assert [(each["path"], each["state"]) for each in found["operations"]] == [
         ("one", "completed"), ("two", "running"),
     ]  # fmt: skip
+
+
+def test_a_manifest_over_http_is_refused_as_on_the_command_line(world: Path, later: Path) -> None:
+    """N-118b"""
+    by_command = apply(world, later, "--dry-run", "--json").json["flows"]
+    found = load(files("next"), check=check_module)
+    body: dict[str, Any] = {
+        "document": base64.b64encode(found.effective.document).decode(), "mode": "pin",
+        "modules": [hash_text(each) for each in found.modules],
+    }  # fmt: skip
+    transport = httpx.HTTPTransport(uds=str(world / "node" / "http.sock"))
+    with (
+        served(world, "--operator-key", world / "keys" / "operator.key"),
+        httpx.Client(base_url="http://node", transport=transport, timeout=60) as owner,
+    ):
+        for wasm_ in found.modules.values():
+            assert owner.post("/v1/modules", content=wasm_).status_code == 200
+        before = owner.get("/v1/records", params={"limit": 1}).json()["records"][-1]["seq"]
+        refused = owner.post("/v1/manifests", json=body)
+        same = owner.get("/v1/records", params={"limit": 1}).json()["records"][-1]["seq"]
+        applied = owner.post("/v1/manifests", json={**body, "allow_diverged": True})
+
+    assert (refused.status_code, refused.json()["rule"]) == (409, "flows_diverge")
+    assert diverging(refused.json()["blockers"]) == STOPPED == diverging(by_command["diverge"])
+    assert f"of {len(STOPPED)} of {len(STOPPED) + len(FITS)} flows" in refused.json()["detail"]
+    assert before == same
+    assert applied.status_code == 200, applied.text

@@ -41,6 +41,7 @@ from aos.host.follower import Follower, RecordListener
 from aos.node.access_log import AccessLog
 from aos.node.application import App
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
+from aos.node.flow_gates import FlowGates
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import read_settings
@@ -139,6 +140,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         waiting=waiting,
         counters=counters,
         readers=readers,
+        gates=FlowGates(folder.path),
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
     )

@@ -145,7 +145,10 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
         body.get("mode", STRICT),
         body.get("leaves", ()),
     )
-    if _is_signed(services, body):
+    is_signed = _is_signed(services, body)
+    if not body.get("allow_diverged", False):
+        await services.gates.check(body["document"], modules)
+    if is_signed:
         given = ManifestInput(
             document=body["document"],
             principal=body["principal"],

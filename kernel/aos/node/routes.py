@@ -199,6 +199,11 @@ MANIFEST: Final = _closed(
     signature={**BINARY, "minLength": 64, "maxLength": 64},
     mode={"type": "string", "enum": list(MODES)},
     leaves={"type": "array", "items": NAME, "maxItems": 10_000},
+    allow_diverged={
+        **FLAG,
+        "description": "Apply although the new code does not fit the history of flows in progress; "
+        "they stop with a fault.",
+    },
     modules={
         "type": "array",
         "items": HASH,

@@ -13,6 +13,7 @@ from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.bodies import BodyRoom
+from aos.node.flow_gates import FlowGates
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
 from aos.node.rates import TokenRates
@@ -41,6 +42,7 @@ class Services:
     waiting: Waiting
     counters: Counters
     readers: Readers
+    gates: FlowGates
     work: LeasedWork | None = None
     has_operator_key: bool = False
     sessions: Sessions = field(default_factory=Sessions)

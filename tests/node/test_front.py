@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ from aos.host.apply.commands import sign_control
 from aos.host.door.writer import open_writer
 from aos.host.folder.folder import open_folder
 from aos.values.digests import hash_text, parse_hash
-from tests.cli.shell import here, in_silence, start
+from tests.cli.shell import environment, here, in_silence, start
 from tests.copies import copied
 from tests.node.nodes import WAIT_S, Node, event, front, running_kernel
 from tests.node.test_streaming import events
@@ -287,6 +289,28 @@ def test_a_client_is_not_told_where_the_world_is(template: Path, tmp_path: Path)
     assert answer.status_code == 503
     assert str(tmp_path) not in answer.text
     assert answer.json()["detail"].startswith("the world")
+
+
+@pytest.mark.parametrize("has_settings", [True, False])
+def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_a_word(
+    template: Path, has_settings: bool
+) -> None:
+    front = subprocess.Popen(
+        [sys.executable, "-m", "aos.node.front"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, env=environment(),
+    )  # fmt: skip
+    assert front.stdin is not None
+    assert front.stdout is not None
+    assert front.stderr is not None
+    if has_settings:
+        given = {"world": str(template), "tcp": None, "unix": None, "address": None, "tls": None}
+        front.stdin.write(json.dumps({**given, "insecure": False, "operator_key": False}) + "\n")
+    front.stdout.close()
+    front.stdin.close()
+
+    with front.stderr:
+        assert front.stderr.read() == ""
+    assert front.wait(WAIT_S) == 0
 
 
 def make_certificate(key: Path, cert: Path) -> None:

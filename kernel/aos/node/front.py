@@ -294,10 +294,9 @@ def _report(text: str) -> None:
 
 
 def _say_ready() -> None:
-    # The kernel process may have died meanwhile: the end of stdin tells it, too.
+    # If the kernel process is gone, the end of stdin ends this one too.
     with contextlib.suppress(BrokenPipeError):
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
+        os.write(1, b"ready\n")
 
 
 def _more_descriptors() -> None:
@@ -327,7 +326,10 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-    settings = Settings.read(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line:
+        return 0  # the kernel process was killed before it wrote them
+    settings = Settings.read(line)
     _more_descriptors()
     try:
         uvloop.run(_main(settings))

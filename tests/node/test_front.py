@@ -274,23 +274,6 @@ def test_the_front_ends_within_two_seconds_after_its_stdin(node: Node, tmp_path:
         assert time.monotonic() - began < 4  # 2 s, on a machine that others use too
 
 
-def test_a_client_is_not_told_where_the_world_is(template: Path, tmp_path: Path) -> None:
-    path = copied(template, tmp_path / "trips")
-    with (
-        running_kernel(path, executors=False) as kernel,
-        front(path, tmp_path / "front", kernel) as found,
-    ):
-        client = found.client()
-        assert client.get("/v1/world").status_code == 200
-        kernel.kill()
-        kernel.wait()
-        answer = client.post("/v1/events", json=event("away-1"))
-
-    assert answer.status_code == 503
-    assert str(tmp_path) not in answer.text
-    assert answer.json()["detail"].startswith("the world")
-
-
 @pytest.mark.parametrize("has_settings", [True, False])
 def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_a_word(
     template: Path, has_settings: bool
@@ -311,6 +294,34 @@ def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_
     with front.stderr:
         assert front.stderr.read() == ""
     assert front.wait(WAIT_S) == 0
+
+
+def test_a_client_does_not_learn_where_the_world_is(template: Path, tmp_path: Path) -> None:
+    path = copied(template, tmp_path / "trips")
+    with (
+        running_kernel(path, executors=False) as kernel,
+        front(path, tmp_path / "front", kernel) as node,
+    ):
+        client = node.client()
+        client.post("/v1/events", json=event("p-1"), params={"wait": "ran"}).raise_for_status()
+        claim = {"worker": "w", "claim": "c", "wait_ms": 60_000}
+        task = ask(client, "/v1/work/claim", claim)["tasks"][0]
+        kernel.kill()
+        kernel.wait()
+        result = {
+            "task": task["task"], "epoch": task["epoch"], "status": "ok",
+            "payload": {"reference": "r"}, "started_ns": 1, "finished_ns": 2,
+        }  # fmt: skip
+
+        sent = client.post("/v1/events", json=event("p-2"))
+        settled = client.post("/v1/work/results", json={"worker": "w", "results": [result]})
+
+        assert sent.status_code == 503
+        problem = settled.json()["answers"][0]["problem"]
+        assert problem["status"] == 503
+        for text in (sent.text, settled.text):
+            assert "DIR" in text
+            assert str(tmp_path) not in text
 
 
 def make_certificate(key: Path, cert: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from aos.audit.views.cell_view import NoSuchCell
@@ -9,6 +11,8 @@ from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.errors import AosError, BadUsage, Damage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, Stopping, WorldStopped
 from aos.node.refusals import STATUSES, problem_of, refused
+
+WORLD = Path("/w/trips")
 
 
 def test_every_rule_of_the_core_has_a_status() -> None:
@@ -52,9 +56,26 @@ def test_the_blockers_of_a_manifest_are_in_the_document() -> None:
 def test_each_error_has_a_status_and_its_sentence(
     error: AosError, status: int, retries: bool
 ) -> None:
-    problem = problem_of(error)
+    problem = problem_of(error, WORLD)
 
     assert (problem.status, problem.detail) == (status, "x")
     assert (problem.retry_after_s is not None) is retries
-    assert problem_of(BadUsage("x"), unknown=404).rule == "name_is_unknown"
-    assert problem_of(NoSuchCell("x"), unknown=404).rule == "cell_is_unknown"
+    assert problem_of(BadUsage("x"), WORLD, unknown=404).rule == "name_is_unknown"
+    assert problem_of(NoSuchCell("x"), WORLD, unknown=404).rule == "cell_is_unknown"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/w/trips/aos.sock: the world went away", "DIR/aos.sock: the world went away"),
+        (
+            "/w/trips: no process (aos node --world /w/trips)",
+            "DIR: no process (aos node --world DIR)",
+        ),
+        ("no room (/w/trips/store), stop", "no room (DIR/store), stop"),
+        ("nothing is called '/w/trips'", "nothing is called '/w/trips'"),
+        ("/w/tripsters: /a/w/trips", "/w/tripsters: /a/w/trips"),
+    ],
+)
+def test_a_sentence_does_not_have_the_place_of_the_world(text: str, shown: str) -> None:
+    assert problem_of(Unavailable(text), WORLD).detail == shown

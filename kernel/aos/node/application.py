@@ -110,7 +110,8 @@ class _Exchange:
             await self._write_problem(problem)
         except AosError as error:
             unknown = _READING_ERRORS if self.route and self.route.method == GET else 400
-            await self._write_problem(problem_of(error, unknown=unknown))
+            world = self._services.folder.path
+            await self._write_problem(problem_of(error, world, unknown=unknown))
         except Exception as error:  # noqa: BLE001  # our own bug must not end the front
             traceback.print_exception(error, file=sys.stderr)
             await self._write_problem(
@@ -265,10 +266,7 @@ class _Exchange:
             headers["retry-after"] = str(problem.retry_after_s)
         if not self._is_body_read:
             headers["connection"] = "close"
-        document = problem.document()
-        # Errors name the folder for the machine's own users; others need not know where it is.
-        document["detail"] = problem.detail.replace(str(self._services.folder.path), "the world")
-        data = bodies.write_json(document)
+        data = bodies.write_json(problem.document())
         await self._start(problem.status, bodies.PROBLEM, headers, len(data))
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
         self.sent = len(data)

@@ -80,7 +80,7 @@ async def _cell(services: Services, body: dict[str, Any]) -> CellId | None:
     try:
         return find_cell(services.follower.state, body["workflow"], key)
     except BadUsage as problem:
-        raise problem_of(problem, unknown=404) from None
+        raise problem_of(problem, services.folder.path, unknown=404) from None
 
 
 async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:

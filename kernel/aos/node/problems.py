@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
+
+from aos.errors import AosError
 
 TYPE_PREFIX: Final = "urn:aos:"
 
@@ -55,3 +59,9 @@ class Problem(Exception):
         if self.blockers is not None:
             fields["blockers"] = list(self.blockers)
         return fields
+
+
+def text_for_clients(error: AosError, world: Path) -> str:
+    """The text of an error, with DIR for the path of the world's folder: clients do not learn where
+    it is on the machine of the node (N-120)."""
+    return re.sub(rf"(?<![^\s(]){re.escape(str(world))}(?![^\s/:),])", "DIR", str(error))

@@ -49,7 +49,7 @@ async def serve(path: Path, requests: BinaryIO, answers: BinaryIO) -> None:
                     found = await _present(follower, request)
                 answer: Document = {"status": 200, "document": found}
             except AosError as error:
-                problem = problem_of(error, unknown=404)
+                problem = problem_of(error, path, unknown=404)
                 answer = {"status": problem.status, "problem": problem.document()}
             except Problem as problem:
                 answer = {"status": problem.status, "problem": problem.document()}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +14,7 @@ from aos.core.decide.answers import Refusal, Rule
 from aos.errors import AosError, BadUsage, Erased, Pruned, Refused, Unavailable
 from aos.host.errors import Busy, WorldStopped
 from aos.manifest.effective import Effective
-from aos.node.problems import Problem
+from aos.node.problems import Problem, text_for_clients
 
 RETRY_AFTER_S: Final = 1
 
@@ -98,10 +99,10 @@ def _key(cell: tuple[str, bytes], manifest: Effective | None) -> object:
     return shown(workflow.key if workflow else None, cell[1]) if cell[1] else None
 
 
-def problem_of(error: AosError, *, unknown: int = 400) -> Problem:
-    """Return the problem of an error. ``unknown`` is the status where the input names nothing that
-    is known, or is not understood."""
-    text = str(error)
+def problem_of(error: AosError, world: Path, *, unknown: int = 400) -> Problem:
+    """Return the problem of an error of the world in this folder. ``unknown`` is the status where
+    the input names nothing that is known, or is not understood."""
+    text = text_for_clients(error, world)
     match error:
         case Pruned():
             return Problem(410, "record_was_pruned", text)

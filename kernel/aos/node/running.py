@@ -157,7 +157,7 @@ def settings(
     """The front's settings: its first line on stdin."""
     tls = options.tls
     return {
-        "world": str(folder.path.resolve()),
+        "world": str(folder.path.absolute()),
         "tcp": None if tcp is None else tcp.fileno(),
         "unix": own.fileno(),
         "address": None if tcp is None else actual(tcp).text,

@@ -19,7 +19,7 @@ from aos.node.leases.results import GONE_RULES, refusal_problem
 from aos.node.leases.syncing import Syncing
 from aos.node.leases.table import Table
 from aos.node.node_settings import NodeSettings
-from aos.node.problems import Problem
+from aos.node.problems import Problem, text_for_clients
 from aos.store.store import Store
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -158,7 +158,7 @@ class WorkDesk:
         try:
             await self._syncing.synced()
         except AosError as problem:
-            raise unavailable(problem) from problem
+            raise self.unavailable(problem) from problem
 
     async def begin(self, pick: Pick) -> Problem | None:
         """Journal the attempt of a pick, if the journal does not have it. Returns why not."""
@@ -167,7 +167,7 @@ class WorkDesk:
         try:
             answer = await self.link.begin(pick.intent, pick.epoch, pick.problem)
         except AosError as problem:
-            return unavailable(problem)
+            return self.unavailable(problem)
         match answer:
             case Refusal(rule=Rule.ATTEMPT_IS_OLD):
                 # An earlier request was journaled, and its answer was lost. No worker has it.
@@ -182,6 +182,14 @@ class WorkDesk:
                 return refusal_problem(answer)
         self.leases.begun(pick.intent, pick.epoch)
         return None
+
+    def unavailable(self, problem: AosError) -> Problem:
+        """The problem of an error of the world or of the table."""
+        text = text_for_clients(problem, self._table.world)
+        if isinstance(problem, BadUsage):
+            return Problem(400, "not_understood", text)
+        pause_s = 1 if isinstance(problem, Unavailable) else 5
+        return Problem(503, "unavailable", text, retry_after_s=pause_s)
 
     async def close(self) -> None:
         """Write what is left and close the table."""
@@ -203,12 +211,3 @@ def intent_of(item: Body) -> Hash:
         return parse_hash(item["task"])
     except ValueProblem as problem:
         raise Problem(422, "task_is_invalid", str(problem), pointer="/task") from problem
-
-
-def unavailable(problem: AosError) -> Problem:
-    """The problem of an error of the world or of the table."""
-    if isinstance(problem, Unavailable):
-        return Problem(503, "unavailable", str(problem), retry_after_s=1)
-    if isinstance(problem, BadUsage):
-        return Problem(400, "not_understood", str(problem))
-    return Problem(503, "unavailable", str(problem), retry_after_s=5)

@@ -13,7 +13,7 @@ from aos.core.journal.records import KernelReceipt, Receipt
 from aos.core.journal.vocabulary import HaltPhase
 from aos.errors import AosError
 from aos.host.executors.task import Halted, Outcome
-from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of, unavailable
+from aos.node.leases.desk import Body, ScopedToken, WorkDesk, intent_of
 from aos.node.leases.leases import Standing, TaskPlace
 from aos.node.leases.results import (
     GONE_RULES,
@@ -114,7 +114,7 @@ class ResultDesk:
         try:
             answer = await self._desk.link.halt(intent, epoch, why)
         except AosError as problem:
-            raise unavailable(problem) from problem
+            raise self._desk.unavailable(problem) from problem
         if isinstance(answer, Refusal):
             raise refusal_problem(answer)
         self._desk.leases.halted(intent, why.phase)
@@ -124,7 +124,7 @@ class ResultDesk:
         try:
             [answer] = await self._desk.link.settle([outcome])
         except AosError as problem:
-            raise unavailable(problem) from problem
+            raise self._desk.unavailable(problem) from problem
         intent = outcome.intent
         match answer:
             case Admitted():

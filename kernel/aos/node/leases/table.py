@@ -53,7 +53,8 @@ _LIB_VERSION: Final = 0
 
 class Table:
     """The open table. ``rows`` are those at the start, ``since`` the last record of the journal
-    before this table began. One process has it open; only one thread at a time may write."""
+    before this table began, ``world`` the folder of the world. One process has it open; only one
+    thread at a time may write."""
 
     def __init__(self, folder: Path, env: lmdb.Environment, *, is_new: int | None) -> None:
         """Use ``open_table``.
@@ -61,6 +62,7 @@ class Table:
         Raises:
             Damage: A row is damaged, or the file is a copy.
         """
+        self.world = folder.parent.parent
         self._folder = folder
         self._env = env
         self._rows = env.open_db(_ROWS)

@@ -34,7 +34,6 @@ from aos.node.leases.desk import (
     WorkLink,
     intent_of,
     now,
-    unavailable,
 )
 from aos.node.leases.documents import is_task, open_task
 from aos.node.leases.leases import Leases, Moment, Standing, TaskPlace
@@ -251,7 +250,7 @@ class LeasedWork:
         try:
             told = await self._desk.link.tell(read_frame(item, found))
         except AosError as problem:
-            raise unavailable(problem) from problem
+            raise self._desk.unavailable(problem) from problem
         match told:
             case Lost():
                 return {"answer": "dropped", "detail": told.text}

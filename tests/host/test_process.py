@@ -740,7 +740,7 @@ def test_an_executor_that_takes_over_a_leased_task_begins_with_the_next_attempt(
         first, second = list(reader.state.intents)
     echo = Echo()
 
-    run(world, echo, until_idle=True, leases=lambda: {first: 3, Hash(bytes(32)): 7})
+    run(world, echo, until_idle=True, leases=lambda _: {first: 3, Hash(bytes(32)): 7})
 
     assert {task.intent: task.attempt for task in echo.published} == {first: 4, second: 1}
     begun = [each for each in records_of(world) if isinstance(each, Attempt)]

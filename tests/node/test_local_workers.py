@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -73,6 +75,26 @@ def test_a_function_that_runs_ends_before_its_node_does(template: Path, tmp_path
     assert [(each["effect"], each["receipt_status"]) for each in rows["intents"]] == [
         ("trip/book@1", "ok")
     ]
+
+
+def test_the_first_node_of_a_world_begins_its_open_tasks_with_attempt_one(
+    template: Path, tmp_path: Path
+) -> None:
+    """N-56: no worker can have had them."""
+    path, log = copied(template, tmp_path / "trips"), tmp_path / "log"
+    value = json.dumps({"trip_id": "f-1", "city": "Lisbon"})
+    assert here("send", "trip/Requested@1", value, "--world", path).code == 0
+    assert here("run", "--until-idle", "--world", path).code == 0
+
+    def claimed(claim: str) -> list[int]:
+        with started(path, log) as node:
+            body = {"worker": "w", "claim": claim, "wait_ms": 60_000}
+            answer = httpx.post(f"{node.url}/v1/work/claim", json=body, timeout=WAIT_S)
+            return [each["epoch"] for each in answer.json()["tasks"]]
+
+    assert claimed("c-1") == [1]
+    shutil.rmtree(path / "node")
+    assert claimed("c-2") == [2]
 
 
 def test_functions_that_cannot_be_imported_end_the_node(template: Path, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ async def run_world(
     on_coverage: Callable[[Coverage, Effective], None] | None = None,
     elsewhere: bool = False,
     operator_key: SigningKey | None = None,
-    leases: Callable[[], Mapping[Hash, int]] = lambda: NO_LEASES,
+    leases: Callable[[Store], Mapping[Hash, int]] = lambda _store: NO_LEASES,
     around: Callable[[RunningWorld], AbstractAsyncContextManager[None]] | None = None,
 ) -> Ended:
     """Run the world at ``path`` until a signal or a client's ``stop`` (H-80).
@@ -200,7 +200,7 @@ async def run_world(
             until_waiting=until_waiting,
             on_coverage=on_coverage,
             elsewhere=elsewhere,
-            leases=leases(),
+            leases=leases(store),
         )
         if handle_signals:
             stack.enter_context(_signals(run))

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from aos.host.folder.restore import Progress
 from aos.host.process import Ended, Executors, RunningWorld, Started, Status, run_world
 from aos.host.world.snapshots import Every
 from aos.manifest.effective import Effective
-from aos.node.leases.table import leased
+from aos.node.leases.table import begin_table, leased
 from aos.node.local_workers import LocalWorkers
 from aos.node.sockets import (
     HTTP_SOCKET,
@@ -34,6 +34,8 @@ from aos.node.sockets import (
 )
 from aos.node.supervision import COMMAND, Supervision
 from aos.node.tokens import NODE, load
+from aos.store.store import Store
+from aos.values.digests import Hash
 
 LISTEN: Final = ListenAddress(host="127.0.0.1", port=7460)
 
@@ -111,9 +113,14 @@ async def run_node(path: Path, options: NodeOptions) -> Ended:
             on_coverage=options.on_coverage,
             elsewhere=True,
             operator_key=options.operator_key,
-            leases=partial(leased, path),
+            leases=partial(_leases, path),
             around=partial(_with_front, options, tcp),
         )
+
+
+def _leases(path: Path, store: Store) -> Mapping[Hash, int]:
+    begin_table(path, store)
+    return leased(path)
 
 
 @contextlib.asynccontextmanager

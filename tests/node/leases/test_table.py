@@ -4,6 +4,7 @@ N-56)."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import threading
 from pathlib import Path
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from aos.errors import AosError, Damage, Unavailable
 from aos.node.leases.row import LeaseHolder, Phase, RetryPolicy, Row
 from aos.node.leases.syncing import Changes, Syncing
-from aos.node.leases.table import Table, clear_table, leased, open_table
+from aos.node.leases.table import Table, begin_table, clear_table, leased, open_table
+from aos.store.memory_store import MemoryStore
+from aos.store.store import Store
 from aos.values.digests import Hash, content_hash
 
 INTENT = content_hash(b"an intent")
@@ -131,6 +134,30 @@ def test_a_deleted_table_begins_at_the_journals_head(tmp_path: Path) -> None:
     assert (table.rows, table.since, lines) == ({}, 90, [])
     table.close()
     clear_table(tmp_path / "nothing")
+
+
+def test_only_the_first_table_of_a_world_begins_at_its_first_record(tmp_path: Path) -> None:
+    """N-56."""
+    with contextlib.closing(MemoryStore()) as store:
+        assert began(tmp_path, store) == 0
+        assert began(tmp_path, store) == 0
+        shutil.rmtree(tmp_path / "node")
+        assert began(tmp_path, store) == 90
+
+
+def test_the_first_table_of_an_adopted_world_begins_at_the_journals_head(tmp_path: Path) -> None:
+    """N-56: its tasks may be at workers of the folder that it was."""
+    clear_table(tmp_path)
+    with contextlib.closing(MemoryStore()) as store:
+        assert began(tmp_path, store) == 90
+
+
+def began(path: Path, store: Store) -> int:
+    """Where the table begins at a start of the node at record 90."""
+    begin_table(path, store)
+    table, _ = opened(path, seq=90)
+    table.close()
+    return table.since
 
 
 class Disk:

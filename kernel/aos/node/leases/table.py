@@ -17,6 +17,7 @@ import lmdb
 from aos.errors import AosError, Damage
 from aos.node.leases.row import Row
 from aos.store.compact import home_row
+from aos.store.errors import NoRoom
 from aos.store.first_look import (
     CLOSED_NAME,
     DATA_NAME,
@@ -30,6 +31,7 @@ from aos.store.first_look import (
 )
 from aos.store.lmdb_errors import commit_failed, failure, found_no_room, no_room, unopened
 from aos.store.plain_files import PlainFolder
+from aos.store.store import Store
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 
 NODE_FOLDER: Final = "node"
@@ -49,6 +51,9 @@ _FACTS: Final = b"facts"
 _SINCE: Final = b"since"
 _HOME: Final = b"home"
 _LIB_VERSION: Final = 0
+
+_NOTE: Final = "leases"
+"""The row in the store of a world that has had a table."""
 
 
 class Table:
@@ -140,14 +145,37 @@ def open_table(path: Path, *, seq: int, report: Callable[[str], None]) -> Table:
         raise failure(error, folder) from error
 
 
+def begin_table(path: Path, store: Store) -> None:
+    """Make the first table of the world in ``path``, and note in its store that workers may have
+    tasks from now on: a table that is made later does not know which (N-56).
+
+    The caller has the world's lock.
+
+    Raises:
+        Unavailable: The folder cannot be written.
+    """
+    if store.meta_get(_NOTE) is not None:
+        return
+    try:
+        with PlainFolder.named(path) as world, world.inner(NODE_FOLDER, make=True) as node:
+            is_first = node.find(LEASES_FOLDER) is None
+    except OSError as error:
+        raise unopened(error, path / NODE_FOLDER) from error
+    if is_first:
+        open_table(path, seq=0, report=lambda _line: None).close()
+    with contextlib.suppress(NoRoom):  # it is noted at the next start
+        store.meta_put(_NOTE, b"")
+
+
 def clear_table(path: Path) -> None:
-    """Remove the table of the world in ``path``, if there is one: a copy of a world has none of its
-    leases (``aos adopt``). No process may have it open."""
+    """Remove the table of the world in ``path``: a copy of a world has none of its leases (``aos
+    adopt``). The folder stays, so that the next table is not a first one. No process may have it
+    open."""
     with (
         contextlib.suppress(FileNotFoundError),
         PlainFolder.named(path) as world,
-        world.inner(NODE_FOLDER) as node,
-        node.inner(LEASES_FOLDER) as leases,
+        world.inner(NODE_FOLDER, make=True) as node,
+        node.inner(LEASES_FOLDER, make=True) as leases,
     ):
         for name in (DATA_NAME, LOCK_NAME, CLOSED_NAME):
             leases.remove(name)

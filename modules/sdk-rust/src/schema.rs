@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
+use core::mem::ManuallyDrop;
 
 use crate::air::{Definition, Type};
 use crate::cbor::{self, Misfit, Reader, SET_ASIDE_MAX, Stop};
@@ -217,11 +218,11 @@ impl<T: Schema> Schema for Vec<T> {
 
     fn read(from: &mut Reader<'_>) -> Result<Vec<T>, Stop> {
         let length = from.list()?;
-        let mut items = Vec::with_capacity(length.min(SET_ASIDE_MAX));
+        let mut items = ManuallyDrop::new(Vec::with_capacity(length.min(SET_ASIDE_MAX)));
         for _ in 0..length {
             items.push(T::read(from)?);
         }
-        Ok(items)
+        Ok(ManuallyDrop::into_inner(items))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Typed steps: `#[workflow]` makes them from a function.
 
+use core::mem::ManuallyDrop;
+
 use crate::context::Context;
 use crate::fault::Fault;
 use crate::schema::{Named, decode};
@@ -53,14 +55,15 @@ pub struct Typed<W>(core::marker::PhantomData<W>);
 
 impl<W: Workflow> Reducer for Typed<W> {
     fn reduce(input: &Input<'_>, output: &mut Output) -> Result<(), Fault> {
-        let mut state = match input.state {
+        // Nothing is freed in a step, so code that drops the state would only make the module larger.
+        let mut state = ManuallyDrop::new(match input.state {
             Some(state) => decode(state).map_err(|misfit| Fault::input("state", misfit))?,
             None => W::State::default(),
-        };
+        });
         let event = decode(input.event).map_err(|misfit| Fault::input("event", misfit))?;
         let mut cx = Context::new(input, output);
         W::step(&mut state, event, &mut cx)?;
-        cx.finish(&state);
+        cx.finish::<W::State>(&state);
         Ok(())
     }
 }

@@ -296,12 +296,16 @@ fn head(major: u8, count: usize) -> Vec<u8> {
 }
 
 /// Statements that read the fields, and the inside of the braces that build the value.
+///
+/// What was read before a misfit is not dropped: nothing is freed in a step, and the code that drops
+/// it would make the module larger.
 fn read_record(fields: &[Field]) -> (TokenStream, TokenStream) {
     let count = TokenTree::from(Literal::usize_unsuffixed(fields.len()));
     let mut read = fill("__from.record(__count)?;", &[("__count", TokenStream::from(count))]);
     for (index, key) in sorted(fields) {
         read.extend(fill(
-            "__from.field(__bytes)?; let __local = <__type as ::aos_sdk::Schema>::read(__from)?;",
+            "__from.field(__bytes)?;
+            let __local = ::core::mem::ManuallyDrop::new(<__type as ::aos_sdk::Schema>::read(__from)?);",
             &[
                 ("__bytes", bytes(&key)),
                 ("__local", local(index)),
@@ -310,7 +314,10 @@ fn read_record(fields: &[Field]) -> (TokenStream, TokenStream) {
         ));
     }
     let built = fields.iter().enumerate().map(|(index, field)| {
-        fill("__field: __local,", &[("__field", word(&field.ident)), ("__local", local(index))])
+        fill(
+            "__field: ::core::mem::ManuallyDrop::into_inner(__local),",
+            &[("__field", word(&field.ident)), ("__local", local(index))],
+        )
     });
     (read, built.collect())
 }
@@ -327,8 +334,10 @@ fn write_arm(arm: &Arm) -> TokenStream {
         ),
         Inside::Record(fields) => {
             let places: Vec<_> = (0..fields.len()).map(local).collect();
-            let (_, pattern) = read_record(fields);
-            (fill("{ __fields }", &[("__fields", pattern)]), write_record(fields, &places))
+            let pattern = fields.iter().zip(&places).map(|(field, place)| {
+                fill("__field: __local,", &[("__field", word(&field.ident)), ("__local", place.clone())])
+            });
+            (fill("{ __fields }", &[("__fields", pattern.collect())]), write_record(fields, &places))
         }
     };
     fill(

@@ -310,9 +310,51 @@ LATER: list[tuple[str, Change]] = [
         "fields of the manifest",
         lambda documents: documents[MANIFEST].update(
             secrets=[{"name": "acme/key@1"}],
-            plans=["x"],
             schedules=["x"],
             governance={"approvers": [{"name": "ann", "public_key": key(9)}], "quorum": 1},
+        ),
+    ),
+    (
+        "packages",
+        lambda documents: documents[MANIFEST].update(
+            uses=["aos/linear@1", "aos/liner@1", "acme/pay@1", "aos/linear@1"]
+        ),
+    ),
+    (
+        "plans without the package",
+        lambda documents: documents[MANIFEST].update(
+            plans=[{"type": "order", "version": 1, "steps": [{"type": "SHIP"}]}]
+        ),
+    ),
+    (
+        "plans",
+        lambda documents: documents[MANIFEST].update(
+            uses=["aos/linear@1"],
+            plans=[
+                "x",
+                {"type": "order", "version": 1, "steps": []},
+                {"type": "order", "version": 1, "steps": [{"type": f"S{n}"} for n in range(257)]},
+                {"type": "a/b", "version": 0, "wait_timeouts": 1, "steps": [{"type": ""}, 7]},
+                {
+                    "type": "order",
+                    "version": 2,
+                    "retries": 3,
+                    "steps": [
+                        {"type": "SHIP", "max_attempts": 0},
+                        {"type": "SHIP", "backoff_ms": -1, "lease_ms": 31_536_000_000},
+                        {"type": "SHIP", "lease": 30},
+                    ],
+                },
+            ],
+        ),
+    ),
+    (
+        "a version of a plan twice",
+        lambda documents: documents[MANIFEST].update(
+            uses=["aos/linear@1"],
+            plans=[
+                {"type": "order", "version": 1, "steps": [{"type": step}]} for step in ("A", "B")
+            ],
         ),
     ),
     (

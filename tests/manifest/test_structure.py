@@ -159,7 +159,7 @@ def test_every_field_of_a_form_is_read_or_refused() -> None:
         "delivery",  # one supported value
         "secrets",
         "governance",
-        "plans",
+        "uses",  # written out when the manifest is loaded
         "schedules",
     }
     full: dict[str, dict[str, Any]] = {
@@ -204,6 +204,7 @@ def test_every_field_of_a_form_is_read_or_refused() -> None:
             "routing": {"subscriptions": [{"event": "a/T@1", "workflow": "a/w@1"}]},
             "executors": [],
             "limits": {"world": {"mailbox": 1}},
+            "plans": [{"type": "order", "version": 1, "steps": [{"type": "SHIP"}]}],
         },
     }
     for kind, node in full.items():

@@ -244,6 +244,7 @@ def _changes(found: Difference) -> dict[str, object]:
         "routes": [str(each) for each in found.routes],
         "routes_reordered": found.reordered,
         "limits": [str(each) for each in found.limits],
+        "plans": [str(each) for each in found.plans],
         "authority": [str(each) for each in found.authority],
     }
 
@@ -286,6 +287,7 @@ def show_changes(found: Difference) -> None:
         ("definitions", _definitions(found.definitions)),
         ("routes", [str(each) for each in found.routes]),
         ("limits", [str(each) for each in found.limits]),
+        ("plans", [str(each) for each in found.plans]),
         ("authority: permissions and keys", [str(each) for each in found.authority]),
     ]
     for title, lines in sections:

@@ -14,6 +14,7 @@ from aos.manifest.effective import Effective, Executor, Route
 from aos.manifest.keys import key_text
 from aos.manifest.manifest_secrets import Secret
 from aos.manifest.names import is_system
+from aos.manifest.plans import StepPlan
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]
@@ -84,6 +85,19 @@ class LimitChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanChange:
+    """A version of a plan that was added, removed or changed. Instances keep the plan that they
+    started with."""
+
+    change: Change
+    type: str
+    version: int
+
+    def __str__(self) -> str:
+        return f"{_SIGNS[self.change]} plan {self.type} version {self.version}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
     """A power that an executor, workflow or secret gains (``added``) or loses (``removed``), or the
     fate of a key (``changed``)."""
@@ -108,11 +122,12 @@ class Difference:
     routes: tuple[RouteChange, ...]
     reordered: bool
     limits: tuple[LimitChange, ...]
+    plans: tuple[PlanChange, ...]
     authority: tuple[AuthorityChange, ...]
 
     @property
     def is_empty(self) -> bool:
-        parts = (self.definitions, self.routes, self.limits, self.authority)
+        parts = (self.definitions, self.routes, self.limits, self.plans, self.authority)
         return not self.reordered and not any(parts)
 
 
@@ -125,6 +140,7 @@ def difference(old: Effective | None, new: Effective) -> Difference:
         routes=tuple(_routes(before, after)),
         reordered=set(before) == set(after) and before != after,
         limits=() if old is None else tuple(_limits(old, new)),
+        plans=tuple(_plans(() if old is None else old.plans, new.plans)),
         authority=tuple(sorted(_authority(old, new), key=lambda c: (c.who, c.what, c.change))),
     )
 
@@ -188,6 +204,17 @@ def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:
         for limit, number in after.items():
             if before[limit] != number:
                 yield LimitChange(owner=owner, limit=limit, old=before[limit], new=number)
+
+
+def _plans(old: tuple[StepPlan, ...], new: tuple[StepPlan, ...]) -> Iterator[PlanChange]:
+    before = {(plan.type, plan.version): plan for plan in old}
+    after = {(plan.type, plan.version): plan for plan in new}
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            change: Change = (
+                "added" if key not in before else "removed" if key not in after else "changed"
+            )
+            yield PlanChange(change=change, type=key[0], version=key[1])
 
 
 def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChange]:

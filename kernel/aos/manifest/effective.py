@@ -32,6 +32,7 @@ from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
 from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
 from aos.manifest.names import is_system
+from aos.manifest.plans import StepPlan, plan_of
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -207,6 +208,7 @@ class Effective:
         manifest_hash: Hash of the manifest node alone, with every reference's hash filled in.
         executors: None if the manifest has no such list: then the world's key signs for all.
         subscriptions: In the order of the manifest.
+        plans: In the order of types and versions.
     """
 
     document: bytes = field(repr=False)
@@ -221,6 +223,7 @@ class Effective:
     limits: WorldLimits = field(compare=False)
     subscriptions: tuple[Route, ...] = field(compare=False)
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
+    plans: tuple[StepPlan, ...] = field(compare=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
@@ -411,6 +414,7 @@ class _Maker:
             limits=self.limits.world,
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
+            plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
         )
 
     def _named(self, kind: str, names: Iterable[str]) -> dict[str, Node]:

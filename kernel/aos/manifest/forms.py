@@ -13,6 +13,7 @@ from typing import Any, Final
 from aos.errors import excerpt
 from aos.manifest.expressions import without_comments
 from aos.manifest.limits import StepLimits, WorldLimits
+from aos.manifest.plans import PlanInvalid, plan_node, plan_of
 
 Node = dict[str, Any]
 """A node whose shape is known: JSON Schema or ``canonical`` has seen it."""
@@ -129,7 +130,16 @@ def _manifest(node: Mapping[str, Any]) -> Node:
             made["routing"] = {
                 "subscriptions": [_subscription(s) for s in _objects(routing, "subscriptions")]
             }
-    return made | _unless(_optional(node, "limits", _manifest_limits), limits={})
+    made |= _unless(_optional(node, "limits", _manifest_limits), limits={})
+    return made | _unless(_optional(node, "plans", _plans), plans=[])
+
+
+def _plans(node: Mapping[str, Any], field: str) -> list[Node]:
+    try:
+        plans = [plan_of(plan) for plan in _objects(node, field)]
+    except PlanInvalid as problem:
+        raise Misshapen(f"{field}: {problem}") from problem
+    return [plan_node(plan) for plan in sorted(plans, key=lambda plan: (plan.type, plan.version))]
 
 
 def _subscription(entry: Mapping[str, Any]) -> Node:

@@ -1,7 +1,8 @@
 """Load a manifest from the bytes of its files, or report all its problems (spec/manifest.md).
 
-Stages: read (JSON, exactly one manifest, one definition per name), structure (JSON Schema),
-meaning, artifacts, hashes, effective. The bytes are an argument; this module reads no files.
+Stages: read (JSON, exactly one manifest, one definition per name, the packages that it uses),
+structure (JSON Schema), meaning, artifacts, hashes, effective. The bytes are an argument; of files,
+only those of the packages are read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Final
 
 from aos.errors import Refused, excerpt, sentence
 from aos.manifest import builtins, meaning
-from aos.manifest.catalog import Subject
+from aos.manifest.catalog import Subject, did_you_mean, each_once
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash, make
 from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import KINDS, Misshapen, Node, canonical
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.names import is_name, is_system
+from aos.manifest.packages import PACKAGES, Package, package
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -140,7 +142,7 @@ def needed_files(files: Mapping[str, bytes]) -> set[str]:
     for subject, located in source.definitions.items():
         if subject[0] == "defmodule" and subject not in source.broken:
             places = _artifact_places(located)
-            if not any(place in files for place in places):
+            if not any(place in source.files for place in places):
                 needed.update(places)
     return needed
 
@@ -196,8 +198,7 @@ class _Source:
             if file.endswith(AIR_SUFFIX):
                 for located in self._nodes(file):
                     self._take(located)
-        if self.manifest is None:
-            self._no_manifest()
+        self._take_packages()
 
     def find_problems(self, check: Check | None) -> None:
         """Add the problems of meaning, of hashes and of artifacts."""
@@ -321,6 +322,39 @@ class _Source:
                 "exactly one node of the folder may have $kind manifest",
             )
         )
+
+    def _take_packages(self) -> None:
+        """Write out what the manifest uses, after its own definitions and routes (M-65)."""
+        manifest = self.manifest
+        if manifest is None:
+            self._no_manifest()
+            return
+        if not self.manifest_is_sound:
+            return
+        node = {field: value for field, value in manifest.node.items() if field != "uses"}
+        names: list[str] = manifest.node.get("uses", [])
+        for index, name in each_once(names):
+            if index is None:
+                self.problems.append(manifest.problem("/uses", f"{name} is used twice"))
+            elif name not in PACKAGES:
+                hint = did_you_mean(name, PACKAGES) or f"AOS ships with {', '.join(PACKAGES)}"
+                at = f"/uses/{index}"
+                self.problems.append(manifest.problem(at, f"unknown package {name}", hint))
+            else:
+                self._take_package(package(name), node)
+        self.manifest = replace(manifest, node=node)
+
+    def _take_package(self, used: Package, node: Node) -> None:
+        self.files = {**self.files, **used.files}
+        for index, definition in enumerate(used.definitions):
+            self._take(_Located(file=used.file, pointer=f"/{index}", node=definition))
+        for section, entries in used.sections.items():
+            listed = {entry["name"] for entry in node[section]}
+            more = [entry for entry in entries if entry["name"] not in listed]
+            node[section] = [*node[section], *more]
+        routing = node.get("routing", {})
+        routes = [*routing.get("subscriptions", []), *used.subscriptions]
+        node["routing"] = {**routing, "subscriptions": routes}
 
     def _no_manifest(self) -> None:
         air = [file for file in self.files if file.endswith(AIR_SUFFIX)]

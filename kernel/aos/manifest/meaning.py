@@ -26,6 +26,7 @@ from aos.manifest.executor_rules import executors
 from aos.manifest.expressions import closure
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
 from aos.manifest.names import is_name
+from aos.manifest.plan_rules import plan_rules
 from aos.manifest.routing_rules import routing
 
 MANIFEST: Final[Subject] = ("manifest", "manifest")
@@ -99,7 +100,8 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
     limits = manifest.get("limits", {})
     yield from within("/limits/step", limits.get("step", {}), STEP_RANGES)
     yield from within("/limits/world", limits.get("world", {}), WORLD_RANGES)
-    for field in ("plans", "schedules", "governance"):
+    yield from plan_rules(manifest.get("plans", []), catalog)
+    for field in ("schedules", "governance"):
         if manifest.get(field):
             yield f"/{field}", f"the field {field} is {NOT_YET}", "leave it out"
 

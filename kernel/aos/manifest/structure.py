@@ -136,6 +136,8 @@ def _worded(error: ValidationError) -> Iterator[tuple[str, str, str | None]]:
             yield at, f"expected {expected}, found {_found(instance)}", None
         case "minLength" | "minItems":
             yield at, f"expected {title or 'something'}, found nothing", None
+        case "maxItems":
+            yield at, f"expected {title or 'fewer items'}, found {len(instance)}", None
         case "maxLength":
             most = error.validator_value
             yield at, f"expected at most {most} characters, found {len(instance)}", None

@@ -1,0 +1,77 @@
+"""The modules that ship with AOS: what ``uses`` of a manifest adds to it (M-65).
+
+An installed wheel has the files in ``aos/library``, a checkout in ``modules``, where they are
+built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from aos.manifest.linear_names import LINEAR_PACKAGE
+
+PACKAGES: Final[Mapping[str, str]] = MappingProxyType({LINEAR_PACKAGE: "linear"})
+"""The name of each package, and its folder."""
+
+_SUBSCRIPTION: Final = "subscription"
+_SECTIONS: Final[Mapping[str, str]] = {
+    "defschema": "schemas",
+    "defmodule": "modules",
+    "defworkflow": "workflows",
+    "defeffect": "effects",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """The definitions of a package.
+
+    Attributes:
+        definitions: Their nodes. The artifact of a module has a path next to ``file``.
+        sections: The entries that a manifest lists, by section.
+        files: The bytes of its modules, by path.
+    """
+
+    file: str
+    definitions: tuple[dict[str, Any], ...]
+    sections: Mapping[str, tuple[dict[str, str], ...]]
+    subscriptions: tuple[dict[str, Any], ...]
+    files: Mapping[str, bytes]
+
+
+@cache
+def package(name: str) -> Package:
+    """The package of this name. Raises KeyError if there is none."""
+    folder = PACKAGES[name]
+    root = _library() / folder
+    nodes: list[dict[str, Any]] = json.loads((root / f"{folder}.nodes.json").read_text("utf-8"))
+    definitions = [node for node in nodes if node["$kind"] != _SUBSCRIPTION]
+    for node in definitions:
+        if node["$kind"] == "defmodule":
+            node["runtime"]["artifact"]["path"] = f"{folder}.wasm"
+    listed: dict[str, list[dict[str, str]]] = {section: [] for section in _SECTIONS.values()}
+    for node in definitions:
+        listed[_SECTIONS[node["$kind"]]].append({"name": node["name"]})
+    return Package(
+        file=f"{name}/{folder}.air.json",
+        definitions=tuple(definitions),
+        sections=MappingProxyType({section: tuple(found) for section, found in listed.items()}),
+        subscriptions=tuple(
+            {field: value for field, value in node.items() if field != "$kind"}
+            for node in nodes
+            if node["$kind"] == _SUBSCRIPTION
+        ),
+        files=MappingProxyType({f"{name}/{folder}.wasm": (root / f"{folder}.wasm").read_bytes()}),
+    )
+
+
+def _library() -> Path:
+    here = Path(__file__).resolve()
+    installed = here.parents[1] / "library"
+    return installed if installed.is_dir() else here.parents[3] / "modules"

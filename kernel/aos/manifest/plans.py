@@ -1,0 +1,155 @@
+"""Plans of a manifest: the steps of linear workflows, which whoever starts one sends along (M-70).
+
+The kernel does not read them. Times are milliseconds here and nanoseconds in events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.errors import Refused, excerpt
+from aos.manifest.limits import Range
+
+MAX_ATTEMPTS_DEFAULT: Final = 10
+BACKOFF_MS_DEFAULT: Final = 1_000
+LEASE_MS_DEFAULT: Final = 30_000
+
+STEPS: Final = Range(low=1, high=256)
+VERSIONS: Final = Range(low=1, high=2**53)
+RANGES: Final[Mapping[str, Range]] = {
+    "max_attempts": Range(low=1, high=10_000),
+    "backoff_ms": Range(low=0, high=86_400_000),
+    "lease_ms": Range(low=1, high=86_400_000),
+}
+
+TYPE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+TYPE_WORDS: Final = (
+    "1 to 128 letters, digits, dots, underscores and hyphens, the first a letter or digit"
+)
+"""The type of a plan and of a plan step. A handler is named ``<plan>/<plan step>``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStep:
+    """One row of a plan. ``backoff_ms`` is the first pause; it doubles up to five minutes."""
+
+    type: str
+    max_attempts: int = MAX_ATTEMPTS_DEFAULT
+    backoff_ms: int = BACKOFF_MS_DEFAULT
+    lease_ms: int = LEASE_MS_DEFAULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlan:
+    """One version of a plan. ``wait_timeouts``: whether a plan step that waits is claimed after its
+    deadline."""
+
+    type: str
+    version: int
+    steps: tuple[PlanStep, ...]
+    wait_timeouts: bool = True
+
+
+class PlanInvalid(Refused):
+    """A text or value is not a plan."""
+
+
+def plan_of(node: object, where: str = "") -> StepPlan:
+    """Read a plan as a manifest has it, canonical or not, or as a user wrote it.
+
+    Raises:
+        PlanInvalid: It is not one. The message begins with ``where`` and the JSON pointer.
+    """
+    for pointer, message in plan_problems(node):
+        raise PlanInvalid(f"{where}{pointer}: {message}" if where or pointer else message)
+    assert isinstance(node, Mapping)
+    return StepPlan(
+        type=node["type"],
+        version=node["version"],
+        wait_timeouts=node.get("wait_timeouts", True),
+        steps=tuple(
+            PlanStep(type=step["type"], **{field: step[field] for field in RANGES if field in step})
+            for step in node["steps"]
+        ),
+    )
+
+
+def plan_node(plan: StepPlan) -> dict[str, Any]:
+    """The canonical node: without fields that have their default."""
+    made: dict[str, Any] = {"type": plan.type, "version": plan.version}
+    if not plan.wait_timeouts:
+        made["wait_timeouts"] = False
+    defaults = PlanStep(type="")
+    made["steps"] = [
+        {"type": step.type}
+        | {
+            field: getattr(step, field)
+            for field in RANGES
+            if getattr(step, field) != getattr(defaults, field)
+        }
+        for step in plan.steps
+    ]
+    return made
+
+
+def newest(plans: Iterable[StepPlan]) -> dict[str, StepPlan]:
+    """The newest version of each type."""
+    found: dict[str, StepPlan] = {}
+    for plan in plans:
+        if plan.type not in found or plan.version > found[plan.type].version:
+            found[plan.type] = plan
+    return found
+
+
+def plan_problems(node: object) -> Iterable[tuple[str, str]]:
+    """(pointer, message) of what keeps a node from being a plan."""
+    if not isinstance(node, Mapping):
+        yield "", f"expected a plan, found {excerpt(repr(node))}"
+        return
+    yield from _unknown(node, ("type", "version", "wait_timeouts", "steps"), "")
+    yield from _type(node, "")
+    yield from _number(node.get("version"), VERSIONS, "/version", "version")
+    if not isinstance(node.get("wait_timeouts", True), bool):
+        found = excerpt(repr(node["wait_timeouts"]))
+        yield "/wait_timeouts", f"wait_timeouts: expected true or false, found {found}"
+    steps = node.get("steps")
+    if not isinstance(steps, (list, tuple)) or len(steps) not in STEPS:
+        found = str(len(steps)) if isinstance(steps, (list, tuple)) else excerpt(repr(steps))
+        yield "/steps", f"steps: expected {STEPS.low} to {STEPS.high} plan steps, found {found}"
+        return
+    for index, step in enumerate(steps):
+        at = f"/steps/{index}"
+        if not isinstance(step, Mapping):
+            yield at, f"expected a plan step, found {excerpt(repr(step))}"
+            continue
+        yield from _unknown(step, ("type", *RANGES), at)
+        yield from _type(step, at)
+        for field, allowed in RANGES.items():
+            if field in step:
+                yield from _number(step[field], allowed, f"{at}/{field}", field)
+
+
+def _unknown(node: Mapping[str, Any], known: tuple[str, ...], at: str) -> Iterable[tuple[str, str]]:
+    for field in node:
+        if field not in known:
+            yield at, f"unknown field {excerpt(str(field))}: known are {', '.join(known)}"
+
+
+def _type(node: Mapping[str, Any], at: str) -> Iterable[tuple[str, str]]:
+    found = node.get("type")
+    if not isinstance(found, str) or TYPE.fullmatch(found) is None:
+        yield (
+            f"{at}/type",
+            f"type: expected {TYPE_WORDS}, found {excerpt(repr(found))}",
+        )
+
+
+def _number(found: object, allowed: Range, at: str, field: str) -> Iterable[tuple[str, str]]:
+    if not isinstance(found, int) or isinstance(found, bool) or found not in allowed:
+        yield (
+            at,
+            f"{field}: expected {allowed.low} to {allowed.high}, found {excerpt(repr(found))}",
+        )

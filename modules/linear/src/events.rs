@@ -1,7 +1,9 @@
-//! What an instance is sent, what it answers, and what it emits.
+//! The events of an instance and of a business key, and the answers to them.
 
 use aos_sdk::prelude::*;
 use aos_sdk::Map;
+
+use crate::limits;
 
 /// Start an instance. The whole plan is in it; nothing is looked up later.
 #[derive(Schema)]
@@ -90,7 +92,7 @@ pub struct Extend {
     pub lease: Option<Duration>,
 }
 
-/// What a worker says about the plan step that it has claimed.
+/// The result of a worker for the plan step that it has claimed.
 #[derive(Schema)]
 #[schema("aos/LinearResult@1")]
 pub struct LinearResult {
@@ -231,7 +233,10 @@ impl From<Result<Answer, Refusal>> for Answer {
     fn from(outcome: Result<Answer, Refusal>) -> Answer {
         match outcome {
             Ok(answer) => answer,
-            Err(Refusal { reason, detail }) => Answer::Refused { reason, detail },
+            Err(Refusal { reason, detail }) => {
+                // It may quote a key of a patch.
+                Answer::Refused { reason, detail: limits::cut(detail) }
+            }
         }
     }
 }

@@ -285,7 +285,7 @@ impl Instance {
         row.attempts += 1;
         row.status = RowStatus::Ready;
         row.next_run_at = Some(later(now, pause));
-        row.last_error = Some(limits::error(error));
+        row.last_error = Some(limits::cut(error));
         row.unlock();
         if !standard {
             row.task = Task::ReadyStep; // ruling c
@@ -297,7 +297,7 @@ impl Instance {
         let row = self.current();
         row.attempts += 1;
         row.status = RowStatus::Dead;
-        row.last_error = Some(limits::error(error));
+        row.last_error = Some(limits::cut(error));
         row.unlock();
         self.fail(cx);
     }
@@ -374,7 +374,7 @@ impl Instance {
         }
         self.must_run()?;
         self.canceled_at = Some(cx.now());
-        let reason = limits::error(cancel.reason);
+        let reason = limits::cut(cancel.reason);
         self.cancel_reason = Some(reason.clone());
         self.end(InstanceStatus::Canceled, Some(reason), cx);
         Ok(Answer::Done)
@@ -472,7 +472,7 @@ impl Row {
         (self.waiting_event_type, self.deadline_at) = (None, None);
     }
 
-    /// What made the handler run has been dealt with.
+    /// The handler has dealt with the timeout or the signal that made it run.
     fn forget_wake_up(&mut self) {
         (self.task, self.woken_by) = (Task::ReadyStep, None);
     }

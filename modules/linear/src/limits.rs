@@ -18,7 +18,7 @@ pub const TIMEOUT_MAX: Duration = Duration::days(36_600);
 pub const NAME_BYTES_MAX: usize = 256;
 pub const CONTEXT_BYTES_MAX: usize = 64 << 10;
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 10;
-pub const ERROR_BYTES_MAX: usize = 4 << 10;
+pub const TEXT_BYTES_MAX: usize = 4 << 10;
 pub const OUTBOUND_MAX: usize = 64;
 pub const OUTBOUND_BYTES_MAX: usize = 1 << 20;
 pub const SEEN_MAX: usize = 1_000;
@@ -144,10 +144,10 @@ fn outbound(event: &Outbound) -> Checked {
     value(&event.schema, &event.value)
 }
 
-/// An error as it is stored: cut between two characters.
-pub fn error(mut text: String) -> String {
-    if text.len() > ERROR_BYTES_MAX {
-        let mut end = ERROR_BYTES_MAX;
+/// An error or a reason as it is stored: cut between two characters.
+pub fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let mut end = TEXT_BYTES_MAX;
         while !text.is_char_boundary(end) {
             end -= 1;
         }

@@ -30,6 +30,7 @@ FLOORS = {
     "core": 86,
     "flow": 80,
     "host": 90,
+    "linear": 90,
     "manifest": 87,
     "node": 80,
     "sandbox": 96,

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 AOS = ROOT / "kernel" / "aos"
 
-PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.flow", "aos.core")
+PURE_PACKAGES = ("aos.values", "aos.manifest", "aos.flow", "aos.linear", "aos.core")
 PURE_THIRD_PARTY = {"blake3", "nacl"}
 PURE_STDLIB = {
     "__future__", "base64", "binascii", "collections", "contextlib", "copy", "dataclasses",
@@ -30,7 +30,7 @@ OPTIONAL = {("plugin.py", "pytest")}
 # A package may import from those after it, never the other way.
 LAYERS = (
     "aos_cli", "aos.node", "aos.authoring", "aos.testing", "aos.client", "aos.host", "aos.audit",
-    "aos.worker", "aos.store", "aos.sandbox", "aos.core", "aos.flow",
+    "aos.worker", "aos.store", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
 

@@ -166,7 +166,7 @@ def test_a_plain_function_among_the_effects_is_refused() -> None:
 
 
 def test_no_effects_are_refused() -> None:
-    with pytest.raises(BadUsage, match="expected at least one effect, found none"):
+    with pytest.raises(BadUsage, match="expected at least one effect or step, found none"):
         Executors("shop", [])
 
 

@@ -110,7 +110,7 @@ def rehearse(
     async def play() -> Node:
         node = Node()
         executors = Executors("troupe", functions, setup=setup)
-        callers = Callers(executors.effects)
+        callers = Callers(executors.effects.values())
         resource = await callers.start(setup)
         node.runner = TaskRunner(
             executors, callers, world=WORLD, signer=signer, resource=resource, send=node.send

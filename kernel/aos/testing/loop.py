@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from aos.worker.api import Setup
+from aos.worker.executors import Setup
 
 T = TypeVar("T")
 

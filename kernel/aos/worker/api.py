@@ -1,16 +1,14 @@
-"""The API of effect functions: ``@effect``, ``EffectContext`` and ``Executors`` (X-40 to X-46)."""
+"""The API of effect functions: ``@effect`` and ``EffectContext`` (X-40 to X-46)."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aos.errors import BadUsage
-from aos.manifest.names import EXECUTOR_NAME, KERNEL, NODE, is_name, is_system
+from aos.manifest.names import is_name, is_system
 from aos.values.cbor import Value
 
 CONCURRENCY_DEFAULT: Final = 16
@@ -91,8 +89,6 @@ class EffectContext:
 Function: TypeAlias = Callable[[Any, EffectContext], R]
 """``async def`` or plain ``def``; takes (params, ctx)."""
 
-Setup: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectFunction(Generic[R]):
@@ -161,7 +157,7 @@ def effect(
         return EffectFunction(
             name=name,
             function=function,
-            is_async=_check_function(name, function),
+            is_async=check_function(f"effect {name!r}", _no_effect(name, function), "params"),
             concurrency=concurrency,
             attempts=attempts,
             timeout_s=timeout_s,
@@ -188,96 +184,37 @@ def _check_whole(name: str, what: str, number: object, low: int, high: int) -> N
         )
 
 
-def _check_function(name: str, function: Function[Any]) -> bool:
-    """Return whether it is ``async``. Raises BadUsage if (params, ctx) does not fit it."""
+def _no_effect(name: str, function: Function[Any]) -> Function[Any]:
     if isinstance(function, EffectFunction):
         raise BadUsage(
             f"effect {name!r}: {function.name} is on this function already: expected one @effect "
             "on a function (write a second function that calls the first)"
         )
-    if not _is_callable(function):
-        raise BadUsage(f"effect {name!r}: expected a function, found {function!r:.80}")
-    called: object = function if inspect.isroutine(function) else type(function).__call__
+    return function
+
+
+def check_function(what: str, function: object, first: str) -> bool:
+    """Return whether a function is ``async``. ``first`` is the name of its first argument.
+
+    Raises:
+        BadUsage: It is no function, yields, or cannot be called with two arguments.
+    """
+    is_routine = inspect.isroutine(function)
+    if not callable(function):
+        raise BadUsage(f"{what}: expected a function, found {function!r:.80}")
+    called: object = function if is_routine else type(function).__call__
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
         raise BadUsage(
-            f"effect {name!r}: {_named(function)} yields: expected a function that returns its "
-            "result"
+            f"{what}: {named(function)} yields: expected a function that returns its result"
         )
     try:
-        inspect.signature(function).bind("params", "ctx")
+        inspect.signature(function).bind(first, "ctx")
     except TypeError as error:
         raise BadUsage(
-            f"effect {name!r}: {_named(function)} cannot be called with (params, ctx): {error}"
+            f"{what}: {named(function)} cannot be called with ({first}, ctx): {error}"
         ) from error
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
-def _is_callable(given: object) -> bool:
-    return callable(given)
-
-
-def _is_executor_name(given: object) -> bool:
-    is_ours = given in (NODE, KERNEL)
-    return isinstance(given, str) and not is_ours and bool(EXECUTOR_NAME.fullmatch(given))
-
-
-def _named(function: object) -> str:
+def named(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
-
-
-class Executors:
-    """The functions that one worker process runs.
-
-    Args:
-        name: The name in ``manifest.executors[].name``, if it signs with its own key.
-        effects: Functions made by ``@effect``, at most one for each effect.
-        key_file: File with an Ed25519 seed in hex, readable only by its owner. With it the worker
-            process signs receipts as ``name``; without it the node signs them as ``node``.
-        setup: Makes an async context manager, entered once before the first call and left at the
-            end, on the event loop of the async functions. It yields ``ctx.resource``.
-
-    Raises:
-        BadUsage: The name is invalid, there is no effect, or two functions have the same effect.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        effects: Iterable[EffectFunction[Any]],
-        *,
-        key_file: str | Path | None = None,
-        setup: Setup | None = None,
-    ) -> None:
-        if not _is_executor_name(name):
-            raise BadUsage(
-                f"executors {name!r}: expected a name of letters, digits and . _ / @ - that begins "
-                f"with a letter, other than {NODE} and {KERNEL}, which are the node itself"
-            )
-        self.name = name
-        self.effects = _by_name(name, effects)
-        self.key_file = None if key_file is None else Path(key_file)
-        self.setup = setup
-        if setup is not None and not _is_callable(setup):
-            raise BadUsage(
-                f"executors {name!r}: setup: expected a function that makes an async context "
-                "manager, such as one made by contextlib.asynccontextmanager (without calling it)"
-            )
-
-
-def _by_name(name: str, effects: Iterable[EffectFunction[Any]]) -> dict[str, EffectFunction[Any]]:
-    found: dict[str, EffectFunction[Any]] = {}
-    for each in effects:
-        if not isinstance(each, EffectFunction):
-            raise BadUsage(
-                f"executors {name!r}: expected functions made by @effect, found {each!r}"
-                ' (put @effect("namespace/name@1") above it)'
-            )
-        if each.name in found:
-            raise BadUsage(
-                f"executors {name!r}: effect {each.name} is there twice: "
-                f"{_named(found[each.name].function)} and {_named(each.function)}"
-            )
-        found[each.name] = each
-    if not found:
-        raise BadUsage(f"executors {name!r}: expected at least one effect, found none")
-    return found

@@ -11,13 +11,32 @@ import asyncio
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from aos.worker.api import EffectContext, EffectFunction, Setup
 from aos.worker.console import show
+from aos.worker.executors import Setup
+
+
+class Callee(Protocol):
+    """A function of an author, made by ``@effect`` or ``@step``."""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether a call is awaited."""
+        ...
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may run at the same time."""
+        ...
+
+    @property
+    def function(self) -> Callable[[Any, Any], Any]:
+        """The function itself; takes params or context, and ctx."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +81,9 @@ class _AsyncCall(FunctionCall):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        function: EffectFunction[Any],
+        function: Callee,
         params: object,
-        ctx: EffectContext,
+        ctx: object,
     ) -> None:
         super().__init__()
         self._loop = loop
@@ -72,14 +91,12 @@ class _AsyncCall(FunctionCall):
         self._heard = False
         loop.call_soon_threadsafe(self._begin, function, params, ctx)
 
-    def _begin(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> None:
+    def _begin(self, function: Callee, params: object, ctx: object) -> None:
         self._task = self._loop.create_task(self._body(function, params, ctx))
 
-    async def _body(
-        self, function: EffectFunction[Any], params: object, ctx: EffectContext
-    ) -> None:
+    async def _body(self, function: Callee, params: object, ctx: object) -> None:
         try:
-            value = await function(params, ctx)
+            value = await function.function(params, ctx)
         except BaseException as error:  # noqa: BLE001  # SystemExit would end the loop of all others
             self._finish(CallEnd(error=error))
         else:
@@ -104,16 +121,16 @@ class _PlainCall(FunctionCall):
     def __init__(
         self,
         threads: ThreadPoolExecutor,
-        function: EffectFunction[Any],
+        function: Callee,
         params: object,
-        ctx: EffectContext,
+        ctx: object,
     ) -> None:
         super().__init__()
         threads.submit(self._body, function, params, ctx)
 
-    def _body(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> None:
+    def _body(self, function: Callee, params: object, ctx: object) -> None:
         try:
-            value = function(params, ctx)
+            value = function.function(params, ctx)
         except BaseException as error:  # noqa: BLE001  # the thread serves the next call
             self._finish(CallEnd(error=error))
         else:
@@ -130,8 +147,8 @@ class _PlainCall(FunctionCall):
 class Callers:
     """The event loop of the async functions, in its thread, and the threads of the plain ones."""
 
-    def __init__(self, functions: Mapping[str, EffectFunction[Any]]) -> None:
-        plain = sum(each.concurrency for each in functions.values() if not each.is_async)
+    def __init__(self, functions: Iterable[Callee]) -> None:
+        plain = sum(each.concurrency for each in functions if not each.is_async)
         self._threads = ThreadPoolExecutor(max(plain, 1), thread_name_prefix="effect")
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="effects", daemon=True)
@@ -139,9 +156,7 @@ class Callers:
         self._lifespan: Future[None] | None = None
         self._own: asyncio.Task[None] | None = None
 
-    def begin(
-        self, function: EffectFunction[Any], params: object, ctx: EffectContext
-    ) -> FunctionCall:
+    def begin(self, function: Callee, params: object, ctx: object) -> FunctionCall:
         """Begin a call and return at once; to be called on the watching loop. A plain function
         always finds a free thread: there is one for each call that may run at the same time
         (X-42, X-49)."""

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aos.errors import AosError, BadUsage
-from aos.worker.api import Executors
 from aos.worker.calls import Callers
 from aos.worker.console import flush, say, show
 from aos.worker.executor_key import Signer, read_key
+from aos.worker.executors import Executors
 from aos.worker.load_executors import load
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Message, WireLink, frame
@@ -72,7 +72,7 @@ class _Worker:
     def __init__(self, channel: socket.socket, executors: Executors) -> None:
         self._channel = channel
         self._executors = executors
-        self._callers = Callers(executors.effects)
+        self._callers = Callers(executors.effects.values())
         self._runner: TaskRunner | None = None
         self._waiting: asyncio.Queue[Message] = asyncio.Queue()
         self._lost = asyncio.Event()

@@ -21,10 +21,11 @@ import httpcore
 
 from aos.values.digests import content_hash, hash_text
 from aos.worker.allow import AllowList
-from aos.worker.api import EffectContext, EffectFunction, Executors
+from aos.worker.api import EffectContext, EffectFunction
 from aos.worker.body import Body, BodyProblem
 from aos.worker.child import serve
 from aos.worker.connections import CONNECT_FAILED, ConnectionGate, Connections, Outside, not_allowed
+from aos.worker.executors import Executors
 from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.http_limits import CONCURRENCY, HTTP, TOO_LARGE, HttpLimits
 from aos.worker.redaction import Overlong, Redactor

@@ -16,11 +16,12 @@ from aos.manifest.effective import Effect, Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
-from aos.worker.api import EffectContext, EffectFunction, Executors
+from aos.worker.api import EffectContext, EffectFunction
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.causes import Causes
 from aos.worker.console import say, show
 from aos.worker.executor_key import Signer
+from aos.worker.executors import Executors
 from aos.worker.failure import (
     CODE_CHARS_MAX,
     EFFECT_UNKNOWN,

@@ -1,0 +1,86 @@
+"""``Executors``: the functions that one worker process runs (X-41, L-40)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from aos.errors import BadUsage
+from aos.manifest.names import EXECUTOR_NAME, KERNEL, NODE
+from aos.worker.api import EffectFunction, named
+from aos.worker.step_api import StepFunction
+
+Setup: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+def _is_executor_name(given: object) -> bool:
+    is_ours = given in (NODE, KERNEL)
+    return isinstance(given, str) and not is_ours and bool(EXECUTOR_NAME.fullmatch(given))
+
+
+class Executors:
+    """The functions that one worker process runs.
+
+    Args:
+        name: The name in ``manifest.executors[].name``, if it signs with its own key.
+        functions: Functions made by ``@effect`` and handlers made by ``@step``, at most one for
+            each effect and each name of a plan step.
+        key_file: File with an Ed25519 seed in hex, readable only by its owner. With it the worker
+            process signs receipts as ``name``; without it the node signs them as ``node``.
+        setup: Makes an async context manager, entered once before the first call and left at the
+            end, on the event loop of the async functions. It yields ``ctx.resource``.
+
+    Raises:
+        BadUsage: The name is invalid, there is no function, or two functions have the same effect.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        functions: Iterable[EffectFunction[Any] | StepFunction[Any]],
+        *,
+        key_file: str | Path | None = None,
+        setup: Setup | None = None,
+    ) -> None:
+        if not _is_executor_name(name):
+            raise BadUsage(
+                f"executors {name!r}: expected a name of letters, digits and . _ / @ - that begins "
+                f"with a letter, other than {NODE} and {KERNEL}, which are the node itself"
+            )
+        self.name = name
+        found = _by_name(name, functions)
+        self.effects = {
+            each.name: each for each in found.values() if isinstance(each, EffectFunction)
+        }
+        self.steps = {each.name: each for each in found.values() if isinstance(each, StepFunction)}
+        self.key_file = None if key_file is None else Path(key_file)
+        self.setup = setup
+        if setup is not None and not callable(setup):
+            raise BadUsage(
+                f"executors {name!r}: setup: expected a function that makes an async context "
+                "manager, such as one made by contextlib.asynccontextmanager (without calling it)"
+            )
+
+
+def _by_name(
+    name: str, functions: Iterable[EffectFunction[Any] | StepFunction[Any]]
+) -> dict[str, EffectFunction[Any] | StepFunction[Any]]:
+    found: dict[str, EffectFunction[Any] | StepFunction[Any]] = {}
+    for each in functions:
+        if not isinstance(each, EffectFunction | StepFunction):
+            raise BadUsage(
+                f"executors {name!r}: expected functions made by @effect or @step, found {each!r}"
+                ' (put @effect("namespace/name@1") above it)'
+            )
+        if each.name in found:
+            kind = "effect" if isinstance(each, EffectFunction) else "step"
+            raise BadUsage(
+                f"executors {name!r}: {kind} {each.name} is there twice: "
+                f"{named(found[each.name].function)} and {named(each.function)}"
+            )
+        found[each.name] = each
+    if not found:
+        raise BadUsage(f"executors {name!r}: expected at least one effect or step, found none")
+    return found

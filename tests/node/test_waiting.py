@@ -9,7 +9,7 @@ from aos.core.journal.frame import Tip
 from aos.core.journal.records import CellId
 from aos.core.state.fold import fold
 from aos.core.state.state import empty
-from aos.node.waiting import OutcomeWait, Waiting
+from aos.node.waiting import OutcomeWait, OutcomeWaits
 from tests.core.desk import cell_id, desks, pay, tell
 from tests.memory_world import MemoryWorld
 
@@ -43,7 +43,7 @@ def outcome(
     state = empty(Tip(world=world.state.tip.world), world.read)
 
     async def act() -> tuple[list[OutcomeWait], bool]:
-        waiting = Waiting()
+        waiting = OutcomeWaits()
         task = None
         for record in records:
             fold(state, record, world.read)

@@ -170,6 +170,22 @@ class AsyncClient:
         """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
         return await self._run(steps.snapshot())
 
+    async def linear(self, operation: str, **body: object) -> Document:
+        """Start, wake or cancel an instance of a linear plan; see ``/v1/linear/*`` in
+        ``spec/node-api.md``.
+
+        Args:
+            operation: ``start`` (plan, instance, context, biz_key, version, mode), ``wake``
+                (instance, type, event_id, payload) or ``cancel`` (instance, reason). It is sent
+                once. Fields that are None are left out.
+
+        Raises:
+            Refused: The instance refuses it, with its reason; nothing has changed.
+            NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
+                instance.
+        """
+        return await self._run(steps.linear(operation, body))
+
     async def seq(self) -> int:
         """Return the last durable record."""
         return await self._run(steps.read_seq())

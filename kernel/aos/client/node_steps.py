@@ -172,6 +172,18 @@ def snapshot() -> Steps[Document]:
     return found
 
 
+def linear(operation: str, body: Mapping[str, object]) -> Steps[Document]:
+    """Start, wake or cancel a linear instance (``/v1/linear/OPERATION``).
+
+    Raises as ``post_document``, and Refused if the instance or the world refuses it.
+    """
+    given = {name: value for name, value in body.items() if value is not None}
+    found = yield from post_document(f"/v1/linear/{operation}", given)
+    if isinstance(found, Refusal):
+        raise Refused(found.message)
+    return found
+
+
 def query_words(query: Mapping[str, object]) -> Words:
     """A query by name. A list gives its parameter several times; None is left out."""
     return [

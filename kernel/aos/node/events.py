@@ -15,6 +15,7 @@ from aos.errors import excerpt
 from aos.host.door.protocol import ManifestChanged
 from aos.host.door.writer import Item, spell
 from aos.manifest.limits import WorldLimits
+from aos.manifest.linear_names import NOT_FROM_SENDERS
 from aos.node.bodies import FIELDS_BYTES, too_large
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
@@ -39,8 +40,9 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
     if call.size > most:
         raise too_large(most)
     item = _item(call.body, is_cbor=call.is_cbor, key=_idempotency_key(call))
-    _check_scope(call, item)
-    [answer] = await _sent(services, [item])
+    if (problem := _not_allowed(call, item)) is not None:
+        raise problem
+    [answer] = await sent_events(services, [item])
     sent = await _known(services, answer)
     if call.query["wait"] == DURABLE:
         return ApiReply(document=sent.document(services))
@@ -55,12 +57,13 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
         )  # fmt: skip
     items = [_item(each, is_cbor=call.is_cbor) for each in call.body["items"]]
     services.rates.use(call.caller, len(items) - 1)
-    allowed = [each for each in items if call.caller.allows(SEND, each.schema)]
-    answers = iter(await _sent(services, allowed))
+    problems = [_not_allowed(call, each) for each in items]
+    allowed = [each for each, why in zip(items, problems, strict=True) if why is None]
+    answers = iter(await sent_events(services, allowed))
     found: list[_Sent | Problem] = []
-    for item in items:
-        if not call.caller.allows(SEND, item.schema):
-            found.append(_not_allowed(call, item))
+    for why in problems:
+        if why is not None:
+            found.append(why)
             continue
         try:
             found.append(await _known(services, next(answers)))
@@ -108,19 +111,23 @@ def _idempotency_key(call: ApiCall) -> str | None:
         ) from None
 
 
-def _check_scope(call: ApiCall, item: Item) -> None:
-    if not call.caller.allows(SEND, item.schema):
-        raise _not_allowed(call, item)
-
-
-def _not_allowed(call: ApiCall, item: Item) -> Problem:
+def _not_allowed(call: ApiCall, item: Item) -> Problem | None:
+    """Why the caller may not send an event; None if it may."""
+    if item.schema in NOT_FROM_SENDERS:
+        return Problem(
+            403, "event_is_internal",
+            f"{item.schema} comes from claims of workers and from the package itself "
+            "(claim plan steps with /v1/work/claim)",
+        )  # fmt: skip
+    if call.caller.allows(SEND, item.schema):
+        return None
     return Problem(
         403, "token_does_not_allow",
         f"the token {call.caller.name} may not send {excerpt(item.schema, most=100)}",
     )  # fmt: skip
 
 
-async def _sent(services: Services, items: Sequence[Item]) -> list[Answer]:
+async def sent_events(services: Services, items: Sequence[Item]) -> list[Answer]:
     """Send events as the schemas of the manifest in force spell them.
 
     Raises:

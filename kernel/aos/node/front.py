@@ -47,8 +47,9 @@ from aos.node.metrics import Counters
 from aos.node.node_settings import read_settings
 from aos.node.readers import Readers
 from aos.node.services import Services
+from aos.node.steps.step_work import StepWork
 from aos.node.tokens import LiveTokens
-from aos.node.waiting import Waiting
+from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster, keep_posting
 
 KEEP_ALIVE_S: Final = 60
@@ -128,8 +129,8 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
     """
     folder = open_folder(settings.world)
     link = Link(folder)
-    waiting, counters, later = Waiting(), Counters(), _Later()
-    follower = Follower(folder.path, [waiting, counters, later])
+    waiting, counters, later, steps_later = OutcomeWaits(), Counters(), _Later(), _Later()
+    follower = Follower(folder.path, [waiting, counters, later, steps_later])
     readers = Readers(folder.path)
     node = read_settings(folder.path)
     services = Services(
@@ -153,6 +154,9 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         seq=follower.head_seq(),
         report=_report,
     )
+    steps = StepWork(services)
+    steps.rebased(follower.state)
+    steps_later.listener = services.steps = steps
     app = App(services, log)
 
     def work_has_begun() -> None:
@@ -176,6 +180,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
             asyncio.ensure_future(follower.run()),
             asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
             asyncio.ensure_future(_worked(work, work_has_begun)),
+            asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
             *(asyncio.ensure_future(each.serve(sockets=[own])) for each, own in servers),
@@ -245,6 +250,8 @@ async def _drained(app: App) -> None:
     await services.sessions.stopping.wait()
     if services.work is not None:
         await services.work.drain()
+    if services.steps is not None:
+        services.steps.stop()
     until_s = time.monotonic() + DRAIN_S
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:

@@ -30,7 +30,15 @@ from aos.node.reading import (
 )
 from aos.node.routes import TEXT
 from aos.node.services import Services
+from aos.node.steps.linear_requests import cancel_linear, start_linear, wake_linear
 from aos.node.streaming import stream_feed, stream_journal
+from aos.node.work_requests import (
+    claim_tasks,
+    heartbeat_tasks,
+    not_ready,
+    release_tasks,
+    settle_tasks,
+)
 
 Handler: TypeAlias = Callable[[Services, ApiCall], Awaitable[ApiReply | ApiStream]]
 
@@ -114,7 +122,7 @@ def _for_workers(name: str) -> Handler:
     async def handle(services: Services, call: ApiCall) -> ApiReply:
         work: LeasedWork | None = services.work
         if work is None:
-            raise Problem(503, "work_is_not_ready", "the node is starting", retry_after_s=1)
+            raise not_ready()
         arguments: tuple[Any, ...] = (call.caller,)
         if call.route.body is not None:
             arguments = (call.body, call.caller)
@@ -125,6 +133,9 @@ def _for_workers(name: str) -> Handler:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "send_events": send_events,
+    "start_linear": start_linear,
+    "wake_linear": wake_linear,
+    "cancel_linear": cancel_linear,
     **dict.fromkeys(DOCUMENTS, _read),
     "read_blob": _read_blob,
     "read_work": _read_work,
@@ -134,11 +145,11 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "stage_module": stage_module,
     "apply_manifest": apply_manifest,
     "make_snapshot": make_snapshot,
-    "claim_tasks": _for_workers("claim"),
-    "heartbeat_tasks": _for_workers("heartbeat"),
-    "settle_tasks": _for_workers("results"),
+    "claim_tasks": claim_tasks,
+    "heartbeat_tasks": heartbeat_tasks,
+    "settle_tasks": settle_tasks,
     "report_progress": _for_workers("progress"),
-    "release_tasks": _for_workers("release"),
+    "release_tasks": release_tasks,
     "list_tasks": _for_workers("list"),
     "retry_tasks": _for_workers("retry"),
     "reclaim_tasks": _for_workers("reclaim"),

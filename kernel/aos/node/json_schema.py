@@ -94,10 +94,17 @@ def _kind(value: object) -> str:
 
 
 def _read_any(schemas: list[Schema], value: object, pointer: str) -> object:
-    """Read a value by the alternative that has most of its fields: its problem explains best."""
-    fields = set(value) if isinstance(value, dict) else set()
-    fitting = max(schemas, key=lambda each: len(fields & each.get("properties", {}).keys()))
-    return read(fitting, value, pointer)
+    """Read a value by the alternative that has most of its fields: its problem explains best. One
+    whose constants it has comes before all others."""
+    given: dict[object, object] = value if isinstance(value, dict) else {}
+
+    def fit(schema: Schema) -> tuple[bool, int]:
+        properties: Mapping[str, Schema] = schema.get("properties", {})
+        constants = {name: each["const"] for name, each in properties.items() if "const" in each}
+        has_constants = all(given.get(name) == found for name, found in constants.items())
+        return bool(constants) and has_constants, len(given.keys() & properties.keys())
+
+    return read(max(schemas, key=fit), value, pointer)
 
 
 def _read_bytes(schema: Schema, value: object, pointer: str) -> bytes:

@@ -11,7 +11,14 @@ from typing import Any, Final, TypeAlias
 
 from aos.audit.trace.render import DRAWN_BYTES_MAX, lines, to_documents
 from aos.audit.trace.trace import trace
-from aos.audit.views import cell_view, intent_view, journal_view, value_view, world_view
+from aos.audit.views import (
+    cell_view,
+    intent_view,
+    journal_view,
+    linear_view,
+    value_view,
+    world_view,
+)
 from aos.audit.views.cell_selection import CellSelection
 from aos.audit.views.record_view import Document
 from aos.audit.views.running_effects import Running, RunningTask
@@ -144,6 +151,25 @@ def _trace(view: View, query: Query) -> Document:
     return document
 
 
+def _plans(view: View, _: Query) -> Document:
+    return linear_view.plans(view)
+
+
+def _linear_instances(view: View, query: Query) -> Document:
+    return linear_view.instances(
+        view,
+        status=query.get("status"),
+        plan=query.get("plan"),
+        step=query.get("step"),
+        limit=query["limit"],
+        offset=query["offset"],
+    )
+
+
+def _linear_instance(view: View, query: Query) -> Document:
+    return linear_view.instance(view, query["instance"])
+
+
 def read_document(view: View, operation: str, query: Query) -> Document:
     """Make the document of a reading operation; with ``spelled``, values are for people.
 
@@ -167,13 +193,18 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_record": _record,
     "read_value": _value,
     "read_trace": _trace,
+    "read_plans": _plans,
+    "read_linear_instances": _linear_instances,
+    "read_linear_instance": _linear_instance,
 }
 """Each reading operation and the function that makes its document."""
 
 ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
 """Documents whose advice depends on the work of the kernel process."""
 
-_LONG: Final = frozenset({"read_cells", "read_faults", "read_value", "read_trace"})
+_LONG: Final = frozenset(
+    {"read_cells", "read_faults", "read_value", "read_trace", "read_linear_instances"}
+)
 
 
 def is_long(operation: str, query: Query) -> bool:

@@ -176,6 +176,31 @@ PROBLEM: Final = _object(
     blockers={"type": "array", "items": {"type": "object"}},
 )
 
+LINEAR_START: Final = _closed(
+    ("plan", "instance"),
+    plan={
+        "description": "The type of a plan of the manifest in force, or a plan as a manifest has "
+        "it.",
+        "type": ["string", "object"],
+    },
+    version={"type": "integer", "minimum": 1},
+    instance=NAME,
+    biz_key={"type": ["string", "null"]},
+    context={"type": "object"},
+    mode={"type": "string", "enum": ["standard", "source"]},
+)
+LINEAR_WAKE: Final = _closed(
+    ("instance", "type", "event_id"),
+    instance=NAME,
+    type=NAME,
+    event_id=NAME,
+    payload={"description": "Any JSON value; null without it."},
+    payload_cbor=BINARY,
+)
+LINEAR_CANCEL: Final = _closed(
+    ("instance",), instance=NAME, reason={"type": "string", "maxLength": 4096}
+)
+
 COMMAND: Final = _closed(
     ("action",),
     action={"type": "string", "enum": list(ACTIONS)},
@@ -460,6 +485,51 @@ ROUTES: Final = (
         operation="make_snapshot", method=POST, path="/v1/snapshots", scope=OPERATE,
         summary="Write a snapshot of the world, so that a restart reads less.",
         answer=_document("aos snapshot"),
+    ),
+    ApiRoute(
+        operation="start_linear", method=POST, path="/v1/linear/start", scope=SEND,
+        summary="Start an instance of a linear plan; answered once it has started.",
+        body=LINEAR_START,
+        answer=_object(
+            "It runs since record `seq`.", instance=NAME, plan=NAME,
+            version={"type": "integer"}, biz_key={"type": ["string", "null"]}, seq=SEQ,
+        ),
+        links=(ApiLink("read_linear_instance", {"instance": "/instance"}),),
+    ),
+    ApiRoute(
+        operation="wake_linear", method=POST, path="/v1/linear/wake", scope=SEND,
+        summary="Signal a linear instance: wake the plan step that waits for this type, or keep "
+        "the signal until one does.",
+        body=LINEAR_WAKE, answer=_object("It is record `seq`.", instance=NAME, seq=SEQ),
+    ),
+    ApiRoute(
+        operation="cancel_linear", method=POST, path="/v1/linear/cancel", scope=SEND,
+        summary="Cancel a linear instance. Results of its workers are refused from then on.",
+        body=LINEAR_CANCEL, answer=_object("It is record `seq`.", instance=NAME, seq=SEQ),
+    ),
+    ApiRoute(
+        operation="read_plans", method=GET, path="/v1/linear/plans", scope=READ,
+        summary="List the plans of the manifest in force.", answer=_document("aos linear plans"),
+    ),
+    ApiRoute(
+        operation="read_linear_instances", method=GET, path="/v1/linear/instances", scope=READ,
+        summary="List linear instances, by id.",
+        query=(
+            Parameter(
+                name="status", help="Only instances of this status.",
+                schema={"type": "string", "enum": ["RUNNING", "COMPLETED", "FAILED", "CANCELED"]},
+            ),
+            Parameter(name="plan", schema=NAME, help="Only instances of this plan."),
+            Parameter(name="step", schema=NAME, help="Only with this current plan step."),
+            *LIMITED,
+        ),
+        answer=_document("aos linear list"),
+    ),
+    ApiRoute(
+        operation="read_linear_instance", method=GET, path="/v1/linear/instance", scope=READ,
+        summary="Show a linear instance: all rows of its plan, its context, and its next event.",
+        query=(Parameter(name="instance", schema=NAME, help="Its id.", required=True),),
+        answer=_document("aos linear show"),
     ),
     ApiRoute(
         operation="claim_tasks", method=POST, path="/v1/work/claim", scope=WORK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from aos.audit.views.view import View
 from aos.errors import Damage, Erased
@@ -21,8 +21,11 @@ from aos.node.readers import Readers
 from aos.node.sessions import Sessions
 from aos.node.staged import KeptModules
 from aos.node.tokens import LiveTokens
-from aos.node.waiting import Waiting
+from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster
+
+if TYPE_CHECKING:  # it sends events for claims, through these services
+    from aos.node.steps.step_work import StepWork
 
 T = TypeVar("T")
 
@@ -31,19 +34,20 @@ T = TypeVar("T")
 class Services:
     """The world, its state, and the bounds of one front.
 
-    ``work`` serves workers; None before tasks are set up. ``has_operator_key`` says that the kernel
-    process signs commands for tokens of the scope ``operate``.
+    ``work`` and ``steps`` serve workers; None before tasks are set up. ``has_operator_key`` says
+    that the kernel process signs commands for tokens of the scope ``operate``.
     """
 
     folder: WorldFolder
     link: Link
     follower: Follower
     tokens: LiveTokens
-    waiting: Waiting
+    waiting: OutcomeWaits
     counters: Counters
     readers: Readers
     gates: FlowGates
     work: LeasedWork | None = None
+    steps: StepWork | None = None
     has_operator_key: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     bodies: BodyRoom = field(default_factory=BodyRoom)

@@ -97,7 +97,7 @@ def _is_queued(cell: Cell, seq: int) -> bool:
     return any(mail.entry == (seq, 0) for mail in cell.mailbox)
 
 
-class Waiting:
+class OutcomeWaits:
     """The waits of all requests. A listener of the follower."""
 
     def __init__(self) -> None:

@@ -45,6 +45,13 @@ def _text(most: int, least: int = 1) -> Schema:
 
 BYTES: Final[Schema] = {"type": "string", "contentEncoding": "base64"}
 TASK: Final[Schema] = {"type": "string", "pattern": "^blake3:[0-9a-f]{64}$"}
+_STEP: Final[Schema] = {"type": "string", "pattern": "^step:(0|[1-9][0-9]{0,2}):.{1,256}$"}
+"""A plan step of a linear workflow: its number and its instance."""
+
+_TASK_OR_STEP: Final[Schema] = {
+    "type": "string",
+    "pattern": "^(blake3:[0-9a-f]{64}|step:(0|[1-9][0-9]{0,2}):.{1,256})$",
+}
 ANY: Final[Schema] = {}
 BOOL: Final[Schema] = {"type": "boolean"}
 _NAME: Final = _text(NAME_CHARS_MAX)
@@ -61,6 +68,8 @@ _PROBLEM: Final[Schema] = {
     },
     "required": ["type", "status", "detail", "rule"],
 }
+
+_STEP_TYPE: Final = r"([A-Za-z0-9][A-Za-z0-9._-]{0,127}|\*)"
 
 _SIGNATURE: Final = _object(
     {"executor": _NAME, "key": BYTES, "value": BYTES},
@@ -86,6 +95,13 @@ CLAIM: Final = _object(
             ),
             EFFECTS_MAX,
         ),
+        "steps": _list(
+            _object(
+                {"name": {"type": "string", "pattern": f"^{_STEP_TYPE}/{_STEP_TYPE}$"}},
+                {"max": _whole(1, ITEMS_MAX)},
+            ),
+            EFFECTS_MAX,
+        ),
         "max": _whole(1, ITEMS_MAX),
         "lease_ms": _whole(LEASE_MS_MIN, LEASE_MS_MAX),
         "wait_ms": _whole(0, WAIT_MS_MAX),
@@ -94,40 +110,60 @@ CLAIM: Final = _object(
         "manifest": TASK,
     },
 )
-"""``effects`` without it: all that the token allows. ``form`` is the form of params and keys in the
+"""``effects`` without it: all that the token allows; with ``steps``, plan steps instead
+(``order.process/SHIP``, ``*/SHIP``). ``form`` is the form of params and keys in the
 answer; with ``cbor``, the manifest in force comes with it unless ``manifest`` is its hash."""
+
+_EFFECT_TASK: Final = _object(
+    {
+        "task": TASK,
+        "kind": {"const": "effect"},
+        "effect": _EFFECT,
+        "attempt": _EPOCH,
+        "epoch": _EPOCH,
+        "idempotency_key": {"type": "string"},
+        "workflow": {"type": "string"},
+        "issuer_ref": {"type": ["string", "null"]},
+        "world": TASK,
+        "lease_until_ns": _whole(0),
+        "lease_ms": _whole(1),
+        "timeout_ms": _whole(1),
+        "next_frame": _whole(0),
+        "takes_progress": BOOL,
+    },
+    {
+        "params": ANY,
+        "params_cbor": BYTES,
+        "key": ANY,
+        "key_cbor": BYTES,
+        "traceparent": {"type": "string"},
+    },
+)
+
+_STEP_TASK: Final = _object(
+    {
+        "task": _STEP,
+        "kind": {"const": "step"},
+        "instance": {"type": "string"},
+        "biz_key": {"type": ["string", "null"]},
+        "plan": {"type": "string"},
+        "version": _whole(1),
+        "step": {"type": "string"},
+        "step_seq": _whole(0, 255),
+        "task_type": {"enum": ["READY_STEP", "WAITING_TIMEOUT"]},
+        "attempt": _whole(1),
+        "max_attempts": _whole(1),
+        "epoch": _EPOCH,
+        "lease_until_ns": _whole(0),
+        "lease_ms": _whole(0),
+    },
+    {"context": ANY, "context_cbor": BYTES, "woken_by": ANY, "woken_by_cbor": BYTES},
+)
 
 CLAIMED: Final = _object(
     {
         "world": TASK,
-        "tasks": _list(
-            _object(
-                {
-                    "task": TASK,
-                    "kind": {"const": "effect"},
-                    "effect": _EFFECT,
-                    "attempt": _EPOCH,
-                    "epoch": _EPOCH,
-                    "idempotency_key": {"type": "string"},
-                    "workflow": {"type": "string"},
-                    "issuer_ref": {"type": ["string", "null"]},
-                    "world": TASK,
-                    "lease_until_ns": _whole(0),
-                    "lease_ms": _whole(1),
-                    "timeout_ms": _whole(1),
-                    "next_frame": _whole(0),
-                    "takes_progress": BOOL,
-                },
-                {
-                    "params": ANY,
-                    "params_cbor": BYTES,
-                    "key": ANY,
-                    "key_cbor": BYTES,
-                    "traceparent": {"type": "string"},
-                },
-            ),
-            least=0,
-        ),
+        "tasks": _list({"anyOf": [_EFFECT_TASK, _STEP_TASK]}, least=0),
         "unserved": _list(
             _object({"effect": _EFFECT, "rule": _NAME, "detail": _text(PROBLEM_CHARS_MAX)}),
             EFFECTS_MAX,
@@ -137,7 +173,25 @@ CLAIMED: Final = _object(
     {"manifest": _object({"hash": TASK, "document": BYTES})},
 )
 
-_LEASE: Final[dict[str, Schema]] = {"task": TASK, "epoch": _EPOCH}
+_LEASE: Final[dict[str, Schema]] = {"task": _TASK_OR_STEP, "epoch": _EPOCH}
+
+_ERROR: Final = _text(1 << 20, 0)
+_PAUSE_MS: Final = _whole(0, 36_600 * 86_400_000)
+_OUTCOME: Final[Schema] = {
+    "anyOf": [
+        _object(
+            {"status": {"const": "completed"}}, {"patch": {"type": "object"}, "patch_cbor": BYTES}
+        ),
+        _object(
+            {"status": {"const": "waiting"}, "event_type": _text(256)}, {"timeout_ms": _PAUSE_MS}
+        ),
+        _object({"status": {"const": "retry"}, "error": _ERROR}, {"backoff_ms": _PAUSE_MS}),
+        _object({"status": {"const": "dead"}, "error": _ERROR}),
+    ]
+}
+_OUTBOUND: Final = _list(
+    _object({"schema": _text(256)}, {"value": ANY, "value_cbor": BYTES}), 64, 0
+)
 
 HEARTBEAT: Final = _object(
     {"worker": _NAME, "leases": _list(_object(_LEASE))},
@@ -147,7 +201,7 @@ BEATEN: Final = _object(
     {
         "answers": _list(
             _object(
-                {"task": TASK, "answer": {"enum": ["leased", "canceled", "lost"]}},
+                {"task": _TASK_OR_STEP, "answer": {"enum": ["leased", "canceled", "lost"]}},
                 {"lease_until_ns": _whole(0)},
             ),
             least=0,
@@ -157,28 +211,30 @@ BEATEN: Final = _object(
 
 STATUSES: Final = ("ok", "error", "timeout", "canceled", "held", "parked")
 
-RESULTS: Final = _object(
+_EFFECT_RESULT: Final = _object(
     {
-        "worker": _NAME,
-        "results": _list(
-            _object(
-                {
-                    **_LEASE,
-                    "status": {"enum": list(STATUSES)},
-                    "started_ns": _whole(0),
-                    "finished_ns": _whole(0),
-                },
-                {
-                    "payload": ANY,
-                    "payload_cbor": BYTES,
-                    "cost_cents": _whole(0),
-                    "blobs": _list(BYTES, BLOBS_MAX, 0),
-                    "is_final": BOOL,
-                    "signature": _SIGNATURE,
-                },
-            )
-        ),
-    }
+        "task": TASK,
+        "epoch": _EPOCH,
+        "status": {"enum": list(STATUSES)},
+        "started_ns": _whole(0),
+        "finished_ns": _whole(0),
+    },
+    {
+        "payload": ANY,
+        "payload_cbor": BYTES,
+        "cost_cents": _whole(0),
+        "blobs": _list(BYTES, BLOBS_MAX, 0),
+        "is_final": BOOL,
+        "signature": _SIGNATURE,
+    },
+)
+
+_STEP_RESULT: Final = _object(
+    {"task": _STEP, "epoch": _EPOCH, "outcome": _OUTCOME}, {"outbound": _OUTBOUND}
+)
+
+RESULTS: Final = _object(
+    {"worker": _NAME, "results": _list({"anyOf": [_EFFECT_RESULT, _STEP_RESULT]})}
 )
 """``held`` and ``parked`` settle nothing (X-15, X-17); like ``error`` they have a payload of
 ``sys/EffectError@1``. ``is_final`` forbids another attempt (X-45)."""
@@ -187,7 +243,7 @@ TAKEN: Final = _object(
     {
         "answers": _list(
             _object(
-                {"task": TASK},
+                {"task": _TASK_OR_STEP},
                 {
                     "answer": {
                         "enum": ["settled", "duplicate", "abandoned", "retry", "held", "parked"]
@@ -231,7 +287,11 @@ RELEASE: Final = _object(
     {"worker": _NAME, "leases": _list(_object({**_LEASE, "began": BOOL}))},
 )
 RELEASED: Final = _object(
-    {"answers": _list(_object({"task": TASK, "answer": {"enum": ["released", "lost"]}}), least=0)}
+    {
+        "answers": _list(
+            _object({"task": _TASK_OR_STEP, "answer": {"enum": ["released", "lost"]}}), least=0
+        )
+    }
 )
 
 TASKS: Final = _object(

@@ -1,0 +1,1 @@
+"""Plan steps of linear workflows for workers (spec/linear.md, L-30 to L-36)."""

@@ -1,0 +1,119 @@
+"""Claims of plan steps that wait: each plan step goes to the claim that came first (L-32)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from aos.linear.ready import ReadyList, matches
+from aos.linear.rows import Claimable
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class StepPoll:
+    """One claim. ``room`` is how many plan steps it takes of each pattern, ``most`` of all."""
+
+    worker: str
+    claim: str
+    room: dict[str, int]
+    most: int
+    lease_ns: int | None
+    picked: asyncio.Future[list[Claimable]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def patterns(self) -> list[str]:
+        """The patterns of which it takes more."""
+        return [each for each, room in self.room.items() if room > 0]
+
+    def count(self, found: Claimable) -> None:
+        """Note that it has taken a plan step."""
+        self.most -= 1
+        for pattern in self.patterns():
+            if matches(pattern, found.plan, found.step):
+                self.room[pattern] -= 1
+                break
+
+
+class StepPolls:
+    """The claims that wait, in the order of their arrival. Used from one event loop."""
+
+    def __init__(self, ready: ReadyList, clock: Callable[[], int] = time.time_ns) -> None:
+        self._ready = ready
+        self._clock = clock
+        self._numbers = itertools.count()
+        self._waiting: OrderedDict[int, StepPoll] = OrderedDict()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def changed(self) -> None:
+        """Something has become claimable, now or later."""
+        self._changed.set()
+
+    def pick(self, poll: StepPoll) -> list[Claimable]:
+        """Take what a claim gets now. It is reserved until ``ReadyList.put``."""
+        found: list[Claimable] = []
+        while poll.most > 0:
+            first = self._ready.take(poll.patterns(), self._clock())
+            if first is None:
+                break
+            poll.count(first)
+            found.append(first)
+        return found
+
+    async def wait(self, poll: StepPoll, seconds: float) -> list[Claimable]:
+        """Wait until there is something for a claim; return nothing after ``seconds``.
+
+        If it is canceled, what it was given in that moment is in ``poll.picked``.
+        """
+        number = next(self._numbers)
+        self._waiting[number] = poll
+        self._changed.set()
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(poll.picked)
+        except TimeoutError:
+            return poll.picked.result() if poll.picked.done() else []
+        finally:
+            del self._waiting[number]
+
+    def empty(self) -> None:
+        """End all waiting claims with nothing."""
+        for poll in self._waiting.values():
+            if not poll.picked.done():
+                poll.picked.set_result([])
+
+    async def run(self) -> None:
+        """Serve the claims that wait, until this is canceled."""
+        while True:
+            self._changed.clear()
+            self._serve()
+            due_ns = self._due_ns()
+            pause_s = None if due_ns is None else max((due_ns - self._clock()) / 1e9, 0.001)
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                continue
+
+    def _serve(self) -> None:
+        for poll in list(self._waiting.values()):
+            if not poll.picked.done():
+                found = self.pick(poll)
+                if found:
+                    poll.picked.set_result(found)
+
+    def _due_ns(self) -> int | None:
+        waiting = {
+            pattern
+            for poll in self._waiting.values()
+            if not poll.picked.done()
+            for pattern in poll.patterns()
+        }
+        return self._ready.due_ns(waiting) if waiting else None

@@ -1,0 +1,377 @@
+"""Plan steps for workers: from the states of the instances to claims, and from results to events
+(spec/linear.md, L-30 to L-36).
+
+The list of what is ready is advisory. A claim is an event for the instance, and the instance
+decides; it is answered once that step is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from aos.audit.views.linear_view import LinearAnswer
+from aos.core.decide.answers import Admitted, Refusal
+from aos.core.journal.records import CellId, Record, Step, slot_bytes
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.host.door.writer import Item
+from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
+from aos.linear.ready import ReadyList
+from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
+from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
+from aos.node.events import sent_events
+from aos.node.leases.desk import Body, ScopedToken
+from aos.node.leases.result_desk import answer_each
+from aos.node.problems import Problem
+from aos.node.refusals import refused
+from aos.node.services import Services
+from aos.node.steps.step_documents import step_task, task_place
+from aos.node.steps.step_polls import StepPoll, StepPolls
+from aos.values.cbor import decode_record, encode
+from aos.values.digests import hash_text
+
+POLLS_MAX: Final = 256
+ANSWER_S: Final = 20.0
+"""Seconds within which an instance takes an event."""
+
+_MS: Final = 10**6
+_RELEASED_NS: Final = 10**6
+
+_CANCELED: Final = "CANCELED"
+
+_Act: TypeAlias = Callable[[Body], Awaitable[dict[str, Any]]]
+
+
+class StepWork:
+    """A listener of the follower, and the answers to the requests about plan steps."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._ready = ReadyList()
+        self._polls = StepPolls(self._ready)
+        self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._holder: dict[str, tuple[str, str]] = {}
+        self._reserved: set[str] = set()
+        self._is_stopping = False
+
+    # The journal
+
+    def rebased(self, state: State) -> None:
+        """Read every running instance."""
+        for instance in list(self._holder):
+            self._note_holder(instance, None)
+        self._ready.clear()
+        for cell in state.cells.of(LINEAR):
+            if cell.declared is None:
+                self._look(cell)
+
+    def taken(self, record: Record, state: State) -> None:
+        """Read the instance that a step has changed."""
+        if isinstance(record, Step) and record.cell[0] == LINEAR:
+            self._look_at(record.cell, state)
+
+    def _look_at(self, id: CellId, state: State) -> None:
+        cell = state.cells.get(id)
+        if cell is not None:
+            self._look(cell)
+
+    def _look(self, cell: Cell) -> None:
+        state = self._read(cell)
+        if state is None:
+            return
+        instance: str = state["instance"]
+        running = status_of(state) == RUNNING
+        row = current_row(state) if running else None
+        held = None if row is None or row["claim"] is None else (row["locked_by"], row["claim"])
+        self._note_holder(instance, held)
+        if instance not in self._reserved and self._ready.put(
+            instance, None if cell.fault is not None else claimable(state)
+        ):
+            self._polls.changed()
+
+    def _note_holder(self, instance: str, held: tuple[str, str] | None) -> None:
+        before = self._holder.pop(instance, None)
+        if before is not None:
+            self._leased[before].discard(instance)
+            if not self._leased[before]:
+                del self._leased[before]
+        if held is not None:
+            self._holder[instance] = held
+            self._leased[held].add(instance)
+
+    def _read(self, cell: Cell) -> LinearState | None:
+        if cell.state is None:
+            return None
+        value: Any = decode_record(slot_bytes(cell.state, self._services.follower.store.blob))
+        return value if isinstance(value, dict) and value.get("steps") else None
+
+    def _state(self, instance: str) -> LinearState | None:
+        cell = self._services.follower.state.cells.get((LINEAR, encode(instance)))
+        return None if cell is None else self._read(cell)
+
+    async def run(self) -> None:
+        """Serve claims that wait, until this is canceled."""
+        await self._polls.run()
+
+    # Claims
+
+    async def claim(self, body: Body, token: ScopedToken) -> dict[str, Any]:
+        """Claim plan steps; wait for one for up to ``wait_ms``. A repeated claim has the leases
+        that it got before and that it still holds."""
+        _check_scope(token)
+        if self._is_stopping:
+            raise Problem(503, "stopping", "the node is stopping", retry_after_s=5)
+        if len(self._polls) >= POLLS_MAX:
+            detail = f"{POLLS_MAX} claims are waiting (claim more tasks with each request)"
+            raise Problem(429, "too_many_polls", detail, retry_after_s=1)
+        worker, claim = _worker(body, token), body["claim"]
+        most = body.get("max", 1)
+        poll = StepPoll(
+            worker=worker,
+            claim=claim,
+            room={each["name"]: each.get("max", most) for each in body["steps"]},
+            most=most,
+            lease_ns=body["lease_ms"] * _MS if "lease_ms" in body else None,
+        )
+        instances = sorted(self._leased.get((worker, claim), ()))
+        if not instances:
+            instances = await self._claimed(poll, body.get("wait_ms", 0) / 1000)
+        form = body.get("form", "json")
+        states = [(each, self._state(each)) for each in instances]
+        return {
+            "world": hash_text(self._services.follower.state.world),
+            "tasks": [
+                step_task(state, form, time.time_ns())
+                for instance, state in states
+                if state is not None and self._holder.get(instance) == (worker, claim)
+            ],
+            "unserved": [],
+        }
+
+    async def _claimed(self, poll: StepPoll, wait_s: float) -> list[str]:
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_s
+        while True:
+            found = self._polls.pick(poll)
+            if not found and (left_s := until_s - loop.time()) > 0:
+                found = await self._waited(poll, left_s)
+            if not found:
+                return []
+            claimed = await self._grant(poll, found)
+            if claimed or self._is_stopping:
+                return claimed
+            poll = StepPoll(
+                worker=poll.worker, claim=poll.claim, room=poll.room, most=poll.most,
+                lease_ns=poll.lease_ns,
+            )  # fmt: skip
+
+    async def _waited(self, poll: StepPoll, seconds: float) -> list[Claimable]:
+        try:
+            return await self._polls.wait(poll, seconds)
+        except asyncio.CancelledError:
+            if poll.picked.done():
+                self._give_back(poll.picked.result())
+            raise
+
+    async def _grant(self, poll: StepPoll, found: Sequence[Claimable]) -> list[str]:
+        """Send a claim for each; return the instances that the worker has now. It continues if the
+        caller is gone: the worker gets its leases by the same claim."""
+        names = [each.instance for each in found]
+        self._reserved.update(names)
+        granting = asyncio.ensure_future(
+            asyncio.gather(*(self._claim_one(poll, each) for each in names), return_exceptions=True)
+        )
+        granting.add_done_callback(lambda _: self._give_back(found))
+        answers = await asyncio.shield(granting)
+        problems = [each for each in answers if isinstance(each, BaseException)]
+        claimed = [
+            instance
+            for instance, answer in zip(names, answers, strict=True)
+            if isinstance(answer, LinearAnswer) and answer.tag == "Claimed"
+        ]
+        if problems and not claimed:
+            raise problems[0]
+        return claimed
+
+    def _give_back(self, found: Sequence[Claimable]) -> None:
+        """Let others claim these, as far as they still can be claimed."""
+        state = self._services.follower.state
+        for each in found:
+            self._reserved.discard(each.instance)
+            self._look_at((LINEAR, encode(each.instance)), state)
+
+    async def _claim_one(self, poll: StepPoll, instance: str) -> LinearAnswer:
+        return await self.ask(
+            CLAIM,
+            {
+                "instance": instance,
+                "worker": poll.worker,
+                "claim": poll.claim,
+                "lease": poll.lease_ns,
+            },
+        )
+
+    # Leases and results
+
+    async def heartbeat(
+        self, items: Sequence[Body], body: Body, token: ScopedToken
+    ) -> list[dict[str, Any]]:
+        """Extend leases; one answer for each item."""
+        lease_ns = body["lease_ms"] * _MS if "lease_ms" in body else None
+        return await self._each(items, body, token, lambda each: self._extend(each, lease_ns))
+
+    async def release(
+        self, items: Sequence[Body], body: Body, token: ScopedToken
+    ) -> list[dict[str, Any]]:
+        """End leases: the plan steps can be claimed again a millisecond later."""
+        return await self._each(items, body, token, self._release)
+
+    async def results(
+        self, items: Sequence[Body], body: Body, token: ScopedToken
+    ) -> list[dict[str, Any]]:
+        """Take results; one answer or problem for each item."""
+        return await self._each(items, body, token, self._result)
+
+    async def _each(
+        self, items: Sequence[Body], body: Body, token: ScopedToken, act: _Act
+    ) -> list[dict[str, Any]]:
+        _check_scope(token)
+        worker = _worker(body, token)
+        return await asyncio.gather(
+            *(answer_each(each, act({**each, "worker": worker})) for each in items)
+        )
+
+    async def _extend(self, item: Body, lease_ns: int | None) -> dict[str, Any]:
+        instance, seq = task_place(item["task"])
+        reason = self._known_refusal(instance, seq, item["epoch"])
+        if not reason:
+            held = _held(item, instance, seq)
+            reason = (await self.ask(EXTEND, {**held, "lease": lease_ns})).reason
+        if reason:
+            return {"answer": "canceled" if reason == _CANCELED else "lost"}
+        state = self._state(instance)
+        until_ns = None if state is None else current_row(state)["locked_until"]
+        return {"answer": "leased"} | ({} if until_ns is None else {"lease_until_ns": until_ns})
+
+    async def _release(self, item: Body) -> dict[str, Any]:
+        ended = await self._extend(item, _RELEASED_NS)
+        return {"answer": "released" if ended["answer"] == "leased" else "lost"}
+
+    async def _result(self, item: Body) -> dict[str, Any]:
+        instance, seq = task_place(item["task"])
+        if "outcome" not in item:
+            raise Problem(
+                422, "result_does_not_fit", "outcome: the result of a plan step has one",
+                pointer="/outcome",
+            )  # fmt: skip
+        known = self._known_refusal(instance, seq, item["epoch"])
+        if known:
+            raise Problem(409, known.lower(), f"{known}: {_WORDS[known]}")
+        manifest = self._services.follower.state.manifest
+        try:
+            value = {
+                **_held(item, instance, seq),
+                "outcome": outcome_value(item["outcome"]),
+                "outbound": outbound_values(
+                    item.get("outbound", ()), {} if manifest is None else manifest.schemas
+                ),
+            }
+        except OutcomeInvalid as problem:
+            raise Problem(
+                422, "result_does_not_fit", str(problem), pointer=problem.pointer
+            ) from problem
+        answer = await self.ask(RESULT, value)
+        if answer.reason:
+            raise refusal(answer)
+        return {"answer": "settled", "seq": answer.seq}
+
+    def _known_refusal(self, instance: str, seq: int, epoch: int) -> str:
+        """Why an event about a lease is refused, if the state shows it; empty if it does not."""
+        state = self._state(instance)
+        if state is None:
+            return "LEASE_LOST"
+        last = state["last_result"]
+        if last is not None and (last["seq"], last["epoch"]) == (seq, epoch):
+            return ""  # perhaps the same result again
+        if status_of(state) == _CANCELED:
+            return _CANCELED
+        if status_of(state) != RUNNING:
+            return "NOT_RUNNING"
+        is_old = state["current_step_seq"] > seq or current_row(state)["epoch"] > epoch
+        return "STALE_EPOCH" if is_old and state["mode"]["$tag"] == "standard" else ""
+
+    # Events
+
+    async def ask(self, schema: str, value: Any) -> LinearAnswer:
+        """Send an event to an instance; return its answer once that is durable.
+
+        Raises:
+            Problem: The instance is unknown, has failed by a fault, or does not answer.
+        """
+        services = self._services
+        [answer] = await sent_events(services, [Item(schema=schema, value=encode(value))])
+        match answer:
+            case Refusal():
+                raise refused(answer, services.follower.state.manifest)
+            case Admitted(seq=seq, to=to):
+                pass
+            case _:
+                raise AssertionError("these events have no submission ids")
+        waits, _ = await services.waiting.wait(
+            seq, to, until_settled=False, seconds=ANSWER_S, store=services.follower.store
+        )
+        run = waits[0].run if waits else None
+        if not isinstance(run, Step) or run.ann is None:
+            raise Problem(
+                503, "no_answer", f"instance {value['instance']} has not answered (send it again)",
+                retry_after_s=1,
+            )  # fmt: skip
+        found = LinearAnswer.of(run, services.follower.store)
+        assert found is not None  # it has an annotation
+        return found
+
+    # The end
+
+    def stop(self) -> None:
+        """Answer claims with 503 from now on, and those that wait with nothing."""
+        self._is_stopping = True
+        self._polls.empty()
+
+
+_WORDS: Final[Mapping[str, str]] = {
+    _CANCELED: "the instance was canceled",
+    "NOT_RUNNING": "the instance has ended",
+    "STALE_EPOCH": "another claim or plan step follows",
+    "LEASE_LOST": "there is no such instance",
+}
+
+
+def refusal(answer: LinearAnswer) -> Problem:
+    """A refusal, in the words of the instance."""
+    status = 422 if answer.reason == "INVALID" else 409
+    return Problem(status, answer.reason.lower(), answer.words)
+
+
+def _check_scope(token: ScopedToken) -> None:
+    if not token.allows("work", LINEAR):
+        raise Problem(
+            403, "token_does_not_allow", f"the token {token.name} does not allow work:{LINEAR}"
+        )
+
+
+def _worker(body: Body, token: ScopedToken) -> str:
+    """The holder of a lease. Two workers of one name under different tokens are different."""
+    return f"{body['worker']}@{token.name}"
+
+
+def _held(item: Body, instance: str, seq: int) -> dict[str, Any]:
+    return {
+        "instance": instance,
+        "worker": item["worker"],
+        "epoch": item["epoch"],
+        "seq": seq,
+    }

@@ -18,12 +18,13 @@ from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
 from aos.node.worker.node_requests import NodeRequests, bytes_of
+from aos.node.worker.step_tasks import StepTasks
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text, parse_hash
-from aos.worker.api import Executors
 from aos.worker.calls import Callers
 from aos.worker.console import say
 from aos.worker.executor_key import Signer, read_key
+from aos.worker.executors import Executors
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
@@ -93,7 +94,17 @@ class Worker:
         self._node = NodeRequests(NodeAddress.read(url), token=token, transport=transport)
         self._report = report
         self._tasks = HeldTasks(executors.effects, concurrency)
-        self._callers = Callers(executors.effects)
+        self._callers = Callers([*executors.effects.values(), *executors.steps.values()])
+        self._steps = StepTasks(
+            self._node,
+            executors.steps,
+            self._callers,
+            worker=self._name,
+            lease_ms=self._lease_ms,
+            most=concurrency,
+            report=self._say_once,
+            stuck=self._is_stuck,
+        )
         self._runner: TaskRunner | None = None
         self._resource: object = None
         self._manifest: str | None = None
@@ -110,6 +121,7 @@ class Worker:
         """Claim no more; end what runs within 30 s, give the rest back, and return from ``run``."""
         self._stopping.set()
         self._is_free.set()
+        self._steps.stop()
 
     async def run(self) -> None:
         """Carry out tasks until ``stop``. A node that is away is waited for.
@@ -120,19 +132,20 @@ class Worker:
             Unavailable: Functions hold all slots and do not end. The process must be started again.
         """
         self._resource = await self._callers.start(self._executors.setup)
-        heart = asyncio.ensure_future(self._beat())
-        sender = asyncio.ensure_future(self._send_results())
-        claiming = asyncio.ensure_future(self._claim_tasks())
+        self._steps.resource = self._resource
+        claims, others = self._parts()
+        parts: list[asyncio.Future[Any]] = [*claims, *others]
         stopping = asyncio.ensure_future(self._stopping.wait())
-        parts = (heart, sender, claiming)
         try:
-            await asyncio.wait({*parts, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*parts, stopping], return_when=asyncio.FIRST_COMPLETED)
             self._stopping.set()
             for each in parts:
                 if each.done():
                     each.result()
-            await _ended(claiming)
-            await self._drain()
+            self.stop()
+            for each in claims:
+                await _ended(each)
+            await asyncio.gather(self._drain(), self._steps.drain(DRAIN_S))
             if self._stuck is not None:
                 raise Unavailable(self._stuck)
         finally:
@@ -144,6 +157,20 @@ class Worker:
             await self._callers.stop(STOP_S)
             await asyncio.to_thread(self._callers.close)
             await self._node.close()
+
+    def _parts(self) -> tuple[list[asyncio.Future[None]], list[asyncio.Future[None]]]:
+        """The parts that run until the worker stops: claims, and all others. Each kind of task is
+        claimed only if there are functions for it."""
+        claims: list[asyncio.Future[None]] = []
+        others: list[asyncio.Future[None]] = []
+        if self._executors.effects:
+            claims.append(asyncio.ensure_future(self._claim_tasks()))
+            others += map(asyncio.ensure_future, (self._beat(), self._send_results()))
+        if self._executors.steps:
+            steps = self._steps
+            claims.append(asyncio.ensure_future(steps.claim_all()))
+            others += map(asyncio.ensure_future, (steps.beat(), steps.send_results()))
+        return claims, others
 
     # Claims
 
@@ -272,8 +299,11 @@ class Worker:
                 self._frames.append(_frame(message, self._signer))
                 self._has_results.set()
             case "stuck":
-                self._stuck = f"{message['reason']} (start the worker again)"
-                self.stop()
+                self._is_stuck(message["reason"])
+
+    def _is_stuck(self, reason: str) -> None:
+        self._stuck = f"{reason} (start the worker again)"
+        self.stop()
 
     def _put(self, message: Message, result: dict[str, Any]) -> None:
         intent = Hash(message["intent"])

@@ -1,0 +1,420 @@
+"""Plan steps in a worker: claims, heartbeats, handlers and results (L-41 to L-45)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.client.node_errors import NodeUnavailable
+from aos.errors import AosError
+from aos.linear.ready import matches
+from aos.node.worker.node_requests import NodeRequests, bytes_of
+from aos.values.cbor import decode_record
+from aos.worker.calls import CallEnd, Callers, FunctionCall
+from aos.worker.console import show
+from aos.worker.failure import EffectFailed
+from aos.worker.runner import CANCEL_GRACE_S
+from aos.worker.step_api import (
+    StepContext,
+    StepFunction,
+    WokenBy,
+    failed_outcome,
+    outcome_document,
+    refused_outcome,
+)
+
+WAIT_MS: Final = 30_000
+PAUSE_S: Final = 0.05
+PAUSE_S_MAX: Final = 10.0
+BEAT_S_MAX: Final = 10.0
+BEAT_S_MIN: Final = 0.02
+MARGIN_S_MAX: Final = 1.0
+"""A handler does not begin in the last tenth of its lease, or in its last second."""
+ITEMS_MAX: Final = 256
+
+_LATER: Final = (429, 500, 503)
+_FORGOTTEN: Final = (403, 404, 409)
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldStep:
+    """A plan step whose handler runs. ``until_s`` is when its lease ends, as far as the worker
+    knows; ``is_lost``: the node has given up the lease."""
+
+    task: str
+    epoch: int
+    function: StepFunction[Any]
+    lease_s: float
+    until_s: float
+    beat_at_s: float
+    call: FunctionCall | None = None
+    is_lost: bool = False
+
+    def may_begin(self) -> bool:
+        """Whether the lease is certain to last a while yet."""
+        margin_s = min(self.lease_s / 10, MARGIN_S_MAX)
+        return not self.is_lost and time.monotonic() < self.until_s - margin_s
+
+
+class LeaseOver(Exception):  # it is no error: the handler has not begun
+    """The lease ended before the handler could begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A handler that looks at its lease again in the moment in which it begins: handlers that block
+    the loop of all others delay that (L-43)."""
+
+    held: HeldStep
+
+    @property
+    def is_async(self) -> bool:
+        return self.held.function.is_async
+
+    @property
+    def concurrency(self) -> int:
+        return self.held.function.concurrency
+
+    @property
+    def function(self) -> Callable[[Any, Any], Any]:
+        return self._begin_async if self.is_async else self._begin
+
+    def _begin(self, context: Any, ctx: StepContext) -> Any:
+        if not self.held.may_begin():
+            raise LeaseOver
+        return self.held.function(context, ctx)
+
+    async def _begin_async(self, context: Any, ctx: StepContext) -> Any:
+        return await self._begin(context, ctx)
+
+
+class StepTasks:
+    """The plan steps of one worker. ``stuck`` is called with a reason if handlers hold all slots
+    and do not end."""
+
+    def __init__(
+        self,
+        node: NodeRequests,
+        functions: Mapping[str, StepFunction[Any]],
+        callers: Callers,
+        *,
+        worker: str,
+        lease_ms: int,
+        most: int | None,
+        report: Callable[[str], None],
+        stuck: Callable[[str], None],
+    ) -> None:
+        self._node = node
+        self._functions = functions
+        self._callers = callers
+        self._worker = worker
+        self._lease_ms = lease_ms
+        self._most = most
+        self._report = report
+        self._stuck = stuck
+        self.resource: object = None
+        self._world = ""
+        self._held: dict[str, HeldStep] = {}
+        self._overdue: Counter[str] = Counter()
+        self._results: dict[str, dict[str, Any]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_free = asyncio.Event()
+        self._has_results = asyncio.Event()
+        self._has_begun = asyncio.Event()
+        self._is_stopping = False
+
+    # Claims
+
+    def stop(self) -> None:
+        """Claim no more."""
+        self._is_stopping = True
+        self._is_free.set()
+
+    async def claim_all(self) -> None:
+        """Claim plan steps for free slots until ``stop``."""
+        while not self._is_stopping:
+            self._is_free.clear()
+            wanted = self._wanted()
+            if wanted:
+                await self._claim(uuid.uuid4().hex, wanted)
+            elif not self._is_stopping:
+                await self._is_free.wait()
+
+    def _wanted(self) -> dict[str, int]:
+        """The free slots of each name; none if there is no room."""
+        taken = Counter(each.function.name for each in self._held.values())
+        room = ITEMS_MAX if self._most is None else self._most - len(self._held)
+        free = {
+            name: min(room, each.concurrency - taken[name] - self._overdue[name])
+            for name, each in self._functions.items()
+        }
+        return {name: count for name, count in free.items() if count > 0}
+
+    def _has_more(self, wanted: Mapping[str, int]) -> bool:
+        """Whether a claim that waits should be made again: to end it, or for other names."""
+        return self._is_stopping or bool(self._wanted().keys() - wanted.keys())
+
+    async def _claim(self, claim: str, wanted: dict[str, int]) -> None:
+        """Claim under one name until the claim is answered, so that no plan step that the node
+        gave to it is lost with a connection (W-2)."""
+        pause_s = PAUSE_S
+        while not self._is_stopping:
+            self._is_free.clear()
+            asking = asyncio.ensure_future(self._ask(claim, wanted))
+            freed = asyncio.ensure_future(self._is_free.wait())
+            try:
+                while not asking.done():
+                    await asyncio.wait({asking, freed}, return_when=asyncio.FIRST_COMPLETED)
+                    if freed.done() and self._has_more(wanted):
+                        break
+                    if freed.done():
+                        self._is_free.clear()
+                        freed = asyncio.ensure_future(self._is_free.wait())
+                if asking.done():
+                    self._take(asking.result())
+                    return
+                wanted = self._wanted()
+            except NodeUnavailable as problem:
+                self._report(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await self._is_free.wait()
+            finally:
+                freed.cancel()
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+
+    async def _ask(self, claim: str, wanted: Mapping[str, int]) -> Any:
+        body = {
+            "worker": self._worker,
+            "claim": claim,
+            "steps": [{"name": name, "max": count} for name, count in wanted.items()],
+            "max": min(sum(wanted.values()), ITEMS_MAX),
+            "lease_ms": self._lease_ms,
+            "wait_ms": WAIT_MS,
+            "form": "cbor",
+        }
+        return await self._node.post("/v1/work/claim", body, wait_s=WAIT_MS / 1000)
+
+    def _take(self, answer: Any) -> None:
+        self._world = answer["world"]
+        for task in answer["tasks"]:
+            function = self._function(task["plan"], task["step"])
+            if function is None or task["task"] in self._held:
+                continue
+            lease_s = task["lease_ms"] / 1000
+            if lease_s <= 0:
+                continue  # it has ended on the way: the handler must not begin
+            held = HeldStep(
+                task=task["task"],
+                epoch=task["epoch"],
+                function=function,
+                lease_s=lease_s,
+                until_s=time.monotonic() + lease_s,
+                beat_at_s=time.monotonic() + _beat_s(lease_s),
+            )
+            self._held[held.task] = held
+            self._has_begun.set()
+            running = asyncio.ensure_future(self._run(held, self._context(task), task))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+
+    def _function(self, plan: str, step: str) -> StepFunction[Any] | None:
+        """The handler of a plan step: the one that names most of it."""
+        for name in (f"{plan}/{step}", f"{plan}/*", f"*/{step}", "*/*"):
+            if name in self._functions and matches(name, plan, step):
+                return self._functions[name]
+        return None
+
+    def _context(self, task: Mapping[str, Any]) -> StepContext:
+        woken: Any = decode_record(bytes_of(task["woken_by_cbor"]))
+        return StepContext(
+            instance=task["instance"],
+            biz_key=task["biz_key"],
+            plan=task["plan"],
+            version=task["version"],
+            step=task["step"],
+            seq=task["step_seq"],
+            task_type=task["task_type"],
+            attempt=task["attempt"],
+            max_attempts=task["max_attempts"],
+            epoch=task["epoch"],
+            woken_by=None if woken is None else WokenBy(**woken),
+            lease_until_ns=task["lease_until_ns"],
+            world=self._world,
+            resource=self.resource,
+        )
+
+    # Handlers
+
+    async def _run(self, held: HeldStep, ctx: StepContext, task: Mapping[str, Any]) -> None:
+        function = held.function
+        context = decode_record(bytes_of(task["context_cbor"]))
+        call = self._callers.begin(_Guarded(held), context, ctx)
+        held.call = call
+        await asyncio.wait({call.ended}, timeout=function.timeout_s)
+        is_late = not call.ended.done()
+        if is_late:
+            call.cancel()
+            await asyncio.wait({call.ended}, timeout=CANCEL_GRACE_S)
+        if not call.ended.done():
+            self._hold_slot(function, call)
+        if held.is_lost or (call.ended.done() and _has_not_begun(call.ended.result())):
+            self._free(held)
+            return
+        if is_late:
+            found = refused_outcome(f"no result within {function.timeout_s:g} s")
+        else:
+            found = self._outcome(held, call.ended.result(), ctx)
+        self._results[held.task] = {"task": held.task, "epoch": held.epoch, **found}
+        self._has_results.set()
+
+    def _outcome(self, held: HeldStep, ended: CallEnd, ctx: StepContext) -> dict[str, Any]:
+        if ended.error is None:
+            return outcome_document(ended.value, ctx)
+        if not isinstance(ended.error, EffectFailed):
+            self._report(f"{held.function.name} of {ctx.instance} raised:")
+            show(ended.error)
+        return failed_outcome(ended.error)
+
+    def _hold_slot(self, function: StepFunction[Any], call: FunctionCall) -> None:
+        """Keep the slot of a call that does not end occupied; say when no slot is left."""
+        self._overdue[function.name] += 1
+
+        def free(_: object) -> None:
+            self._overdue[function.name] -= 1
+            self._is_free.set()
+
+        call.ended.add_done_callback(free)
+        if not call.heard:
+            self._stuck(
+                f"{function.name} blocks the event loop of all async functions "
+                "(await in it, or make it a plain def)"
+            )
+        elif self._overdue[function.name] >= function.concurrency:
+            self._stuck(
+                f"all {function.concurrency} slots of {function.name} are held by calls that did "
+                "not end at their timeout"
+            )
+
+    def _free(self, held: HeldStep) -> None:
+        if self._held.get(held.task) is held:
+            del self._held[held.task]
+        self._is_free.set()
+
+    # Leases
+
+    async def beat(self) -> None:
+        """Extend each lease three times while it lasts (W-3), until this is canceled."""
+        while True:
+            self._has_begun.clear()
+            now_s = time.monotonic()
+            due = [each for each in self._held.values() if each.beat_at_s <= now_s]
+            if due:
+                try:
+                    await self._beat_some(due[:ITEMS_MAX])
+                except NodeUnavailable as problem:
+                    self._report(str(problem))
+                for each in due[:ITEMS_MAX]:
+                    each.beat_at_s = time.monotonic() + _beat_s(each.lease_s)
+                continue
+            next_s = min((each.beat_at_s for each in self._held.values()), default=now_s + 1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(next_s - now_s, BEAT_S_MIN)):
+                    await self._has_begun.wait()
+
+    async def _beat_some(self, some: list[HeldStep]) -> None:
+        leases = [{"task": each.task, "epoch": each.epoch} for each in some]
+        body = {"worker": self._worker, "leases": leases, "lease_ms": self._lease_ms}
+        sent_s = time.monotonic()
+        answer = await self._node.post("/v1/work/heartbeat", body)
+        for held, each in zip(some, answer["answers"], strict=True):
+            is_leased = each.get("answer") == "leased"
+            if is_leased:
+                held.until_s = sent_s + held.lease_s
+            if not is_leased and "problem" not in each and held.task not in self._results:
+                held.is_lost = True
+                if held.call is not None:
+                    held.call.cancel()
+
+    # Results
+
+    async def send_results(self) -> None:
+        """Send results until they are answered, until this is canceled. They are kept while the
+        node is away (W-4)."""
+        pause_s = PAUSE_S
+        while True:
+            await self._has_results.wait()
+            self._has_results.clear()
+            try:
+                await self._send_group()
+                pause_s = PAUSE_S
+            except NodeUnavailable as problem:
+                self._report(str(problem))
+                pause_s = min(max(problem.pause_s, pause_s * 2), PAUSE_S_MAX)
+                await asyncio.sleep(pause_s)
+            if self._results:
+                self._has_results.set()
+
+    async def _send_group(self) -> None:
+        group = dict(list(self._results.items())[:ITEMS_MAX])
+        if not group:
+            return
+        body = {"worker": self._worker, "results": list(group.values())}
+        answer = await self._node.post("/v1/work/results", body)
+        away: NodeUnavailable | None = None
+        for (task, sent), each in zip(group.items(), answer["answers"], strict=True):
+            problem = each.get("problem")
+            if problem is not None and problem["status"] in _LATER:
+                away = NodeUnavailable(problem["detail"])
+            elif self._results.get(task) is sent:
+                self._answered(task, sent, problem)
+        if away is not None:
+            raise away
+
+    def _answered(self, task: str, sent: dict[str, Any], problem: Mapping[str, Any] | None) -> None:
+        del self._results[task]
+        if problem is not None:
+            self._report(f"{task}: the node refused its result: {problem['detail']}")
+            if problem["status"] not in _FORGOTTEN and sent["outcome"]["status"] != "retry":
+                kept = {"task": task, "epoch": sent["epoch"]}
+                self._results[task] = kept | refused_outcome(problem["detail"])
+                self._has_results.set()
+                return
+        held = self._held.get(task)
+        if held is not None and held.epoch == sent["epoch"]:
+            self._free(held)
+
+    # The end
+
+    async def drain(self, seconds: float) -> None:
+        """Let handlers end and their results be sent; then give the rest back (W-5)."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._held:
+                    self._is_free.clear()
+                    await self._is_free.wait()
+        rest = list(self._held.values())[:ITEMS_MAX]
+        if rest:
+            leases = [{"task": each.task, "epoch": each.epoch, "began": True} for each in rest]
+            with contextlib.suppress(AosError):  # the leases end by themselves
+                await self._node.post(
+                    "/v1/work/release", {"worker": self._worker, "leases": leases}
+                )
+        for running in self._running:
+            running.cancel()
+
+
+def _has_not_begun(ended: CallEnd) -> bool:
+    return isinstance(ended.error, LeaseOver)
+
+
+def _beat_s(lease_s: float) -> float:
+    return min(max(lease_s / 3, BEAT_S_MIN), BEAT_S_MAX)

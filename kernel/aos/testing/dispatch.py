@@ -26,6 +26,7 @@ from aos.testing.plain import payload_bytes, plain, plain_key
 from aos.testing.problems import InputRefused, WorldProblem
 from aos.testing.receipts import Reply, receipt, reply, stream_frame
 from aos.testing.scripts import NEVER, Fail, resolved
+from aos.testing.steps import StepHandlers
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.api import EffectContext
@@ -48,6 +49,7 @@ class Dispatch:
 
     def __init__(self) -> None:
         self.loop = Loop()
+        self._steps = StepHandlers()
         self._agenda = Agenda()
         self._waiting: dict[Hash, OpenIntent] = {}
         self._silent: set[Hash] = set()
@@ -68,12 +70,13 @@ class Dispatch:
         self._takers[effect] = partial(self._scripted, script)
 
     def use(self, functions: Functions) -> None:
+        self._steps.use(functions)
         for name in functions.effects:
             self._takers[name] = partial(self._call, functions)
 
     def serve(self) -> bool:
         """Give published intents to their executors, or, without any, do the first action that is
-        due. Return whether there was anything to do."""
+        due, or else the next thing about plan steps. Return whether there was anything to do."""
         taken = [each for each in self._waiting.values() if each.effect.name in self._takers]
         for intent in taken:
             # The answer to one intent may have ended another.
@@ -84,11 +87,13 @@ class Dispatch:
         due = self._agenda.take(self.desk.now_ns)
         if due is not None:
             due.act()
-        return due is not None
+            return True
+        return self._steps.serve(self.desk)
 
     def next_due(self) -> int | None:
         first = self._agenda.first()
-        return None if first is None else first.due_ns
+        times = [None if first is None else first.due_ns, self._steps.next_due(self.desk)]
+        return min((each for each in times if each is not None), default=None)
 
     def due_of(self, intent: Hash) -> int | None:
         return self._agenda.due_of(intent)

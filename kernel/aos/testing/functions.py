@@ -1,4 +1,4 @@
-"""Run the author's ``@effect`` functions in the process of the test (spec/testing.md, T-25).
+"""Run the author's ``@effect`` and ``@step`` functions in the process of the test (T-25, T-25a).
 
 As in a worker process, attempts, backoff (on the test's clock), exceptions and the check of results
 apply. Timeouts are not measured.
@@ -18,13 +18,16 @@ from aos.errors import BadUsage
 from aos.manifest.limits import WorldLimits
 from aos.testing.loop import Loop
 from aos.testing.receipts import Reply
-from aos.worker.api import EffectContext, EffectFunction, Executors
-from aos.worker.failure import AttemptFailure, failure_of
+from aos.worker.api import EffectContext, EffectFunction
+from aos.worker.calls import Callee
+from aos.worker.executors import Executors
+from aos.worker.failure import AttemptFailure, EffectFailed, failure_of
 from aos.worker.load_executors import load
 from aos.worker.policy import policy_of
 from aos.worker.results import cost_problem, payload_of
+from aos.worker.step_api import StepContext, StepFunction, failed_outcome, outcome_document
 
-Given: TypeAlias = Executors | EffectFunction[Any] | str
+Given: TypeAlias = Executors | EffectFunction[Any] | StepFunction[Any] | str
 
 _MS: Final = 1_000_000
 
@@ -51,6 +54,7 @@ class Functions:
 
     def __init__(self, executors: Executors, loop: Loop) -> None:
         self.effects = executors.effects
+        self.steps = executors.steps
         self._setup = executors.setup
         self._loop = loop
         self._resource: Any = None
@@ -61,10 +65,7 @@ class Functions:
     ) -> Reply | Again | Stop:
         """Run one attempt."""
         function = self.effects[intent.effect.name]
-        if not self._is_set_up and self._setup is not None:
-            self._resource = self._loop.enter(self._setup)
-            self._is_set_up = True
-        ctx.resource = self._resource
+        ctx.resource = self._entered()
         try:
             value = self._called(function, params, ctx)
         except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
@@ -80,8 +81,26 @@ class Functions:
             return self._failed(intent, function, ctx, payload)
         return Reply(status="ok", payload=payload, cost_cents=ctx.cost_cents)
 
-    def _called(self, function: EffectFunction[Any], params: object, ctx: EffectContext) -> object:
-        value: object = function(params, ctx)
+    def call_step(self, name: str, context: object, ctx: StepContext) -> dict[str, Any]:
+        """Run a handler; return its outcome and outbound events, as a worker reports them."""
+        ctx.resource = self._entered()
+        try:
+            value = self._called(self.steps[name], context, ctx)
+        except Exception as problem:  # noqa: BLE001  # as in a worker: it becomes the outcome
+            if not isinstance(problem, EffectFailed):
+                print(f"{name} of {ctx.instance} raised:", file=sys.stderr)  # noqa: T201
+                traceback.print_exception(problem)
+            return failed_outcome(problem)
+        return outcome_document(value, ctx)
+
+    def _entered(self) -> Any:
+        if not self._is_set_up and self._setup is not None:
+            self._resource = self._loop.enter(self._setup)
+            self._is_set_up = True
+        return self._resource
+
+    def _called(self, function: Callee, given: object, ctx: object) -> object:
+        value: object = function.function(given, ctx)
         if function.is_async:
             return self._loop.run(cast("Coroutine[Any, Any, object]", value))
         return value
@@ -116,11 +135,11 @@ def read(given: Given | Iterable[Given]) -> list[Executors]:
         return [load(given)]
     if isinstance(given, Executors):
         return [given]
-    if isinstance(given, EffectFunction):
+    if isinstance(given, EffectFunction | StepFunction):
         return [Executors("test", [given])]
     if isinstance(given, Iterable):
         return [each for one in given for each in read(one)]
     raise BadUsage(
-        "executors: expected an Executors, a function made by @effect, or FILE.py:ATTR, "
+        "executors: expected an Executors, a function made by @effect or @step, or FILE.py:ATTR, "
         f"found {given!r:.80}"
     )

@@ -19,6 +19,7 @@ from typing import Any, Final, Self, Unpack
 from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.audit.lens.words import span_text, time_text
 from aos.audit.replay.replay_report import ReplayReport
+from aos.audit.views.linear_view import document_of
 from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
 from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, ControlInput, EventInput
@@ -26,8 +27,10 @@ from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
+from aos.linear.starting import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
+from aos.manifest.linear_names import LINEAR, SIGNAL
 from aos.testing import views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
@@ -39,7 +42,9 @@ from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
 from aos.testing.times import START, Span, Time, read_span, read_time
 from aos.testing.world_trace import LAST, trace
+from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.worker.results import to_value
 
 ROUNDS_MAX: Final = 100_000
 """Answers and timers at one moment, after which ``run`` gives up: the world never becomes idle."""
@@ -159,6 +164,43 @@ class World:
                 return Sent(seq=answer.seq, is_duplicate=True)
             case Admitted():
                 return Sent(seq=answer.seq, to=views.named(answer.to))
+
+    def start_linear(
+        self,
+        plan: str,
+        instance: str,
+        context: Mapping[str, Any] | None = None,
+        *,
+        version: int | None = None,
+        biz_key: str | None = None,
+        mode: LinearMode = "standard",
+    ) -> Sent:
+        """Send the event that starts an instance of a plan of the manifest (T-15a).
+
+        Raises:
+            LinearRefused: The manifest has no such plan, or an id or the context is too long.
+            InputRefused: The kernel refuses the event.
+        """
+        chosen = chosen_plan(self.manifest.plans, plan, version)
+        given = context_of(context or {})
+        return self.send(*start_event(chosen, instance, given, biz_key=biz_key, mode=mode))
+
+    def signal_linear(
+        self, instance: str, type: str, event_id: str, payload: object = None
+    ) -> Sent:
+        """Send a signal to an instance; ``payload`` is a plain value. Raises: InputRefused."""
+        value = {
+            "instance": instance,
+            "event_id": event_id,
+            "type": type,
+            "payload": encode(to_value(payload)),
+        }
+        return self.send(SIGNAL, value)
+
+    def linear(self, instance: str) -> dict[str, Any] | None:
+        """An instance as ``aos linear show --json`` has it; None if it does not exist."""
+        state = self.state(LINEAR, instance)
+        return None if state is None else document_of(state)
 
     def run(self, *, may_fail: bool = False) -> int:
         """Run until the world is idle at this moment; return the number of steps.

@@ -157,6 +157,39 @@ COMMANDS: Final = (
         ("aos worker --node https://shop.example:8443 effects.py:shop",), "worker:worker",
     ),
     Command(
+        "linear", RUN, "Show instances of linear step plans; start, wake and cancel them.",
+        ("aos linear start order.process --id i-1", "aos linear list --status RUNNING"),
+    ),
+    Command(
+        "linear start", RUN, "Start an instance of a plan.",
+        (
+            """aos linear start order.process --id i-1 --context '{"order": "o-1"}'""",
+            "aos linear start --plan plan.json --id i-2 --wait",
+        ),
+        "linear:start",
+    ),
+    Command(
+        "linear list", RUN, "List instances.",
+        ("aos linear list", "aos linear list --status FAILED"), "linear:list_instances",
+    ),
+    Command(
+        "linear show", RUN, "Show an instance: its plan steps, its context, and its next event.",
+        ("aos linear show i-1",), "linear:show",
+    ),
+    Command(
+        "linear wake", RUN, "Send a signal to an instance.",
+        ("""aos linear wake i-1 PAID --event-id p-17 --payload '{"cents": 450}'""",),
+        "linear:wake",
+    ),
+    Command(
+        "linear cancel", RUN, "Cancel an instance.",
+        ("aos linear cancel i-1 --reason 'ordered twice'",), "linear:cancel",
+    ),
+    Command(
+        "linear plans", RUN, "List the plans of the manifest in force.",
+        ("aos linear plans",), "linear:plans",
+    ),
+    Command(
         "tasks", RUN, "Show the tasks of workers on other machines; release or retry them.",
         ("aos tasks list", "aos tasks retry --all-parked"),
     ),

@@ -86,7 +86,7 @@ def imported(*words: str | Path) -> set[str]:
         (["--version"], 164, 10),
         (["inspect", "world"], 328, 135),
         (["inspect", "cell", "puppet", "ada"], 333, 143),
-        (["send", "host/Do@1", EVENT], 371, 169),
+        (["send", "host/Do@1", EVENT], 371, 171),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )

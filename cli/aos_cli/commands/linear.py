@@ -1,0 +1,263 @@
+"""``aos linear``: instances of linear step plans (spec/cli.md, C-95 to C-98)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.audit.lens.words import SECOND, compact, count, span_text
+from aos.audit.views.view import LIMIT
+from aos.errors import BadUsage, Refused
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+from aos_cli.linear_world import LinearWorld, read_context
+from aos_cli.node_option import NodeUrl
+from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.output import line, note, print_json
+
+FOR_EVER_S: Final = 100 * 365 * 86_400.0
+PLAN_BYTES_MAX: Final = 1 << 20
+_COMPLETED: Final = "COMPLETED"
+
+Id = Annotated[str, typer.Argument(metavar="INSTANCE", help="The id of the instance.")]
+
+
+def start(
+    plan: Annotated[
+        str | None, typer.Argument(metavar="[PLAN]", help="The type of a plan in force.")
+    ] = None,
+    *,
+    id: Annotated[str, typer.Option("--id", metavar="ID", help="The id of the instance.")],
+    biz_key: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="A business key; one running instance at most has it."),
+    ] = None,
+    context: Annotated[str, typer.Option(metavar="JSON", help="The context, an object.")] = "{}",
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", parser=number, help="This version of the plan (default: the newest)."
+        ),
+    ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="A plan as a manifest has it, in JSON."),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE", help="standard, or source: without the rulings of spec/linear.md."
+        ),
+    ] = "standard",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the instance has ended.")
+    ] = False,
+    timeout: Annotated[
+        int | None,
+        typer.Option(
+            metavar="D", parser=span, help="With --wait: at most so long (default: no limit)."
+        ),
+    ] = None,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    if (plan is None) == (plan_file is None):
+        raise BadUsage("linear start: expected either PLAN or --plan FILE")
+    if mode not in ("standard", "source"):
+        raise BadUsage(f"--mode: expected standard or source, found {mode!r}")
+    if timeout is not None and not wait:
+        raise BadUsage("linear start: --timeout goes with --wait")
+    linear = LinearWorld(world, node)
+    chosen = plan if plan_file is None else _plan(plan_file)
+    assert chosen is not None
+    taken = linear.start(
+        chosen, id, read_context(_json(context, "--context")),
+        version=version, biz_key=biz_key, mode=mode,
+    )  # fmt: skip
+    if not taken.is_run:
+        if json:
+            print_json(taken.document)
+        else:
+            line(f"{id} is record {taken.seq:,}")
+            note("no process runs this world: the instance starts when one does (aos node)")
+        return 0
+    if wait:
+        linear.wait(id, FOR_EVER_S if timeout is None else timeout / SECOND)
+    found = linear.instance(id)
+    _show(found, json=json)
+    return 0 if not wait or found["status"] == _COMPLETED else Refused.exit_code
+
+
+def list_instances(
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(metavar="STATUS", help="RUNNING, COMPLETED, FAILED or CANCELED."),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="Only instances of this plan.")
+    ] = None,
+    step: Annotated[
+        str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
+    ] = LIMIT,
+    offset: Annotated[int, typer.Option(metavar="N", parser=number, help="Skip so many rows.")] = 0,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    found = LinearWorld(world, node).instances(
+        status=status, plan=plan, step=step, limit=limit, offset=offset
+    )
+    if json:
+        print_json(found)
+        return
+    for each in found["instances"]:
+        line(_row(each))
+    note(f"{count(found['total'], 'instance')}, {len(found['instances']):,} shown")
+
+
+def show(
+    instance: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    _show(LinearWorld(world, node).instance(instance), json=json)
+
+
+def wake(
+    instance: Id,
+    type: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the signal.")],
+    *,
+    event_id: Annotated[
+        str,
+        typer.Option(
+            metavar="ID", help="Its id: a signal with an id that came before has no effect."
+        ),
+    ],
+    payload: Annotated[
+        str, typer.Option(metavar="JSON", help="What the handler gets (default: null).")
+    ] = "null",
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    given: Any = _json(payload, "--payload")
+    _taken(LinearWorld(world, node), instance, "wake", (type, event_id, given), json=json)
+
+
+def cancel(
+    instance: Id,
+    *,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="The reason, which the instance keeps.")
+    ] = "",
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    _taken(LinearWorld(world, node), instance, "cancel", (reason,), json=json)
+
+
+def plans(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    found = LinearWorld(world, node).plans()
+    if json:
+        print_json(found)
+        return
+    for plan in found["plans"]:
+        timeouts = "" if plan.get("wait_timeouts", True) else ", without timeouts of waits"
+        line(f"{plan['type']} version {plan['version']}{timeouts}", style="bold")
+        for seq, step in enumerate(plan["steps"]):
+            line(f"  {seq}  {step['type']}{_policy(step)}")
+    if not found["plans"]:
+        note("the manifest in force has no plans (plans in the manifest)")
+
+
+def _taken(
+    linear: LinearWorld, instance: str, how: str, arguments: tuple[Any, ...], *, json: bool
+) -> None:
+    taken = getattr(linear, how)(instance, *arguments)
+    if not taken.is_run:
+        if json:
+            print_json(taken.document)
+            return
+        line(f"record {taken.seq:,}")
+        note("no process runs this world: the instance takes it when one does (aos node)")
+        return
+    _show(linear.instance(instance), json=json)
+
+
+def _show(found: Mapping[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(found)
+        return
+    line(f"instance  {found['instance']}", style="bold")
+    line(f"plan      {found['plan']} version {found['version']}")
+    if found["biz_key"] is not None:
+        line(f"key       {found['biz_key']}")
+    line(f"status    {found['status']}")
+    line(f"next      {found['next']}")
+    if found["cancel_reason"]:
+        line(f"reason    {found['cancel_reason']}")
+    line(f"context   {compact(found['context'])}")
+    for each in found["steps"]:
+        line(_step(each))
+    for each in found["buffered"]:
+        line(f"signal    {each['type']} {each['event_id']} waits for its plan step")
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    text = f"  {step['seq']:>3}  {step['step']}  {step['status']}"
+    if step["attempts"] or step["status"] not in ("PENDING", "DONE"):
+        text += f"  {step['attempts']} of {step['max_attempts']} attempts failed"
+    if step["locked_by"] is not None:
+        text += f"  {step['locked_by']} until {step['locked_until']}"
+    if step["waiting_event_type"] is not None:
+        text += f"  waits for {step['waiting_event_type']}"
+    if step["deadline_at"] is not None:
+        text += f" until {step['deadline_at']}"
+    if step["last_error"] is not None:
+        text += f"  {step['last_error']}"
+    return text
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    text = f"{row['instance']}  {row['plan']}@{row['version']}  {row['status']}"
+    if row["status"] == "RUNNING":
+        text += f"  {row['step']} {row['step_status']}: {row['next']}"
+    if row["last_error"] is not None:
+        text += f"  ({row['last_error']})"
+    return text
+
+
+def _policy(step: Mapping[str, Any]) -> str:
+    parts = []
+    if "max_attempts" in step:
+        parts.append(count(step["max_attempts"], "attempt"))
+    if "backoff_ms" in step:
+        parts.append(f"backoff {span_text(step['backoff_ms'] * 10**6)}")
+    if "lease_ms" in step:
+        parts.append(f"lease {span_text(step['lease_ms'] * 10**6)}")
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
+def _json(text: str, where: str) -> object:
+    try:
+        return parse_json(text, max_bytes=PLAN_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"{where}: {problem}") from problem
+
+
+def _plan(file: Path) -> Mapping[str, Any]:
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{file}: the plan cannot be read: {error}") from error
+    found = _json(text, str(file))
+    if not isinstance(found, Mapping):
+        raise BadUsage(f"{file}: expected a plan, an object with type, version and steps")
+    return found

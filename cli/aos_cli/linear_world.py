@@ -1,0 +1,204 @@
+"""Linear instances in the world of a folder or of a node (spec/cli.md, C-95 to C-98)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from aos.audit.views import linear_view
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.core.decide.answers import Admitted, Duplicate, Refusal
+from aos.core.journal.records import CellId
+from aos.errors import Refused, Unavailable
+from aos.host.door.writer import Item
+from aos.linear.starting import check_name, chosen_plan, context_of, must_have_linear, start_event
+from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
+from aos.manifest.plans import StepPlan, plan_of
+from aos.values.cbor import encode
+from aos_cli.node_option import client_of, from_node
+from aos_cli.open_view import looking_at
+from aos_cli.open_writing import writing_to
+
+if TYPE_CHECKING:
+    from aos.values.cbor import Value
+
+ANSWER_S: Final = 20.0
+LOOK_S: Final = 0.05
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """An event for an instance, as record ``seq``. ``is_run`` is false if no process runs the
+    world, so that the instance has not answered."""
+
+    instance: str
+    seq: int
+    is_run: bool = True
+
+    @property
+    def document(self) -> Document:
+        return {"instance": self.instance, "seq": self.seq, "answered": self.is_run}
+
+
+@dataclass(frozen=True, slots=True)
+class LinearWorld:
+    """The linear instances of a world. ``node`` None: the world of the folder ``world``.
+
+    Every method raises Refused with the words of the instance if that refuses, and as the folder
+    or the client otherwise.
+    """
+
+    world: Path
+    node: str | None
+
+    def plans(self) -> Document:
+        """The plans of the manifest in force."""
+        return self._read("/v1/linear/plans", {}, linear_view.plans)
+
+    def instances(self, **query: Any) -> Document:
+        """A page of instances; see ``linear_view.instances``."""
+        return self._read(
+            "/v1/linear/instances", query, lambda view: linear_view.instances(view, **query)
+        )
+
+    def instance(self, id: str) -> Document:
+        """One instance; see ``linear_view.instance``."""
+        return self._read(
+            "/v1/linear/instance", {"instance": id}, lambda view: linear_view.instance(view, id)
+        )
+
+    def start(
+        self,
+        plan: str | Mapping[str, Any],
+        instance: str,
+        context: Mapping[str, Value],
+        *,
+        version: int | None,
+        biz_key: str | None,
+        mode: str,
+    ) -> Taken:
+        """Start an instance on a plan of the manifest, or on one that is given whole."""
+        if self.node is not None:
+            return self._post(
+                "start", instance, plan=plan, version=version, biz_key=biz_key, context=context,
+                mode=None if mode == "standard" else mode,
+            )  # fmt: skip
+        chosen = self._chosen(plan, version)
+        schema, value = start_event(
+            chosen, instance, context, biz_key=biz_key,
+            mode="source" if mode == "source" else "standard",
+        )  # fmt: skip
+        cell = (BIZ_KEY, encode(biz_key)) if biz_key is not None else _cell(instance)
+        taken = self._send(schema, value, instance, cell)
+        if schema == RESERVE and taken.is_run:
+            self._answer(taken.seq, _cell(instance))
+        return taken
+
+    def wake(self, instance: str, event_type: str, event_id: str, payload: Value) -> Taken:
+        """Send a signal."""
+        for what, text in (("instance", instance), ("TYPE", event_type), ("--event-id", event_id)):
+            check_name(what, text)
+        if self.node is not None:
+            return self._post("wake", instance, type=event_type, event_id=event_id, payload=payload)
+        value = {
+            "instance": instance, "event_id": event_id, "type": event_type,
+            "payload": encode(payload),
+        }  # fmt: skip
+        return self._send(SIGNAL, value, instance, _cell(instance))
+
+    def cancel(self, instance: str, reason: str) -> Taken:
+        """Cancel an instance."""
+        if self.node is not None:
+            return self._post("cancel", instance, reason=reason)
+        value = {"instance": instance, "reason": reason}
+        return self._send(CANCEL, value, instance, _cell(instance))
+
+    def wait(self, instance: str, seconds: float) -> None:
+        """Wait for the end of an instance.
+
+        Raises:
+            Unavailable: It has not ended in time.
+        """
+        if self.node is not None:
+            with client_of(self.node) as client:
+                client.wait(LINEAR, instance, timeout_s=seconds)
+            return
+        from aos.client.current import CurrentState  # noqa: PLC0415  # only a wait needs it
+        from aos.client.instance import reached  # noqa: PLC0415
+
+        current = CurrentState(self.world)
+        try:
+            current.wait(LINEAR, instance, reached(None), seconds)
+        finally:
+            current.close()
+
+    def _read(
+        self, path: str, query: Mapping[str, object], take: Callable[[View], Document]
+    ) -> Document:
+        if self.node is not None:
+            return from_node(self.node, path, **query)
+        with looking_at(self.world) as view:
+            return take(view)
+
+    def _post(self, operation: str, instance: str, **body: object) -> Taken:
+        assert self.node is not None
+        with client_of(self.node) as client:
+            found = client.linear(operation, instance=instance, **body)
+        return Taken(instance=instance, seq=found["seq"])
+
+    def _chosen(self, plan: str | Mapping[str, Any], version: int | None) -> StepPlan:
+        with looking_at(self.world) as view:
+            manifest = view.state.manifest
+            must_have_linear({} if manifest is None else manifest.workflows)
+            assert manifest is not None
+            if isinstance(plan, str):
+                return chosen_plan(manifest.plans, plan, version)
+        return plan_of(plan, "plan")
+
+    def _send(self, schema: str, value: Any, instance: str, cell: CellId) -> Taken:
+        with writing_to(self.world) as writer:
+            item = Item(schema=schema, value=encode(value))
+            [answer] = writer.send([item], batch_items=1)
+            is_run = not writer.is_direct
+        match answer:
+            case Refusal():
+                raise Refused(answer.message)
+            case Admitted(seq=seq) | Duplicate(seq=seq):
+                taken = Taken(instance=instance, seq=seq, is_run=is_run)
+        if is_run:
+            self._answer(seq, cell)
+        return taken
+
+    def _answer(self, seq: int, cell: CellId) -> None:
+        """Wait for the answer of a cell to the event ``seq``.
+
+        Raises:
+            Refused: It refuses.
+            Unavailable: It does not answer.
+        """
+        until_s = time.monotonic() + ANSWER_S
+        while time.monotonic() < until_s:
+            with looking_at(self.world) as view:
+                last = view.state.next_seq - 1
+                found = linear_view.answer_in_journal(view.journal, seq, cell, last)
+            if found is not None:
+                if found.reason:
+                    raise Refused(found.words)
+                return
+            time.sleep(LOOK_S)
+        raise Unavailable(f"the world has not answered record {seq} (aos trace {seq})")
+
+
+def read_context(value: object) -> Mapping[str, Value]:
+    """Check the context of a start. Raises Refused."""
+    return context_of(value)
+
+
+def _cell(instance: str) -> CellId:
+    return LINEAR, encode(instance)

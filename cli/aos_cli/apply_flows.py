@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aos.audit.lens.words import count
-from aos.core.decide.flow_gate import FlowGate, StoppedFlow
-from aos.manifest.effective import Effective
-from aos_cli.cell_names import cell_text
+from aos_cli.apply_blockers import cell_text
 from aos_cli.output import line, note
 
 FLOWS_SHOWN: Final = 10
 RULE: Final = "flows_diverge"
 
+Gate = Mapping[str, Any]
+"""The flows of a report (A-90)."""
 
-def refusal_text(gate: FlowGate) -> str:
+
+def refusal_text(gate: Gate) -> str:
     """Return why the manifest is refused, in one sentence."""
     return (
-        f"the new code does not fit the history of {len(gate.stopped):,} of "
-        f"{count(gate.checked, 'flow')} in progress"
+        f"the new code does not fit the history of {len(gate['diverge']):,} of "
+        f"{count(gate['checked'], 'flow')} in progress"
     )
 
 
-def show_flows(gate: FlowGate, manifest: Effective, *, is_refused: bool) -> None:
+def show_flows(gate: Gate, *, is_refused: bool) -> None:
     """Print how many flows in progress continue, and those that the new code would stop, or, if it
     is applied all the same, will stop."""
-    if gate.continued:
-        line(f"{count(gate.continued, 'flow')} in progress: they continue on the new version")
+    stopped = gate["diverge"]
+    if gate["go_on"]:
+        line(f"{count(gate['go_on'], 'flow')} in progress: they continue on the new version")
     if is_refused:
         note(f"aos: refused: {refusal_text(gate)}", style="red")
-    elif gate.stopped:
-        note(f"{count(len(gate.stopped), 'flow')} in progress: the next step ends with a fault")
-    for each in gate.stopped[:FLOWS_SHOWN]:
-        note(f"  {_stopped_text(each, manifest)}")
-    if len(gate.stopped) > FLOWS_SHOWN:
-        note(f"  and {len(gate.stopped) - FLOWS_SHOWN:,} more (--json lists them all)")
+    elif stopped:
+        note(f"{count(len(stopped), 'flow')} in progress: the next step ends with a fault")
+    for each in stopped[:FLOWS_SHOWN]:
+        note(f"  {_stopped_text(each)}")
+    if len(stopped) > FLOWS_SHOWN:
+        note(f"  and {len(stopped) - FLOWS_SHOWN:,} more (--json lists them all)")
 
 
 def show_advice(command: str) -> None:
@@ -50,9 +53,9 @@ def show_advice(command: str) -> None:
     )
 
 
-def _stopped_text(each: StoppedFlow, manifest: Effective) -> str:
-    cell, found = cell_text(each.cell, manifest), each.divergence
-    if found is None:
-        return f"{cell}: {each.fault.kind.value}: {each.fault.message}"
-    where = found.path or "its end"
-    return f"{cell}: at {where} the history has {found.expected}, the new code {found.found}"
+def _stopped_text(each: Mapping[str, Any]) -> str:
+    cell = cell_text(each["cell"])
+    if each["expected"] is None and each["path"] is None:
+        return f"{cell}: {each['fault']['kind']}: {each['fault']['message']}"
+    where = each["path"] or "its end"
+    return f"{cell}: at {where} the history has {each['expected']}, the new code {each['found']}"

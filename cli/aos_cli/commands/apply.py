@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 from shlex import join
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from aos.audit.lens.gate_document import gate_document
 from aos.authoring.build_record import is_inside, project_built_at, refuse_stale_build
 from aos.authoring.project import Project
-from aos.core.decide.answers import Admitted, Refusal, Rule
 from aos.core.journal.inputs import MIGRATE, STRICT
 from aos.core.journal.vocabulary import MODES
 from aos.errors import BadUsage, Refused, either, sentence
-from aos.host.apply.apply import Applied
-from aos.host.apply.dry_run import dry_run_of
-from aos.host.apply.flow_gating import gate_flows
 from aos.host.apply.forecast import (
     FAILED,
     FATES,
@@ -31,28 +26,18 @@ from aos.host.apply.forecast import (
     MIGRATED,
     PINNED,
     WAITED_FOR,
-    Fates,
 )
 from aos.host.apply.manifest_files import AIR_FOLDER, AIR_SUFFIX, load_manifest_files
-from aos.host.apply.ways_out import ways_out
-from aos.host.door.writer import open_writer
+from aos.host.apply.report import ApplyReport
 from aos.host.folder.folder import WORLD_FILE
-from aos.manifest.difference import DefinitionChange, Difference
-from aos.manifest.effective import Effective
 from aos.manifest.load import ManifestProblems
-from aos.values.digests import hash_text
-from aos_cli.apply_blockers import (
-    groups_document,
-    show_blockers,
-    show_ways_out,
-    ways_document,
-)
+from aos_cli.apply_blockers import show_blockers, show_ways_out, ways_document
 from aos_cli.apply_flows import RULE, refusal_text, show_advice, show_flows
-from aos_cli.apply_states import show_states, states_document
-from aos_cli.cell_names import cell_document, cell_key
+from aos_cli.apply_states import show_states
+from aos_cli.apply_target import ApplyTarget
+from aos_cli.node_option import NodeUrl
 from aos_cli.options import DEFAULT_WORLD, Abi, Json, World, check_abi
 from aos_cli.output import line, note, print_json
-from aos_cli.progress import progress
 
 ALIKE_SHOWN: Final = 8
 """Most added, or removed, definitions of one kind that are listed one by one."""
@@ -116,6 +101,7 @@ def apply(
         ),
     ] = False,
     abi: Abi = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
@@ -134,49 +120,44 @@ def apply(
         problems = f"{len(found.problems)} problems" if len(found.problems) > 1 else "1 problem"
         note(f"aos: the manifest at {path} has {problems}; nothing was applied", style="red")
         raise
-    with progress("reading the journal") as advance:
-        gate = gate_flows(world, loaded, progress=advance)
-    is_stopped = bool(gate.stopped) and not allow_diverged
-    with progress("reading the journal") as advance:
-        if dry_run or is_stopped:
-            applied = dry_run_of(
-                world, loaded, mode=mode, leave_cells=leave_cells, show=show, progress=advance
-            )
-        else:
-            with open_writer(world, progress=advance) as writer:
-                applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells)
-    ways = None
-    if applied.blockers:
-        ways = ways_out(world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells)
-    command = partial(_command, path, abi, world)
+    target = ApplyTarget(world, node)
+    report = target.apply(
+        loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,
+        allow_diverged=allow_diverged,
+    )  # fmt: skip
+    gate, is_stopped = report["flows"], target.is_stopped(report, allow_diverged=allow_diverged)
+    command = partial(_command, path, abi, target)
     migration = partial(_migration_command, path, project, world)
     if json:
-        flows = gate_document(gate, lambda cell: cell_key(cell, loaded.effective))
-        shown = _document(applied, loaded.effective, ways_document(ways, command, migration))
+        shown = {**report, "ways_out": ways_document(report["ways_out"], command, migration)}
         if is_stopped and not dry_run:
             shown["refused"] = {"rule": RULE, "message": refusal_text(gate)}
-        print_json({**shown, "flows": flows})
+        print_json(shown)
     else:
-        show_states(applied.states, loaded.effective)
+        show_states(report["states"])
         if is_stopped and not dry_run:
-            show_changes(applied.difference)
+            show_changes(report["changes"])
         else:
-            _show(applied, loaded.effective)
-        show_flows(gate, loaded.effective, is_refused=is_stopped)
+            _show(report)
+        show_flows(gate, is_refused=is_stopped)
         if is_stopped:
-            show_advice(join(_command(path, abi, world, STRICT, leave_cells)))
-        if ways is not None:
-            show_ways_out(ways, command, migration)
-    return Refused.exit_code if is_stopped or not _is_fine(applied) else 0
+            show_advice(join(_command(path, abi, target, STRICT, leave_cells)))
+        if report["ways_out"] is not None:
+            show_ways_out(report["ways_out"], command, migration)
+    return Refused.exit_code if is_stopped or not _is_fine(report) else 0
 
 
-def _command(path: Path, abi: str | None, world: Path, mode: str, leaves: bool) -> list[str]:
+def _command(
+    path: Path, abi: str | None, target: ApplyTarget, mode: str, leaves: bool
+) -> list[str]:
     """The command line that applies the same manifest to the same world in another mode."""
     words = ["aos", "apply", str(path)]
     words += [] if mode == STRICT else ["--mode", mode]
     words += ["--leave-cells"] if leaves else []
     words += [] if abi is None else ["--abi", abi]
-    return words + ([] if world == DEFAULT_WORLD else ["--world", str(world)])
+    if target.node is not None:
+        return [*words, "--node", target.node]
+    return words + ([] if target.world == DEFAULT_WORLD else ["--world", str(target.world)])
 
 
 def _migration_command(
@@ -199,116 +180,72 @@ def _check_path(path: Path) -> None:
         raise BadUsage(f"{path}: expected a folder, or a file whose name ends in {AIR_SUFFIX}")
 
 
-def _is_fine(applied: Applied) -> bool:
+def _is_fine(report: ApplyReport) -> bool:
     """Whether the manifest is in force now, or could be applied after a dry run."""
-    match applied.answer:
-        case None:
-            return not applied.blockers
-        case Refusal(rule=rule):
-            return rule is Rule.MANIFEST_IS_IN_FORCE
-        case _:
-            return True
+    if report["refused"] is not None:
+        return False
+    return bool(report["in_force"]) or not report["blockers"]
 
 
-def _document(
-    applied: Applied, manifest: Effective, ways: dict[str, object] | None
-) -> dict[str, object]:
-    answer = applied.answer
-    refused = None
-    if isinstance(answer, Refusal) and answer.rule is not Rule.MANIFEST_IS_IN_FORCE:
-        refused = {"rule": answer.rule.value, "message": answer.message}
-    return {
-        "manifest": hash_text(applied.manifest),
-        "applied": isinstance(answer, Admitted),
-        "in_force": isinstance(answer, Admitted)
-        or (isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_IS_IN_FORCE),
-        "seq": answer.seq if isinstance(answer, Admitted) else None,
-        "changes": _changes(applied.difference),
-        "blockers": [
-            {"kind": each.kind, "cell": cell_document(each.cell, manifest), "detail": each.detail}
-            for each in applied.blockers
-        ],
-        "groups": groups_document(applied.blockers, manifest),
-        "ways_out": ways,
-        "states": states_document(applied.states, manifest),
-        "refused": refused,
-        "fates": None
-        if applied.fates is None
-        else {name: dict(each) for name, each in sorted(applied.fates.by_workflow.items())},
-    }
+def _show(report: ApplyReport) -> None:
+    show_changes(report["changes"])
+    many = len(report["blockers"])
+    if report["applied"]:
+        line(f"applied as record {report['seq']}", style="bold")
+        line(f"  {report['manifest']}")
+    elif report["in_force"]:
+        line("already in force")
+        line(f"  {report['manifest']}")
+    elif report["refused"] is not None:
+        note(f"aos: refused: {report['refused']['message']}", style="red")
+        show_blockers(report["groups"], many)
+    elif many:
+        _show_fates(report["fates"])
+        blocked = "1 blocker" if many == 1 else f"{many} blockers"
+        note(f"aos: it could not be applied now: {blocked}", style="red")
+        show_blockers(report["groups"], many)
+    else:
+        _show_fates(report["fates"])
+        line("it could be applied now (this was a dry run: nothing has changed)")
 
 
-def _changes(found: Difference) -> dict[str, object]:
-    return {
-        "definitions": [str(each) for each in found.definitions],
-        "routes": [str(each) for each in found.routes],
-        "routes_reordered": found.reordered,
-        "limits": [str(each) for each in found.limits],
-        "plans": [str(each) for each in found.plans],
-        "authority": [str(each) for each in found.authority],
-    }
-
-
-def _show(applied: Applied, manifest: Effective) -> None:
-    show_changes(applied.difference)
-    match applied.answer:
-        case Admitted(seq=seq):
-            line(f"applied as record {seq}", style="bold")
-            line(f"  {hash_text(applied.manifest)}")
-        case Refusal(rule=Rule.MANIFEST_IS_IN_FORCE):
-            line("already in force")
-            line(f"  {hash_text(applied.manifest)}")
-        case Refusal(message=message):
-            note(f"aos: refused: {message}", style="red")
-            show_blockers(applied.blockers, manifest)
-        case _ if applied.blockers:
-            _show_fates(applied.fates)
-            many = len(applied.blockers)
-            blocked = "1 blocker" if many == 1 else f"{many} blockers"
-            note(f"aos: it could not be applied now: {blocked}", style="red")
-            show_blockers(applied.blockers, manifest)
-        case _:
-            _show_fates(applied.fates)
-            line("it could be applied now (this was a dry run: nothing has changed)")
-
-
-def _show_fates(fates: Fates | None) -> None:
+def _show_fates(fates: Mapping[str, Mapping[str, int]] | None) -> None:
     """Print how many instances of each workflow a dry run would affect, and in which way."""
-    if fates is None or not fates.by_workflow:
+    if not fates:
         return
     line("instances", style="bold")
-    for name, counts in sorted(fates.by_workflow.items()):
+    for name, counts in sorted(fates.items()):
         said = [f"{counts[fate]:,} {_FATES[fate]}" for fate in FATES if counts.get(fate)]
         line(f"  {name}: {', '.join(said)}")
 
 
-def show_changes(found: Difference) -> None:
+def show_changes(changes: Mapping[str, Any]) -> None:
+    """Print the changes of a report."""
     sections: Sequence[tuple[str, Sequence[str]]] = [
-        ("definitions", _definitions(found.definitions)),
-        ("routes", [str(each) for each in found.routes]),
-        ("limits", [str(each) for each in found.limits]),
-        ("plans", [str(each) for each in found.plans]),
-        ("authority: permissions and keys", [str(each) for each in found.authority]),
+        ("definitions", _definitions(changes["definitions"])),
+        ("routes", changes["routes"]),
+        ("limits", changes["limits"]),
+        ("plans", changes["plans"]),
+        ("authority: permissions and keys", changes["authority"]),
     ]
     for title, lines in sections:
         if lines:
             line(title, style="bold")
             for text in lines:
                 line(f"  {text}", style=_STYLES.get(text[0]))
-    if found.reordered:
+    if changes["routes_reordered"]:
         line("routes are in another order: events fan out in the order of the manifest")
-    if found.is_empty:
+    if not any(changes.values()):
         line("nothing changes")
 
 
-def _definitions(found: Sequence[DefinitionChange]) -> list[str]:
+def _definitions(found: Sequence[str]) -> list[str]:
     """One line per definition; more than ``ALIKE_SHOWN`` added or removed ones share a line."""
     lines: list[str] = []
-    for (_, change), group in groupby(found, key=lambda each: (each.kind, each.change)):
+    for (word, sign), group in groupby(found, key=lambda each: (each.split()[1], each[0])):
         these = list(group)
-        if change == "changed" or len(these) <= ALIKE_SHOWN:
-            lines += map(str, these)
+        if sign == "~" or len(these) <= ALIKE_SHOWN:
+            lines += these
         else:
-            first = these[0]
-            lines.append(f"{first.sign} {len(these)} {first.word}s (--json lists them)")
+            lines.append(f"{sign} {len(these)} {word}s (--json lists them)")
     return lines

@@ -20,6 +20,7 @@ from aos.authoring.project import find_project
 from aos.authoring.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
+from aos.host.apply.report import changes_document, groups_document
 from aos.manifest.difference import Difference
 from aos_cli.apply_blockers import show_blockers
 from aos_cli.commands import apply, build, trace
@@ -101,10 +102,10 @@ class _Screen:
         build.show(built)
 
     def changed(self, difference: Difference) -> None:
-        apply.show_changes(difference)
+        apply.show_changes(changes_document(difference))
 
     def blockers(self, blockers: Sequence[Blocker]) -> None:
-        show_blockers(blockers, None)
+        show_blockers(groups_document(blockers, None), len(blockers))
 
     def trace(self, branches: tuple[Branch, ...]) -> None:
         line()

@@ -24,7 +24,9 @@ from aos.client.node_steps import NodeAnswer, Steps, T, Words
 from aos.client.node_tls import Certificate, tls_context
 from aos.client.sending import SendAnswer
 from aos.core.decide.answers import Admitted, Refusal
+from aos.core.journal.inputs import STRICT
 from aos.host.door.writer import Item
+from aos.manifest.load import Loaded
 
 
 class AsyncClient:
@@ -169,6 +171,42 @@ class AsyncClient:
     async def snapshot(self) -> Document:
         """Have the node write a snapshot; return the document of ``aos snapshot --json``."""
         return await self._run(steps.snapshot())
+
+    async def try_manifest(
+        self, loaded: Loaded, *, mode: str = STRICT, leave_cells: bool = False, show: int = 0
+    ) -> Document:
+        """Return the report of ``aos apply --dry-run --json`` about a manifest, without the
+        commands, and with ``leaves``: the workflows that it leaves, with ``leave_cells``. Needs a
+        token with the scope ``operate``.
+
+        Raises:
+            Refused: A module is refused.
+        """
+        return await self._run(
+            steps.try_manifest(loaded, mode=mode, leave_cells=leave_cells, show=show)
+        )
+
+    async def apply_manifest(
+        self,
+        loaded: Loaded,
+        *,
+        mode: str = STRICT,
+        leaves: Sequence[str] = (),
+        allow_diverged: bool = False,
+    ) -> Admitted | Refusal:
+        """Put a manifest in force: the node signs it, if it was started with ``--operator-key`` and
+        the token has the scope ``operate``.
+
+        Args:
+            leaves: Workflows that have cells and that the manifest may remove.
+            allow_diverged: Apply although flows in progress would stop.
+
+        Raises:
+            NodeUnavailable: The node went away. It is unknown whether the manifest is a record.
+        """
+        return await self._run(
+            steps.apply_manifest(loaded, mode=mode, leaves=leaves, allow_diverged=allow_diverged)
+        )
 
     async def linear(self, operation: str, **body: object) -> Document:
         """Start, wake or cancel an instance of a linear plan; see ``/v1/linear/*`` in

@@ -19,8 +19,11 @@ from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.inputs import SETTLE
 from aos.errors import BadUsage, Refused, excerpt, sentence
 from aos.host.door.writer import Item
+from aos.manifest.load import Loaded
 from aos.values.cbor import Value, decode_ingress, encode
+from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
+from aos.values.spelling import base64_text
 
 RETRY_S: Final = 0.1
 """Seconds between two tries to reach the node."""
@@ -170,6 +173,45 @@ def snapshot() -> Steps[Document]:
     if isinstance(found, Refusal):
         raise Refused(found.message)
     return found
+
+
+def try_manifest(loaded: Loaded, *, mode: str, leave_cells: bool, show: int) -> Steps[Document]:
+    """Send a manifest and its modules for a dry run; return its report (H-71b), with ``leaves``.
+
+    Raises as ``post_document``, and Refused.
+    """
+    body = yield from _manifest_body(loaded)
+    more = {"mode": mode, "leave_cells": leave_cells, "show": show}
+    found = yield from post_document("/v1/manifests/try", body | more)
+    if isinstance(found, Refusal):
+        raise Refused(found.message)
+    return found
+
+
+def apply_manifest(
+    loaded: Loaded, *, mode: str, leaves: Sequence[str], allow_diverged: bool
+) -> Steps[Admitted | Refusal]:
+    """Put a manifest in force that the node signs. Raises as ``post_document``."""
+    body = yield from _manifest_body(loaded)
+    more = {"mode": mode, "leaves": list(leaves), "allow_diverged": allow_diverged}
+    found = yield from post_document("/v1/manifests", body | more)
+    return found if isinstance(found, Refusal) else Admitted(seq=found["seq"])
+
+
+def _manifest_body(loaded: Loaded) -> Steps[dict[str, object]]:
+    """Send the modules of a manifest; return the body that names them."""
+    for wasm in loaded.modules.values():
+        answer = yield NodeRequest(
+            method="POST", path="/v1/modules", query=[], body=wasm, media="application/wasm"
+        )
+        assert answer is not None
+        if answer.status != 200:
+            problem = read_json(answer.content)
+            raise error_of(answer.status, problem, retry_after=answer.retry_after)
+    return {
+        "document": base64_text(loaded.effective.document),
+        "modules": [hash_text(each) for each in loaded.modules],
+    }
 
 
 def linear(operation: str, body: Mapping[str, object]) -> Steps[Document]:

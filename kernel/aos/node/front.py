@@ -40,8 +40,8 @@ from aos.host.folder.folder import open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.node.access_log import AccessLog
 from aos.node.application import App
+from aos.node.apply_trials import ApplyTrials
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
-from aos.node.flow_gates import FlowGates
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import read_settings
@@ -141,7 +141,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         waiting=waiting,
         counters=counters,
         readers=readers,
-        gates=FlowGates(folder.path),
+        trials=ApplyTrials(folder.path),
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
     )

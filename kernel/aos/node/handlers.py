@@ -18,7 +18,13 @@ from aos.node.events import send_events
 from aos.node.health import answer_health, answer_ready
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import metrics_text
-from aos.node.operating import apply_manifest, make_snapshot, send_command, stage_module
+from aos.node.operating import (
+    apply_manifest,
+    make_snapshot,
+    send_command,
+    stage_module,
+    try_manifest,
+)
 from aos.node.problems import Problem
 from aos.node.reading import (
     ASKING,
@@ -143,6 +149,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "stream_feed": stream_feed,
     "send_command": send_command,
     "stage_module": stage_module,
+    "try_manifest": try_manifest,
     "apply_manifest": apply_manifest,
     "make_snapshot": make_snapshot,
     "claim_tasks": claim_tasks,

@@ -147,7 +147,7 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
     )
     is_signed = _is_signed(services, body)
     if not body.get("allow_diverged", False):
-        await services.gates.check(body["document"], modules)
+        await services.trials.check(body["document"], modules)
     if is_signed:
         given = ManifestInput(
             document=body["document"],
@@ -167,6 +167,20 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
     return ApiReply(
         document={"seq": document["seq"], "manifest": hash_text(content_hash(body["document"]))}
     )
+
+
+async def try_manifest(services: Services, call: ApiCall) -> ApiReply:
+    """``POST /v1/manifests/try``: a dry run."""
+    body: dict[str, Any] = call.body
+    hashes = [hash for each in body.get("modules", ()) if (hash := _hash(each)) is not None]
+    report = await services.trials.report(
+        body["document"],
+        services.staged.named(hashes),
+        mode=body.get("mode", STRICT),
+        leave_cells=body.get("leave_cells", False),
+        show=body.get("show", 0),
+    )
+    return ApiReply(document=report)
 
 
 async def make_snapshot(services: Services, _: ApiCall) -> ApiReply:

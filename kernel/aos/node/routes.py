@@ -216,6 +216,20 @@ COMMAND: Final = _closed(
     serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
     signature={**BINARY, "minLength": 64, "maxLength": 64},
 )
+_MODULES: Final[Schema] = {
+    "type": "array",
+    "items": HASH,
+    "maxItems": STAGED_MODULES_MAX,
+    "description": "Hashes of modules that were sent before to /v1/modules.",
+}
+TRIAL: Final = _closed(
+    ("document",),
+    document={**BINARY, "description": "The effective manifest as canonical CBOR."},
+    mode={"type": "string", "enum": list(MODES)},
+    leave_cells=FLAG,
+    show={"type": "integer", "minimum": 0, "maximum": 1_000},
+    modules=_MODULES,
+)
 MANIFEST: Final = _closed(
     ("document",),
     document={**BINARY, "description": "The effective manifest as canonical CBOR."},
@@ -229,12 +243,7 @@ MANIFEST: Final = _closed(
         "description": "Apply although the new code does not fit the history of flows in progress; "
         "they stop with a fault.",
     },
-    modules={
-        "type": "array",
-        "items": HASH,
-        "maxItems": STAGED_MODULES_MAX,
-        "description": "Hashes of modules that were sent before to /v1/modules.",
-    },
+    modules=_MODULES,
 )
 
 ROUTES: Final = (
@@ -475,6 +484,12 @@ ROUTES: Final = (
         summary="Send a module that a manifest sent later names.",
         answer=_object("The module's hash, and how many are kept.", module=HASH,
                        kept={"type": "integer"}),
+    ),
+    ApiRoute(
+        operation="try_manifest", method=POST, path="/v1/manifests/try", scope=OPERATE,
+        body=TRIAL, is_batch=True,
+        summary="Show what a manifest would change, and what blocks it; nothing is applied.",
+        answer=_document("aos apply --dry-run"),
     ),
     ApiRoute(
         operation="apply_manifest", method=POST, path="/v1/manifests", scope=OPERATE,

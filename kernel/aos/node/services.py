@@ -12,8 +12,8 @@ from aos.errors import Damage, Erased
 from aos.host.door.link import Link
 from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
+from aos.node.apply_trials import ApplyTrials
 from aos.node.bodies import BodyRoom
-from aos.node.flow_gates import FlowGates
 from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
 from aos.node.rates import TokenRates
@@ -45,7 +45,7 @@ class Services:
     waiting: OutcomeWaits
     counters: Counters
     readers: Readers
-    gates: FlowGates
+    trials: ApplyTrials
     work: LeasedWork | None = None
     steps: StepWork | None = None
     has_operator_key: bool = False

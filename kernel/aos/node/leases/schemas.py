@@ -264,7 +264,7 @@ PROGRESS: Final = _object(
         "worker": _NAME,
         "frames": _list(
             _object(
-                {**_LEASE, "number": _whole(0), "kind": _NAME},
+                {"task": TASK, "epoch": _EPOCH, "number": _whole(0), "kind": _NAME},
                 {"payload": ANY, "payload_cbor": BYTES, "blob": BYTES, "signature": _SIGNATURE},
             )
         ),

@@ -1,4 +1,4 @@
-"""Refuse a manifest whose code does not fit flows in progress (spec/node-api.md, N-118b)."""
+"""Try a manifest before it is applied, in a process of its own (N-118b, N-118c)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from aos.audit.lens.words import count
 from aos.node.problems import Problem
 from aos.values.digests import Hash
 
-COMMAND: Final = (sys.executable, "-m", "aos.node.gate_process")
-GATE_S: Final = 120.0
-"""Seconds that the check of one manifest may take."""
+COMMAND: Final = (sys.executable, "-m", "aos.node.apply_process")
+TRIAL_S: Final = 120.0
+"""Seconds that the trial of one manifest may take."""
 
 
-class FlowGates:
-    """Checks one manifest after another, each in a process of its own."""
+class ApplyTrials:
+    """Tries one manifest after another."""
 
-    def __init__(self, world: Path, *, seconds: float = GATE_S) -> None:
+    def __init__(self, world: Path, *, seconds: float = TRIAL_S) -> None:
         self._world = world
         self._seconds = seconds
         self._turn = asyncio.Lock()
@@ -35,10 +35,7 @@ class FlowGates:
         Raises:
             Problem: Flows would stop with the fault ``diverged`` (409), or it takes too long (503).
         """
-        parts = [document, *modules.values()]
-        lengths = json.dumps([len(each) for each in parts]).encode()
-        async with self._turn:
-            found = await self._tried(lengths + b"\n" + b"".join(parts))
+        found = await self._tried(document, modules, {})
         stopped = found.get("diverge", ())
         if stopped:
             raise Problem(
@@ -49,7 +46,36 @@ class FlowGates:
                 blockers=stopped,
             )  # fmt: skip
 
-    async def _tried(self, body: bytes) -> dict[str, Any]:
+    async def report(
+        self,
+        document: bytes,
+        modules: Mapping[Hash, bytes],
+        *,
+        mode: str,
+        leave_cells: bool,
+        show: int,
+    ) -> dict[str, Any]:
+        """The report of a dry run (H-71b), with the workflows that the manifest leaves.
+
+        Raises:
+            Problem: The manifest cannot be read, or a module is refused (422); it takes too long
+                (503).
+        """
+        asked = {"mode": mode, "leave_cells": leave_cells, "show": show}
+        found = await self._tried(document, modules, {"report": asked})
+        if "problem" in found:
+            raise Problem(422, "manifest_is_invalid", found["problem"])
+        return found
+
+    async def _tried(
+        self, document: bytes, modules: Mapping[Hash, bytes], asked: Mapping[str, object]
+    ) -> dict[str, Any]:
+        parts = [document, *modules.values()]
+        head = json.dumps({"lengths": [len(each) for each in parts], **asked}).encode()
+        async with self._turn:
+            return await self._run(head + b"\n" + b"".join(parts))
+
+    async def _run(self, body: bytes) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             *COMMAND, str(self._world), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -59,8 +85,8 @@ class FlowGates:
         except TimeoutError:
             raise Problem(
                 503, "gate_takes_too_long",
-                f"the flows in progress were not tried within {self._seconds:g} s (apply the "
-                "manifest on the node's machine, with aos apply)", retry_after_s=60,
+                f"the manifest was not tried within {self._seconds:g} s (apply it on the node's "
+                "machine, with aos apply)", retry_after_s=60,
             ) from None  # fmt: skip
         finally:
             if process.returncode is None:
@@ -68,7 +94,7 @@ class FlowGates:
                 await asyncio.shield(process.wait())
         if process.returncode:
             raise Problem(
-                500, "gate_has_ended", "the process that tries flows in progress ended unexpectedly"
+                500, "gate_has_ended", "the process that tries the manifest ended unexpectedly"
             )
         found: dict[str, Any] = json.loads(data)
         return found

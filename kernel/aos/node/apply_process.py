@@ -1,0 +1,70 @@
+"""The program that tries a manifest on the world of a node (spec/node-api.md, N-118b, N-118c).
+
+    python -m aos.node.apply_process WORLD
+
+It reads on stdin a line of JSON, ``{"lengths": […], "report": {mode, leave_cells, show}}``, with
+the lengths of the manifest's document and of each module, and then these bytes. It writes JSON on
+stdout: without ``report`` the document of A-90 about flows in progress, with it the report of a dry
+run (H-71b); or ``{problem}`` with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from aos.audit.lens.gate_document import gate_document
+from aos.audit.lens.lens import shown
+from aos.core.journal.records import CellId
+from aos.errors import AosError
+from aos.host.apply.apply import left_by
+from aos.host.apply.dry_run import dry_run_of
+from aos.host.apply.flow_gating import gate_flows
+from aos.host.apply.report import apply_report
+from aos.host.apply.ways_out import ways_out
+from aos.host.folder.reader import open_reader
+from aos.manifest.effective import Effective
+from aos.manifest.load import Loaded
+from aos.values.digests import content_hash
+
+
+def main() -> int:
+    head: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    document, *wasm = [sys.stdin.buffer.read(each) for each in head["lengths"]]
+    modules = {content_hash(each): each for each in wasm}
+    world, asked = Path(sys.argv[1]), head.get("report")
+    try:
+        loaded = Loaded(effective=Effective.from_document(document), modules=modules)
+        found = _flows(world, loaded) if asked is None else _report(world, loaded, **asked)
+    except AosError as error:
+        found = {"problem": str(error)}
+    json.dump(found, sys.stdout)
+    return 0
+
+
+def _flows(world: Path, loaded: Loaded) -> dict[str, object]:
+    effective = loaded.effective
+
+    def key(cell: CellId) -> object:
+        return shown(effective.workflows[cell[0]].key, cell[1]) if cell[1] else None
+
+    return gate_document(gate_flows(world, loaded), key)
+
+
+def _report(
+    world: Path, loaded: Loaded, *, mode: str, leave_cells: bool, show: int
+) -> dict[str, object]:
+    gate = gate_flows(world, loaded)
+    applied = dry_run_of(world, loaded, mode=mode, leave_cells=leave_cells, show=show)
+    ways = None
+    if applied.blockers:
+        ways = ways_out(world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells)
+    with open_reader(world) as reader:
+        leaves = left_by(reader.manifest, loaded.effective) if leave_cells else ()
+    return {**apply_report(applied, gate, ways, loaded.effective), "leaves": list(leaves)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

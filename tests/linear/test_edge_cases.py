@@ -15,6 +15,7 @@ from aos.values.cbor import encode
 from tests.linear.stage import (
     DAY,
     LEASE,
+    LINEAR,
     MINUTE,
     MODES,
     MS,
@@ -563,9 +564,10 @@ def test_44_the_last_error_stays_on_ready_and_dead_rows_and_no_others(stage: Sta
     assert other.row()["last_error"] is None
 
 
-def test_45_an_ended_instance_has_one_time_of_its_end(stage: Stage) -> None:
-    for instance, outcome in (("i-1", completed()), ("i-2", dead())):
-        stage.begin(instance=instance)
+def test_45_an_ended_instance_has_one_time_of_its_end_and_tells_it_once(stage: Stage) -> None:
+    stage.reserve("k-1", instance="i-1", schedule="nightly")
+    stage.begin(instance="i-2")
+    for instance, outcome in (("i-1", completed()), ("i-2", dead("gone"))):
         stage.claim(instance=instance)
         stage.advance(SECOND)
         stage.result(outcome, instance=instance)
@@ -576,6 +578,17 @@ def test_45_an_ended_instance_has_one_time_of_its_end(stage: Stage) -> None:
     ends = [[stage.state(f"i-{number}")[name] for name in names] for number in (1, 2, 3)]
     now = stage.now
     assert ends == [[now - SECOND, None, None], [None, now, None], [None, None, now]]
+    statuses = [stage.world.status(LINEAR, f"i-{number}") for number in (1, 2, 3)]
+    assert statuses == ["completed", "failed", "failed"]
+
+    told = {"type": "order.process", "version": 1, "biz_key": None, "error": None}
+    assert stage.events("Ended") == [
+        told | {"instance": "i-1", "status": "COMPLETED", "biz_key": "k-1"},
+        told | {"instance": "i-2", "status": "FAILED", "error": "gone"},
+        told | {"instance": "i-3", "status": "CANCELED", "error": "no longer wanted"},
+    ]
+    assert stage.events("Released") == [{"biz_key": "k-1", "instance": "i-1"}]
+    assert stage.world.events("aos/ScheduleDone@1") == [{"schedule": "nightly"}]
 
 
 def test_46_the_same_result_again_is_done_without_effect(stage: Stage) -> None:

@@ -210,7 +210,7 @@ class Stage:
         return self.world.now_ns
 
     def state(self, instance: str = "i-1") -> dict[str, Any]:
-        """The state, with variants as the names of their arms, without the lease's timer."""
+        """The state, with variants as the names of their arms, without the timers of leases."""
         found = self.find(instance)
         assert found is not None, f"there is no instance {instance}"
         return found
@@ -222,7 +222,8 @@ class Stage:
         for row in found["steps"]:
             row["status"], row["task"] = row["status"]["$tag"], row["task"]["$tag"]
         found["status"], found["mode"] = found["status"]["$tag"], found["mode"]["$tag"]
-        del found["timer"], found["timer_at"]
+        for name in ("timer", "timer_at", "timers"):
+            del found[name]
         return found
 
     def row(self, seq: int | None = None, *, instance: str = "i-1") -> dict[str, Any]:

@@ -509,3 +509,19 @@ def test_a_lease_can_be_asked_for_shorter_and_the_timer_follows(stage: Stage) ->
 
     assert stage.row()["status"] == "RUNNING"
     assert stage.row()["attempts"] == 2
+
+
+def test_leases_that_get_shorter_and_shorter_open_100_timers_at_most(stage: Stage) -> None:
+    """The kernel fails an instance with 10,000 open effects."""
+    claimed(stage)
+    for number in range(150):
+        assert stage.extend(lease=LEASE - number * SECOND // 10) == "Done"
+
+    assert len(stage.world.timers()) == 100
+    stage.advance(20 * SECOND)
+    assert (stage.row()["status"], stage.extend()) == ("RUNNING", "LEASE_LOST")  # T2 is late
+    stage.advance(SECOND)
+    assert stage.row()["last_error"] == "LEASE_EXPIRED"
+    stage.advance(LEASE)
+    assert stage.world.timers() == []
+    assert stage.world.state(LINEAR, "i-1")["timers"] == 0

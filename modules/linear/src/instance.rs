@@ -407,6 +407,7 @@ impl Instance {
     // The timer of the lease
 
     fn timer_fired(&mut self, answer: &impl Continuation, cx: &mut Context) -> Answered {
+        self.timers -= 1;
         if self.timer.is_of(answer) {
             self.timer = Pending::default();
             self.timer_at = None;
@@ -417,18 +418,21 @@ impl Instance {
         Ok(Answer::Done)
     }
 
-    /// While a row has a lease, a timer is open that fires when the lease is over or earlier.
+    /// While a row has a lease, a timer is open that fires when the lease is over or earlier. It is
+    /// later only for a worker that has shortened its leases `TIMERS_MAX` times.
     fn watch_lease(&mut self, cx: &mut Context) {
         if self.status != InstanceStatus::Running || self.steps.is_empty() {
             return;
         }
         let Some(locked_until) = self.current().locked_until else { return };
         let over = locked_until + JUST_AFTER;
-        if self.timer.is_open() && self.timer_at.is_some_and(|at| at <= over) {
+        let is_early = self.timer.is_open() && self.timer_at.is_some_and(|at| at <= over);
+        if is_early || self.timers == limits::TIMERS_MAX {
             return;
         }
         self.timer = cx.effect(timer::at(over)).start();
         self.timer_at = Some(over);
+        self.timers += 1;
     }
 }
 

@@ -21,6 +21,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 64 << 10;
 pub const TEXT_BYTES_MAX: usize = 4 << 10;
 pub const OUTBOUND_MAX: usize = 64;
 pub const OUTBOUND_BYTES_MAX: usize = 1 << 20;
+/// Of one instance at a time: a lease that ends earlier than the one before needs one more.
+pub const TIMERS_MAX: u64 = 100;
 pub const SEEN_MAX: usize = 1_000;
 pub const BUFFERED_MAX: usize = 100;
 pub const BUFFERED_BYTES_MAX: usize = 256 << 10;

@@ -47,6 +47,8 @@ pub struct Instance {
     /// The timer that ends the lease of a worker that is never heard of again.
     pub timer: Pending<timer::Set>,
     pub timer_at: Option<Time>,
+    /// How many timers are open: those of longer leases, too, which have ended before.
+    pub timers: u64,
 }
 
 #[derive(Schema, Clone, Copy, Default, PartialEq)]

@@ -111,6 +111,21 @@ def test_a_business_key_that_is_too_long_is_refused(stage: Stage) -> None:
     assert stage.world.cells() == []
 
 
+@pytest.mark.parametrize("biz_key", ["", "k" * 257, "k" * 2_000])
+def test_a_forged_reservation_of_a_key_that_no_cell_can_have_starts_nothing(
+    stage: Stage, biz_key: str
+) -> None:
+    given = start(mode=stage.mode)
+
+    assert stage.send("Reserved", biz_key=biz_key, start=given) == "INVALID"
+    assert stage.world.cells() == []
+
+    stage.begin()
+    before = stage.state()
+    assert stage.send("Reserved", biz_key=biz_key, start=given) == "INVALID"
+    assert stage.state() == before
+
+
 def test_a_context_of_64_kib_is_accepted(stage: Stage) -> None:
     assert stage.begin(context=context_of(CONTEXT_MAX)) == "Done"
 
@@ -525,3 +540,28 @@ def test_leases_that_get_shorter_and_shorter_open_100_timers_at_most(stage: Stag
     stage.advance(LEASE)
     assert stage.world.timers() == []
     assert stage.world.state(LINEAR, "i-1")["timers"] == 0
+
+
+def test_an_outbound_event_that_does_not_fit_the_manifest_fails_the_instance(stage: Stage) -> None:
+    """The module does not know the schemas: the front of a node refuses such a result first."""
+    for schema, value in (("shop/Unknown@1", NULL), (SHIPPED, NULL)):
+        after = step(
+            NODES,
+            LINEAR,
+            event=_event(
+                "Result",
+                worker="w-1",
+                epoch=1,
+                seq=0,
+                outcome=completed(),
+                outbound=[{"schema": schema, "value": value}],
+            ),
+            state=_claimed_state(stage.mode),
+        )
+
+        assert after.fault is not None
+        assert after.fault[0] == "event_invalid"
+
+
+def _claimed_state(mode: str) -> Any:
+    return claimed(Stage(mode)).world.state(LINEAR, "i-1")

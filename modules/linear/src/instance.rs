@@ -50,15 +50,18 @@ impl Instance {
     // T1
 
     fn start(&mut self, start: Start, biz_key: Option<String>, cx: &mut Context) -> Answered {
-        let checked = match cx.is_new() {
+        // No cell can have reserved a business key that breaks its limit: there is none to release.
+        let named = biz_key.as_deref().map_or(Ok(()), |biz_key| limits::name("biz_key", biz_key));
+        let is_named = named.is_ok();
+        let checked = named.and_then(|()| match cx.is_new() {
             true => limits::start(&start),
             false => Err(Refusal::new(Reason::Exists, start.instance.clone())),
-        };
+        });
         if let Err(refusal) = checked {
             if cx.is_new() {
                 cx.delete();
             }
-            if let Some(biz_key) = biz_key {
+            if let Some(biz_key) = biz_key.filter(|_| is_named) {
                 cx.emit(Released { biz_key, instance: start.instance });
             }
             return Err(refusal);

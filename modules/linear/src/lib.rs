@@ -9,7 +9,8 @@
 //! the key.
 //!
 //! Every step is annotated with `aos/LinearAnswer@1`: done, claimed, or refused with a reason. No
-//! event of these schemas makes an instance fail by a fault.
+//! event of these schemas makes an instance fail by a fault, except a result with an outbound event
+//! that does not fit the manifest: the front of a node refuses that first.
 
 #![no_std]
 

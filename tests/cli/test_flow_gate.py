@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from aos.manifest.load import load
 from aos.sandbox.inspect import check_module
 from aos.values.digests import hash_text
 from tests.cli.shell import Result, here, in_silence
-from tests.cli.test_node_commands import served
+from tests.cli.test_node_commands import alike, served
 from tests.copies import copied
 from tests.flow.probe import FLOW, HOUR, nodes, wasm
 
@@ -231,3 +232,47 @@ def test_a_manifest_over_http_is_refused_as_on_the_command_line(world: Path, lat
     assert f"of {len(STOPPED)} of {len(STOPPED) + len(FITS)} flows" in refused.json()["detail"]
     assert before == same
     assert applied.status_code == 200, applied.text
+
+
+def test_a_manifest_is_applied_to_a_node_as_to_a_folder(
+    world: Path, later: Path, tmp_path: Path
+) -> None:
+    """C-21, C-92, H-71b, N-118c: the same text, document and exit code, step by step."""
+    twin = copied(world, tmp_path / "twin")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "m.air.json").write_text("[]")
+    turns: list[tuple[Path, tuple[str, ...]]] = [
+        (later, ("--dry-run",)),
+        (later, ("--dry-run", "--json")),
+        (later, ()),
+        (later, ("--json",)),
+        (later, ("--mode", "migrate", "--dry-run", "--show", "2")),
+        (broken, ()),
+        (later, ("--allow-diverged",)),
+        (later, ("--allow-diverged",)),
+        (later, ("--json", "--dry-run")),
+    ]
+    with served(twin, "--operator-key", twin / "keys" / "operator.key"):
+        for path, words in turns:
+            by_folder = here("apply", path, *words, "--world", world)
+            by_node = here("apply", path, *words, "--node", twin)
+
+            assert alike_by(by_node, f"--node {twin}") == alike_by(by_folder, f"--world {world}"), (
+                words, by_node,
+            )  # fmt: skip
+    unsigned = copied(world, tmp_path / "unsigned")
+    with served(unsigned):
+        refused = here("apply", later, "--allow-diverged", "--node", unsigned)
+    assert refused.code == 1
+    assert "start it with --operator-key FILE" in refused.err
+    away = here("apply", later, "--node", unsigned)
+    assert away.code == 4
+
+
+def alike_by(result: Result, place: str) -> tuple[int, str, str]:
+    """A result without the numbers of records, and without the options that name the world."""
+    code, *texts = alike(result)
+    in_json = ", ".join(f'"{word}"' for word in place.split())
+    out, err = (text.replace(place, "PLACE").replace(in_json, "PLACE") for text in texts)
+    return code, re.sub(r"record record|record \d+", "record", out), err

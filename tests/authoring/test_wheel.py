@@ -168,7 +168,7 @@ def test_the_metadata_name_licence_and_description(installed: Path) -> None:
     assert found.get_all("Project-URL") is found["Home-page"] is None
 
 
-PAGE = re.compile(r"\b(spec|manifests|modules|kernel|benchmarks)/\w|\w+\.md\b")
+PAGE = re.compile(r"(?<!/v1/)\b(spec|manifests|modules|kernel|benchmarks)/\w|\w+\.md\b")
 """A path in the repository, or a page."""
 
 

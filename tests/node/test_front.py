@@ -276,8 +276,9 @@ def test_the_front_ends_within_two_seconds_after_its_stdin(node: Node, tmp_path:
 
 @pytest.mark.parametrize("has_settings", [True, False])
 def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_a_word(
-    template: Path, has_settings: bool
+    template: Path, tmp_path: Path, has_settings: bool
 ) -> None:
+    path = copied(template, tmp_path / "trips")
     front = subprocess.Popen(
         [sys.executable, "-m", "aos.node.front"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, env=environment(),
@@ -286,7 +287,7 @@ def test_a_front_whose_kernel_process_is_killed_before_it_is_ready_ends_without_
     assert front.stdout is not None
     assert front.stderr is not None
     if has_settings:
-        given = {"world": str(template), "tcp": None, "unix": None, "address": None, "tls": None}
+        given = {"world": str(path), "tcp": None, "unix": None, "address": None, "tls": None}
         front.stdin.write(json.dumps({**given, "insecure": False, "operator_key": False}) + "\n")
     front.stdout.close()
     front.stdin.close()

@@ -92,7 +92,7 @@ def test_the_first_node_of_a_world_begins_its_open_tasks_with_attempt_one(
             answer = httpx.post(f"{node.url}/v1/work/claim", json=body, timeout=WAIT_S)
             return [each["epoch"] for each in answer.json()["tasks"]]
 
-    assert claimed("c-1") == [1]
+    assert claimed("c-1") == [1], log.read_text()
     shutil.rmtree(path / "node")
     assert claimed("c-2") == [2]
 

@@ -37,6 +37,7 @@ MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 
 NOT_OF_A_WORLD: Final = {
     "kernel/aos/authoring/": "the author's own project, and the scratch world that aos dev made",
+    "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
     "kernel/aos/sandbox/cache.py": "the user's cache of compiled code, outside of every world",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
@@ -52,6 +53,7 @@ NAMED_BY_THE_USER: Final = {
     ("kernel/aos/store/bundle/reader.py", "os.open"): "a bundle or an archive",
     ("cli/aos_cli/commands/send.py", "Path(name).open"): "JSON lines",
     ("cli/aos_cli/replay_against.py", "path.open"): "a candidate build",
+    ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
     ("cli/aos_cli/commands/demo.py", "directory.mkdir"): "the folder of a demo",
@@ -87,6 +89,7 @@ REASONED: Final = {
         "LMDB opens by path, in a child that starts after check_plain (ST-81)"
     ),
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
+    ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
 }
 """Other openings by path, each with its reason."""
 

@@ -49,7 +49,8 @@ def start(
     mode: Annotated[
         str,
         typer.Option(
-            metavar="MODE", help="standard, or source: without the rulings of spec/linear.md."
+            metavar="MODE",
+            help="standard, or source: the source's rules as they are, without ours.",
         ),
     ] = "standard",
     wait: Annotated[

@@ -24,8 +24,8 @@ PURE_STDLIB = {
 }  # fmt: skip
 
 IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
-OPTIONAL = {("plugin.py", "pytest")}
-"""pytest itself loads its plugin."""
+OPTIONAL = {("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests")}
+"""pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (

@@ -22,6 +22,7 @@ from aos.node.problems import Problem
 from aos.node.refusals import refused
 from aos.node.services import Services
 from aos.node.tokens import SEND
+from aos.node.tracing.traceparent import read_traceparent
 from aos.node.waiting import reached, wait_document
 from aos.values.cbor import encode
 
@@ -44,6 +45,7 @@ async def send_events(services: Services, call: ApiCall) -> ApiReply:
         raise problem
     [answer] = await sent_events(services, [item])
     sent = await _known(services, answer)
+    _note_caller(services, call, [sent])
     if call.query["wait"] == DURABLE:
         return ApiReply(document=sent.document(services))
     return await _waited(services, call, [sent], is_one=True)
@@ -69,9 +71,22 @@ async def _send_batch(services: Services, call: ApiCall) -> ApiReply:
             found.append(await _known(services, next(answers)))
         except Problem as problem:
             found.append(problem)
+    _note_caller(services, call, found)
     if call.query["wait"] == DURABLE:
         return ApiReply(document={"items": [_item_document(each, services) for each in found]})
     return await _waited(services, call, found, is_one=False)
+
+
+def _note_caller(services: Services, call: ApiCall, found: Sequence[_Sent | Problem]) -> None:
+    """Keep the trace context of a request for the spans of its events (N-84)."""
+    if services.spans is None:
+        return
+    context = read_traceparent(call.headers.get(b"traceparent"))
+    if context is None:
+        return
+    for each in found:
+        if isinstance(each, _Sent) and not each.is_duplicate:
+            services.spans.callers.add(each.seq, context)
 
 
 def _item_document(found: _Sent | Problem, services: Services) -> Document:

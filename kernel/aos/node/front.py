@@ -33,10 +33,10 @@ import uvloop
 
 from aos.core.journal.records import Record
 from aos.core.state.state import State
-from aos.errors import AosError, Unavailable
+from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.door.following import LiveFigures
 from aos.host.door.link import Link
-from aos.host.folder.folder import open_folder
+from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.follower import Follower, RecordListener
 from aos.node.access_log import AccessLog
 from aos.node.application import App
@@ -44,11 +44,13 @@ from aos.node.apply_trials import ApplyTrials
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
-from aos.node.node_settings import read_settings
+from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
 from aos.node.services import Services
 from aos.node.steps.step_work import StepWork
+from aos.node.supervision import REPLACE
 from aos.node.tokens import LiveTokens
+from aos.node.tracing.span_poster import SpanPoster, is_configured, keep_exporting
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster, keep_posting
 
@@ -107,7 +109,16 @@ class _Server(uvicorn.Server):
         yield
 
 
-def reload(settings: Settings, servers: Sequence[_Server]) -> None:
+def has_other_settings(world: Path, in_use: NodeSettings) -> bool:
+    """Whether ``node.toml`` has changed. If it cannot be read, the settings in use stay."""
+    try:
+        return read_settings(world) != in_use
+    except BadUsage as problem:
+        _report(f"the settings in use stay: {problem}")
+        return False
+
+
+def read_certificate(settings: Settings, servers: Sequence[_Server]) -> None:
     """Read the certificate again (N-6a). If it cannot be read, the one in use stays."""
     for server in servers:
         context = server.config.ssl
@@ -121,8 +132,10 @@ def reload(settings: Settings, servers: Sequence[_Server]) -> None:
             _report("read the certificate again")
 
 
-async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog) -> None:
+async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog) -> int:
     """Serve until ``until_over`` is set, or until a stopping world is drained.
+
+    Returns the exit code: REPLACE if another front shall continue, with other settings.
 
     Raises:
         AosError: The world cannot be read.
@@ -145,6 +158,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
     )
+    services.spans = _spans(folder, follower)
     await follower.start()
     work = await open_work(
         folder.path,
@@ -163,6 +177,15 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         work.rebased(follower.state)
         later.listener = services.work = work
 
+    is_replaced = asyncio.Event()
+
+    def on_hangup() -> None:
+        if has_other_settings(folder.path, node):
+            _report("the settings have changed: another front continues with them")
+            is_replaced.set()
+            services.sessions.stop()
+        read_certificate(settings, [server for server, _ in servers])
+
     def on_head(_: int, figures: LiveFigures) -> None:
         counters.heard(figures)
         follower.head_arrived()
@@ -172,10 +195,10 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         stack.callback(follower.close)
         stack.push_async_callback(readers.close)
         stack.push_async_callback(work.close)
+        if (spans := services.spans) is not None:
+            stack.callback(spans.close)
         servers = [_server(app, fd, tls) for fd, tls in _doors(settings)]
-        asyncio.get_running_loop().add_signal_handler(
-            signal.SIGHUP, reload, settings, [server for server, _ in servers]
-        )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
         tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(follower.run()),
             asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
@@ -183,10 +206,11 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
             asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
+            *(() if spans is None else (asyncio.ensure_future(keep_exporting(spans, _report)),)),
             *(asyncio.ensure_future(each.serve(sockets=[own])) for each, own in servers),
         ]
         over: asyncio.Future[Any] = asyncio.ensure_future(until_over.wait())
-        drained: asyncio.Future[Any] = asyncio.ensure_future(_drained(app))
+        drained: asyncio.Future[Any] = asyncio.ensure_future(_drained(app, is_replaced))
         await stack.enter_async_context(_ended([server for server, _ in servers], tasks))
         for server, _ in servers:
             await server.is_up.wait()
@@ -197,6 +221,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         services.sessions.close()
         for each in done & set(tasks):
             each.result()
+    return REPLACE if is_replaced.is_set() else 0
 
 
 @contextlib.asynccontextmanager
@@ -244,23 +269,42 @@ async def _worked(work: LeasedWork, has_begun: Callable[[], None]) -> None:
     await work.run()
 
 
-async def _drained(app: App) -> None:
-    """Return when the world stops and the requests under way are answered, or after DRAIN_S."""
+async def _drained(app: App, is_replaced: asyncio.Event) -> None:
+    """Return when the world stops and the requests under way are answered, or after DRAIN_S. A
+    front that ``is_replaced`` leaves the leases to the next one."""
     services = app.state
     await services.sessions.stopping.wait()
-    if services.work is not None:
+    if services.work is not None and not is_replaced.is_set():
         await services.work.drain()
     if services.steps is not None:
         services.steps.stop()
     until_s = time.monotonic() + DRAIN_S
     quiet_since_s = time.monotonic()
     while (now_s := time.monotonic()) < until_s:
-        leased = 0 if services.work is None else services.work.figures().leased
+        leased = 0
+        if services.work is not None and not is_replaced.is_set():
+            leased = services.work.figures().leased
         if app.requests or leased:
             quiet_since_s = now_s
         if now_s - quiet_since_s >= _QUIET_S:
             return
         await asyncio.sleep(_LOOK_S)
+
+
+def _spans(folder: WorldFolder, follower: Follower) -> SpanPoster | None:
+    """The poster of spans, if the environment has an endpoint for them (N-80)."""
+    if not is_configured():
+        return None
+    try:
+        # Half a second, and packages of an extra: only a node that exports spans needs them.
+        from aos.node.tracing.otlp import OtlpExporter  # noqa: PLC0415
+    except ImportError as error:
+        _report(
+            f"spans are not exported, because a package is missing: {error} (install the extra: "
+            "pip install 'aos-kernel[otel]', or remove OTEL_EXPORTER_OTLP_ENDPOINT)"
+        )
+        return None
+    return SpanPoster(folder, follower, OtlpExporter(), _report)
 
 
 def _doors(settings: Settings) -> list[tuple[int, dict[str, str | None] | None]]:
@@ -315,7 +359,7 @@ def _more_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
 
 
-async def _main(settings: Settings) -> None:
+async def _main(settings: Settings) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def stdin_is_readable() -> None:
@@ -324,7 +368,7 @@ async def _main(settings: Settings) -> None:
             over.set()
 
     loop.add_reader(0, stdin_is_readable)
-    await serve(settings, over, log=AccessLog(sys.stderr))
+    return await serve(settings, over, log=AccessLog(sys.stderr))
 
 
 def main() -> int:
@@ -339,11 +383,10 @@ def main() -> int:
     settings = Settings.read(line)
     _more_descriptors()
     try:
-        uvloop.run(_main(settings))
+        return uvloop.run(_main(settings))
     except AosError as error:
         _report(str(error))
         return error.exit_code
-    return 0
 
 
 if __name__ == "__main__":

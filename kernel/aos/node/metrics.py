@@ -19,6 +19,7 @@ from aos.core.state.state import State
 
 if TYPE_CHECKING:
     from aos.node.services import Services
+from aos.node.tracing.span_poster import SpanPoster
 
 _BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -187,6 +188,21 @@ def _front(services: Services) -> Iterator[Any]:
         lost.add_metric([], found.lost)
         yield lost
     yield from _webhooks(services)
+    if services.spans is not None:
+        yield from _spans(services.spans, services.follower.seq)
+
+
+def _spans(poster: SpanPoster, seq: int) -> Iterator[Any]:
+    spans = CounterMetricFamily("aos_spans", "Spans by outcome.", labels=["outcome"])
+    spans.add_metric(["exported"], poster.exported)
+    spans.add_metric(["refused"], poster.refused)
+    yield spans
+    failed = CounterMetricFamily("aos_span_requests_failed", "Requests that were repeated.")
+    failed.add_metric([], poster.failed)
+    yield failed
+    lag = GaugeMetricFamily("aos_span_lag_records", "Records that are not exported yet.")
+    lag.add_metric([], max(0, seq + 1 - poster.position))
+    yield lag
 
 
 def _webhooks(services: Services) -> Iterator[Any]:

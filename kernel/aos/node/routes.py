@@ -488,7 +488,7 @@ ROUTES: Final = (
     ApiRoute(
         operation="try_manifest", method=POST, path="/v1/manifests/try", scope=OPERATE,
         body=TRIAL, is_batch=True,
-        summary="Show what a manifest would change, and what blocks it; nothing is applied.",
+        summary="Try a manifest: its changes and what blocks it. Nothing is applied.",
         answer=_document("aos apply --dry-run"),
     ),
     ApiRoute(

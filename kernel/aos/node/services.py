@@ -21,6 +21,7 @@ from aos.node.readers import Readers
 from aos.node.sessions import Sessions
 from aos.node.staged import KeptModules
 from aos.node.tokens import LiveTokens
+from aos.node.tracing.span_poster import SpanPoster
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster
 
@@ -35,7 +36,8 @@ class Services:
     """The world, its state, and the bounds of one front.
 
     ``work`` and ``steps`` serve workers; None before tasks are set up. ``has_operator_key`` says
-    that the kernel process signs commands for tokens of the scope ``operate``.
+    that the kernel process signs commands for tokens of the scope ``operate``. ``spans`` is None
+    unless spans are exported.
     """
 
     folder: WorldFolder
@@ -54,6 +56,7 @@ class Services:
     staged: KeptModules = field(default_factory=KeptModules)
     rates: TokenRates = field(default_factory=TokenRates)
     webhooks: Sequence[WebhookPoster] = ()
+    spans: SpanPoster | None = None
     _view: View | None = None
     _serial: int = -1
 

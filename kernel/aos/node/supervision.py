@@ -39,6 +39,9 @@ END_S: Final = 2.0
 
 LAST_WORDS_S: Final = 1.0
 
+REPLACE: Final = 75
+"""Exit code of a front that another one shall replace at once, because its settings changed."""
+
 _CHUNK_BYTES: Final = 65_536
 
 _DELIBERATE: Final = (Refused.exit_code, BadUsage.exit_code)
@@ -166,6 +169,8 @@ class Supervision:
                 return
             if self._stopping.is_set():
                 return
+            if code == REPLACE:
+                continue
             if code in _DELIBERATE:
                 self._failed(_refused(code))
                 return

@@ -12,8 +12,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from aos.host.folder.folder import WorldFolder
 from aos.host.follower import Follower
 from aos.node.bodies import JSON, write_json
 from aos.node.feed import emitted, unknown_schemas
-from aos.node.tokens import NODE
+from aos.node.position_file import PositionFile
 from aos.values.digests import Hash
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ SAVED_RECORDS: Final = 10_000
 
 WAIT_S: Final = 15.0
 
-_FORMAT: Final = 1
 _BYTES_MAX: Final = 4_096
 
 Place = tuple[int, int]
@@ -85,7 +82,7 @@ class Position:
     """The event that a webhook posts next, in its file."""
 
     def __init__(self, folder: WorldFolder, name: str) -> None:
-        self._folder = folder
+        self._file = PositionFile(folder, FOLDER, name, bytes_max=_BYTES_MAX)
         self._name = name
 
     def load(self) -> Place | None:
@@ -94,19 +91,17 @@ class Position:
         Raises:
             BadUsage: The file is not one of ours.
         """
-        file = f"{self._name}.json"
         try:
-            with self._folder.opened() as world, world.inner(NODE) as node:
-                found: Any = json.loads(node.inner(FOLDER).read(file, _BYTES_MAX))
-        except FileNotFoundError:
-            return None
+            found = self._file.load()
         except ValueError:
-            found = None
+            found = {}
+        if found is None:
+            return None
         if not _is_position(found):
             raise BadUsage(
                 sentence(
                     f"the position of the webhook {self._name} cannot be read",
-                    where=str(self._folder.path / NODE / FOLDER / file),
+                    where=str(self._file.path),
                     hint="remove the file: the webhook begins again, at the next record or at its "
                     "`from`",
                 )
@@ -115,28 +110,11 @@ class Position:
 
     def save(self, place: Place) -> None:
         """Replace the file. It is durable on return."""
-        document = {"version": _FORMAT, "seq": place[0], "index": place[1]}
-        with (
-            self._folder.opened() as world,
-            world.inner(NODE, make=True) as node,
-            node.inner(FOLDER, make=True) as folder,
-        ):
-            unfinished = f"{self._name}.unfinished"
-            folder.remove(unfinished)
-            with os.fdopen(folder.create(unfinished), "w") as opened:
-                json.dump(document, opened)
-                opened.flush()
-                os.fsync(opened.fileno())
-            folder.rename(unfinished, f"{self._name}.json")
-            folder.sync()
+        self._file.save({"seq": place[0], "index": place[1]})
 
 
-def _is_position(found: Any) -> bool:
-    return (
-        isinstance(found, dict)
-        and found.get("version") == _FORMAT
-        and all(type(found.get(name)) is int and found[name] >= 0 for name in ("seq", "index"))
-    )
+def _is_position(found: dict[str, Any]) -> bool:
+    return all(type(found.get(name)) is int and found[name] >= 0 for name in ("seq", "index"))
 
 
 class WebhookPoster:

@@ -13,6 +13,7 @@ from aos.node.problems import Problem
 from aos.node.services import Services
 from aos.node.steps.step_documents import is_step
 from aos.node.steps.step_work import StepWork
+from aos.values.digests import parse_hash
 
 _OfEffects: TypeAlias = Callable[[Body, ScopedToken], Awaitable[dict[str, Any]]]
 _OfSteps: TypeAlias = Callable[[Sequence[Body], Body, ScopedToken], Awaitable[list[dict[str, Any]]]]
@@ -22,13 +23,21 @@ async def claim_tasks(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/work/claim``: of effects, or with ``steps`` of plan steps."""
     work, steps = _ready(services)
     if "steps" not in call.body:
-        return ApiReply(document=await work.claim(call.body, call.caller))
+        return ApiReply(document=_traced(services, await work.claim(call.body, call.caller)))
     if "effects" in call.body:
         raise Problem(
             422, "claim_is_of_two_kinds",
             "a claim asks for effects or for steps (send two claims)", pointer="/steps",
         )  # fmt: skip
     return ApiReply(document=await steps.claim(call.body, call.caller))
+
+
+def _traced(services: Services, claimed: dict[str, Any]) -> dict[str, Any]:
+    """Give each task the trace context of its effect (N-85)."""
+    if services.spans is not None:
+        for task in claimed["tasks"]:
+            task["traceparent"] = services.spans.traceparent(parse_hash(task["task"]))
+    return claimed
 
 
 async def heartbeat_tasks(services: Services, call: ApiCall) -> ApiReply:

@@ -50,6 +50,8 @@ class EffectContext:
         deadline_ns: Wall clock in ns at which this attempt times out.
         resource: The value that the ``setup`` of the Executors yielded; None without one.
         cost_cents: Set it to record a cost in the receipt.
+        traceparent: The W3C trace context of this effect, for a node that exports spans; else None.
+            Send it on as a header, so that the spans of the service that you call are below it.
         on_progress: Called with the arguments of ``progress``. Replace it in your own tests to
             observe them.
     """
@@ -65,6 +67,7 @@ class EffectContext:
     deadline_ns: int
     resource: Any = None
     cost_cents: int | None = None
+    traceparent: str | None = None
     on_progress: OnProgress | None = field(default=None, repr=False)
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:

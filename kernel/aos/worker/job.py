@@ -39,6 +39,7 @@ class Job:
     blobs: tuple[bytes, ...]
     next_frame: int
     has_taker: bool
+    traceparent: str | None = None
     stream: ProgressStream | None = None
     """The stream frames of the running function."""
     granted: asyncio.Future[bool] | None = None
@@ -79,6 +80,7 @@ class Job:
             blobs=tuple(message["blobs"]),
             next_frame=message["next_frame"],
             has_taker=message["has_taker"],
+            traceparent=message.get("traceparent"),
         )
 
 

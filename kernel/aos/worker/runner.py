@@ -294,6 +294,7 @@ class TaskRunner:
             world="" if self._world is None else hash_text(self._world),
             deadline_ns=deadline_ns,
             resource=self._resource,
+            traceparent=job.traceparent,
         )
         if isinstance(ctx, RequestContext):
             ctx.blobs = job.blobs

@@ -268,6 +268,7 @@ class Worker:
             "blobs": [],
             "next_frame": task["next_frame"],
             "has_taker": task["takes_progress"],
+            "traceparent": task.get("traceparent"),
         }
         earlier = self._tasks.get(intent)
         self._tasks.add(HeldTask(intent, task["effect"], task["epoch"]))

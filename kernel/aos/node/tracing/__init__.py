@@ -1,0 +1,1 @@
+"""Spans of a world's records, for OpenTelemetry (spec/node-tracing.md)."""

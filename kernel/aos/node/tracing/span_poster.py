@@ -1,0 +1,279 @@
+"""Export the spans of a world, each at least once and in the order of the journal (N-86 to N-89).
+
+    DIR/node/tracing/otlp.json     0600: the record that comes next; attempts of open effects
+
+Spans leave about a second after their records, so that the sender's context of an event is known by
+then. After a crash the last batch may be exported again: its spans have the same ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from aos.audit.lens.ports import first_kept
+from aos.audit.views.view import View
+from aos.core.journal.record_codec import from_bytes
+from aos.errors import AosError, BadUsage, excerpt, sentence
+from aos.host.folder.folder import WorldFolder
+from aos.host.follower import Follower
+from aos.node.position_file import PositionFile
+from aos.node.tracing.record_spans import RecordSpan, RecordSpans, SpanEvent
+from aos.node.tracing.traceparent import Caller, EventCallers
+from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
+
+FOLDER: Final = "tracing"
+NAME: Final = "otlp"
+
+WINDOW: Final = 128
+"""Records that are read without a pause for other requests."""
+
+BATCH: Final = 512
+"""Spans of one request, about."""
+
+DELAY_S: Final = 1.0
+PAUSE_S: Final = 1.0
+PAUSE_S_MAX: Final = 60.0
+WAIT_S: Final = 15.0
+
+_BYTES_MAX: Final = 128 * 1024 * 1024
+
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOutcome:
+    """The fate of a batch: ``problem`` is None if it was taken. One that ``is_refused`` would be
+    refused again."""
+
+    problem: str | None
+    is_refused: bool = False
+
+
+TAKEN: Final = ExportOutcome(None)
+
+
+class Exporter(Protocol):
+    """Sends spans somewhere; may take ten seconds for it."""
+
+    def export(
+        self, spans: Sequence[RecordSpan], callers: Mapping[int, Caller], /
+    ) -> ExportOutcome: ...
+
+    def close(self) -> None: ...
+
+
+def is_configured(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether the environment has an endpoint for spans, and does not turn them off."""
+    return (
+        any(environment.get(each) for each in _ENDPOINTS)
+        and environment.get("OTEL_SDK_DISABLED", "").lower() != "true"
+        and environment.get("OTEL_TRACES_EXPORTER", "otlp") != "none"
+    )
+
+
+class SpanPoster:
+    """Exports the spans of one world. Used from one event loop.
+
+    ``exported`` counts spans that were taken, ``refused`` those that never will be, ``failed``
+    requests that are repeated; ``position`` is the record that is looked at next.
+    """
+
+    def __init__(
+        self,
+        folder: WorldFolder,
+        follower: Follower,
+        exporter: Exporter,
+        report: Callable[[str], None],
+    ) -> None:
+        self.callers = EventCallers()
+        self.exported = 0
+        self.refused = 0
+        self.failed = 0
+        self.position = 0
+        self._follower = follower
+        self._exporter = exporter
+        self._file = PositionFile(folder, FOLDER, NAME, bytes_max=_BYTES_MAX)
+        self._report = report
+        self._said: str | None = None
+        self._view: View | None = None
+        self._spans: RecordSpans | None = None
+
+    def traceparent(self, intent: Hash) -> str:
+        """The trace context of an effect, for the worker that carries it out.
+
+        Raises:
+            Damage: A record that led to it cannot be read.
+        """
+        return self._now().traceparent(intent)
+
+    async def run(self) -> None:
+        """Export spans until cancelled.
+
+        Raises:
+            AosError: The position or the world cannot be read.
+        """
+        await self._follower.advance_to()
+        saved = await self._begun()
+        while True:
+            await self._follower.advance_to()
+            last = self._follower.seq
+            await asyncio.sleep(DELAY_S)
+            while self.position <= last:
+                batch: list[RecordSpan] = []
+                following = self.position
+                while following <= last and len(batch) < BATCH:
+                    until = min(last, following + WINDOW - 1)
+                    batch += self._read(following, until)
+                    following = until + 1
+                    await asyncio.sleep(0)
+                if batch:
+                    await self._accepted(batch)
+                self.position = following
+                if batch or self.position - saved >= 10 * WINDOW:
+                    await asyncio.to_thread(self._file.save, self._document())
+                    saved = self.position
+            await self._follower.wait_past(self.position - 1, WAIT_S)
+
+    def close(self) -> None:
+        """Let the exporter end."""
+        self._exporter.close()
+
+    async def _begun(self) -> int:
+        """Go to the position of the file, or to the next record, which is saved."""
+        follower, spans = self._follower, self._now()
+        try:
+            found = await asyncio.to_thread(self._file.load)
+            spans.attempts.clear()
+            spans.attempts.update(_attempts(found))
+            position = None if found is None else int(found["seq"])
+        except (ValueError, ValueProblem, KeyError, TypeError, AttributeError) as problem:
+            raise BadUsage(
+                sentence(
+                    "the position of the spans cannot be read",
+                    where=str(self._file.path),
+                    hint="remove the file: spans begin again with the next record",
+                )
+            ) from problem
+        self.position = follower.seq + 1 if position is None else position
+        if self.position > follower.seq + 1:
+            self._report(
+                f"spans: they were exported up to record {self.position - 1}, and the journal ends "
+                f"at {follower.seq} (an older backup?): they continue with the next record"
+            )
+            self.position = follower.seq + 1
+        kept = first_kept(follower.store)
+        if self.position < kept:
+            self._report(
+                f"spans: records {self.position} to {kept - 1} were moved to an archive and are "
+                "not exported"
+            )
+            self.position = kept
+        if self.position != position:
+            await asyncio.to_thread(self._file.save, self._document())
+        return self.position
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "seq": self.position,
+            "attempts": {
+                hash_text(intent): [
+                    [each.name, each.at_ns, dict(each.attributes)] for each in events
+                ]
+                for intent, events in self._now().attempts.items()
+            },
+        }
+
+    def _now(self) -> RecordSpans:
+        follower = self._follower
+        if self._view is None or self._view.state is not follower.state:
+            self._view = View(follower.state, follower.store)
+            if self._spans is not None:
+                self._spans.seen_by(self._view)
+        if self._spans is None:
+            self._spans = RecordSpans(self._view)
+        return self._spans
+
+    def _read(self, first: int, last: int) -> list[RecordSpan]:
+        spans = self._now()
+        assert self._view is not None
+        found: list[RecordSpan] = []
+        for frame in self._view.journal.frames(first, last):
+            for seq, data in enumerate(frame.records, frame.header.first):
+                if first <= seq <= last:
+                    found += spans.of(from_bytes(data))
+        return found
+
+    async def _accepted(self, batch: Sequence[RecordSpan]) -> None:
+        """Export a batch until the receiver has taken it, or has refused it."""
+        found = {each.seq: self.callers.take(each.seq) for each in batch}
+        callers = {seq: caller for seq, caller in found.items() if caller is not None}
+        pause_s = PAUSE_S
+        while True:
+            outcome = await _exported(self._exporter, batch, callers)
+            problem = outcome.problem
+            if problem is None:
+                self.exported += len(batch)
+                if self._said is not None:
+                    self._report("spans: they are exported again")
+                    self._said = None
+                return
+            fate = "they are left out" if outcome.is_refused else "they are exported again"
+            if problem != self._said:
+                self._said = problem
+                self._report(f"spans: {len(batch)} were not taken: {problem}; {fate}")
+            if outcome.is_refused:
+                self.refused += len(batch)
+                return
+            self.failed += 1
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_S_MAX)
+
+
+async def _exported(
+    exporter: Exporter, batch: Sequence[RecordSpan], callers: Mapping[int, Caller]
+) -> ExportOutcome:
+    """Export on a thread that the end of the process does not wait for."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[ExportOutcome] = loop.create_future()
+
+    def done(outcome: ExportOutcome) -> None:
+        if not ended.done():
+            ended.set_result(outcome)
+
+    def work() -> None:
+        try:
+            outcome = exporter.export(batch, callers)
+        except Exception as error:  # noqa: BLE001  # a package's, and another batch may pass
+            outcome = ExportOutcome(f"{type(error).__name__}: {excerpt(str(error))}")
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(done, outcome)
+
+    threading.Thread(target=work, name="spans", daemon=True).start()
+    return await ended
+
+
+def _attempts(document: Mapping[str, Any] | None) -> dict[Hash, list[SpanEvent]]:
+    """Read the attempts of open effects. Raises KeyError, TypeError, ValueError, AttributeError."""
+    if document is None:
+        return {}
+    return {
+        parse_hash(intent): [SpanEvent(str(name), int(ns), dict(more)) for name, ns, more in events]
+        for intent, events in document["attempts"].items()
+    }
+
+
+async def keep_exporting(poster: SpanPoster, report: Callable[[str], None]) -> None:
+    """Run a poster for ever; a problem with the world's files is reported, and tried again."""
+    while True:
+        try:
+            await poster.run()
+        except (AosError, OSError) as problem:
+            report(f"spans: {problem}")
+        await asyncio.sleep(PAUSE_S_MAX)

@@ -144,7 +144,7 @@ def test_every_pattern_is_in_the_index_and_every_link_leads_somewhere() -> None:
     for name in PATTERNS:
         assert f"]({name}/README.md)" in index
     pages = [COOKBOOK / "README.md", COOKBOOK.parent / "README.md"]
-    pages += [recipe(name) / "README.md" for name in (*PATTERNS, "linear", "workers")]
+    pages += [recipe(name) / "README.md" for name in (*PATTERNS, "linear", "typescript", "workers")]
     for page in pages:
         for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page}: {link}"
@@ -154,8 +154,8 @@ def test_every_folder_of_the_cookbook_is_a_pattern_with_a_module_and_tests() -> 
     folders = {each.name for each in os.scandir(COOKBOOK) if each.is_dir() and each.name[0] != "_"}
 
     # They have no module here, and tests of their own: the workers carry out the effects of the
-    # saga, and the module of linear step plans is a package.
-    assert folders == {*PATTERNS, "linear", "workers"}
+    # saga, the client sends to it, and the module of linear step plans is a package.
+    assert folders == {*PATTERNS, "linear", "typescript", "workers"}
     for name in PATTERNS:
         crate = name.replace("_", "-")
         assert (ROOT / "modules" / "cookbook" / crate / f"{crate}.wasm").is_file()

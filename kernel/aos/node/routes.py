@@ -79,8 +79,13 @@ class ApiRoute:
     links: tuple[ApiLink, ...] = ()
 
 
-def _object(description: str, **properties: Schema) -> Schema:
-    return {"type": "object", "description": description, "properties": properties}
+def _object(description: str, optional: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
+    found: dict[str, object] = {
+        "type": "object", "description": description, "properties": properties,
+    }  # fmt: skip
+    if required := [each for each in properties if each not in optional]:
+        found["required"] = required
+    return found
 
 
 def _closed(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
@@ -152,6 +157,7 @@ EVENTS: Final = _closed(
 )
 REACHED: Final = _object(
     "A cell that the event reached.",
+    ("ran", "status", "record", "annotation", "state"),
     workflow=NAME,
     key={},
     ran={"type": "boolean"},
@@ -168,6 +174,7 @@ SENT: Final = _object(
 )
 PROBLEM: Final = _object(
     "Why the request was not carried out (RFC 9457).",
+    ("pointer", "blockers"),
     type={"type": "string"},
     status={"type": "integer"},
     detail={"type": "string"},
@@ -475,8 +482,8 @@ ROUTES: Final = (
         summary="Submit an operator's command: retry, skip, unpin, cancel, settle, end, remove or "
         "erase.",
         answer=_object(
-            "The command is record `seq`.", seq=SEQ, dropped={"type": "integer"},
-            abandoned={"type": "integer"},
+            "The command is record `seq`.", ("dropped", "abandoned"),
+            seq=SEQ, dropped={"type": "integer"}, abandoned={"type": "integer"},
         ),
     ),
     ApiRoute(

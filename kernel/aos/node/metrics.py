@@ -188,21 +188,20 @@ def _front(services: Services) -> Iterator[Any]:
         lost.add_metric([], found.lost)
         yield lost
     yield from _webhooks(services)
-    if services.spans is not None:
-        yield from _spans(services.spans, services.follower.seq)
+    yield from _spans(services.spans, services.follower.seq)
 
 
-def _spans(poster: SpanPoster, seq: int) -> Iterator[Any]:
+def _spans(poster: SpanPoster | None, seq: int) -> Iterator[Any]:
+    """Without spans, the names alone."""
     spans = CounterMetricFamily("aos_spans", "Spans by outcome.", labels=["outcome"])
-    spans.add_metric(["exported"], poster.exported)
-    spans.add_metric(["refused"], poster.refused)
-    yield spans
     failed = CounterMetricFamily("aos_span_requests_failed", "Requests that were repeated.")
-    failed.add_metric([], poster.failed)
-    yield failed
     lag = GaugeMetricFamily("aos_span_lag_records", "Records that are not exported yet.")
-    lag.add_metric([], max(0, seq + 1 - poster.position))
-    yield lag
+    if poster is not None:
+        spans.add_metric(["exported"], poster.exported)
+        spans.add_metric(["refused"], poster.refused)
+        failed.add_metric([], poster.failed)
+        lag.add_metric([], max(0, seq + 1 - poster.position))
+    yield from (spans, failed, lag)
 
 
 def _webhooks(services: Services) -> Iterator[Any]:

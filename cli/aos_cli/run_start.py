@@ -8,6 +8,7 @@ from aos.audit.lens.words import count
 from aos.core.journal.ports import BlobReader
 from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.cron import CronExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.limiter import Limit
 from aos.host.executors.pool import Coverage
@@ -35,6 +36,7 @@ def standard_executors(
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
+        CronExecutor(report=note),
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
         *(PythonExecutor(spec, world=world, report=note, limits=limits) for spec in specs),
     ]

@@ -274,6 +274,16 @@ def test_blobs_work_by_themselves() -> None:
         assert ended(world, "sys/blob.get@1") == ["ok", "error"]
 
 
+def test_times_of_a_calendar_come_by_themselves() -> None:
+    asked = {"cron": "0 0 1 1 *", "tz": "UTC", "after_ns": 0, "count": 1}
+    with stage() as world:
+        for key, tz in (("a", "UTC"), ("b", "Nowhere")):
+            ask = (("sys/cron.next@1", {**asked, "tz": tz}, "count"),)
+            world.send(DO, {"key": key, "out": out(effects=ask)})
+        world.run()
+        assert ended(world, "sys/cron.next@1") == ["ok", "error"]
+
+
 def test_http_is_scripted_or_stays_open() -> None:
     params: dict[str, object] = {
         "method": "GET",

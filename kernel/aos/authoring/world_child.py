@@ -23,6 +23,7 @@ from typing import Self
 from aos.core.journal.ports import BlobReader
 from aos.errors import AosError
 from aos.host.executors.blob import BlobExecutor
+from aos.host.executors.cron import CronExecutor
 from aos.host.executors.http import HttpExecutor
 from aos.host.executors.pool import Coverage
 from aos.host.executors.python import PythonExecutor
@@ -81,6 +82,7 @@ def _executors(order: Order, read: BlobReader, world: Hash) -> list[TaskExecutor
     return [
         TimerExecutor(report=_note),
         BlobExecutor(read, report=_note),
+        CronExecutor(report=_note),
         HttpExecutor(order.allow_http, read=read, secrets=secrets, report=_note),
         *(PythonExecutor(spec, world=world, report=_note) for spec in order.executors),
     ]

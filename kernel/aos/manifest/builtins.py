@@ -151,6 +151,8 @@ _TYPES: Final[Mapping[str, Type]] = {
     "BlobPutReceipt": _record(blob_ref=HASH, edge_ref=HASH, size=NAT),
     "BlobGetParams": _record(blob_ref=HASH),
     "BlobGetReceipt": _record(blob_ref=HASH, size=NAT, bytes=BYTES),
+    "CronNextParams": _record(cron=TEXT, tz=TEXT, after_ns=NAT, count=NAT),
+    "CronNextReceipt": _record(times={"list": NAT}, tzdata=TEXT),
     # Answered by the core itself. One of the two fields names what to cancel.
     "TimerCancelParams": _record(intent=_option(HASH), issuer_ref=_option(TEXT)),
     "TimerCancelReceipt": _record(cancelled=BOOL),
@@ -204,6 +206,7 @@ EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
             _effect("http.request", "HttpRequest"),
             _effect("blob.put", "BlobPut"),
             _effect("blob.get", "BlobGet"),
+            _effect("cron.next", "CronNext"),
             _effect("timer.cancel", "TimerCancel", KERNEL),
             _effect("effect.cancel", "EffectCancel", KERNEL),
             _effect("introspect.manifest", "IntrospectManifest", KERNEL),
@@ -219,6 +222,7 @@ UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 
 TIMER: Final = "sys/timer.set@1"
 HTTP: Final = "sys/http.request@1"
+CRON: Final = "sys/cron.next@1"
 BLOB_PUT: Final = "sys/blob.put@1"
 TIMER_CANCEL: Final = "sys/timer.cancel@1"
 EFFECT_CANCEL: Final = "sys/effect.cancel@1"

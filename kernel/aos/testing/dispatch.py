@@ -13,10 +13,11 @@ from aos.core.journal.inputs import BEGUN, LOST, AttemptInput
 from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.errors import Erased
+from aos.host.executors import cron
 from aos.host.executors.blob import GET, PUT, carry_out
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.redelivery import LOST_PROBLEM, Redelivery
-from aos.manifest.builtins import TIMER
+from aos.manifest.builtins import CRON, TIMER
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk
 from aos.testing.functions import Again as AnotherAttempt
@@ -53,7 +54,12 @@ class Dispatch:
         self._agenda = Agenda()
         self._waiting: dict[Hash, OpenIntent] = {}
         self._silent: set[Hash] = set()
-        self._takers: dict[str, Taker] = {TIMER: self._set_timer, PUT: self._blob, GET: self._blob}
+        self._takers: dict[str, Taker] = {
+            TIMER: self._set_timer,
+            PUT: self._blob,
+            GET: self._blob,
+            CRON: self._cron,
+        }
 
     # Called by the desk
 
@@ -200,6 +206,10 @@ class Dispatch:
         read = StoredBlobs(self.desk.read, self.desk.store.named)
         status, payload, blobs = carry_out(intent.effect.name, params, read, bytes_max=most)
         self.settle(intent, Reply(status=status, payload=payload, blobs=blobs))
+
+    def _cron(self, intent: OpenIntent) -> None:
+        done = cron.carry_out(slot_bytes(intent.params, self.desk.read))
+        self.settle(intent, Reply(status=done.status, payload=done.payload))
 
     def _scripted(self, script: object, intent: OpenIntent) -> None:
         ctx = self._context(intent)

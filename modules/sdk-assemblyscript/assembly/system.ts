@@ -359,6 +359,78 @@ export class BytesOrSecretRef extends aos.Schema {
   }
 }
 
+/** sys/CronNextParams@1 */
+export class CronNextParams extends aos.Schema {
+  constructor(
+    public cron: string = "",
+    public tz: string = "",
+    public after_ns: u64 = 0,
+    public count: u64 = 0,
+  ) {
+    super();
+  }
+
+  static readFrom(r: aos.Reader): CronNextParams {
+    r.record(4);
+    r.key("tz");
+    const tz: string = r.text();
+    r.key("cron");
+    const cron: string = r.text();
+    r.key("count");
+    const count: u64 = r.nat();
+    r.key("after_ns");
+    const after_ns: u64 = r.nat();
+    return new CronNextParams(cron, tz, after_ns, count);
+  }
+
+  schemaName(): string {
+    return "sys/CronNextParams@1";
+  }
+
+  writeTo(w: aos.Writer): void {
+    w.record(4);
+    w.key("tz");
+    w.text(this.tz);
+    w.key("cron");
+    w.text(this.cron);
+    w.key("count");
+    w.nat(this.count);
+    w.key("after_ns");
+    w.nat(this.after_ns);
+  }
+}
+
+/** sys/CronNextReceipt@1 */
+export class CronNextReceipt extends aos.Schema {
+  constructor(
+    public times: Array<u64> = new Array<u64>(),
+    public tzdata: string = "",
+  ) {
+    super();
+  }
+
+  static readFrom(r: aos.Reader): CronNextReceipt {
+    r.record(2);
+    r.key("times");
+    const times: Array<u64> = read_list_nat(r);
+    r.key("tzdata");
+    const tzdata: string = r.text();
+    return new CronNextReceipt(times, tzdata);
+  }
+
+  schemaName(): string {
+    return "sys/CronNextReceipt@1";
+  }
+
+  writeTo(w: aos.Writer): void {
+    w.record(2);
+    w.key("times");
+    write_list_nat(w, this.times);
+    w.key("tzdata");
+    w.text(this.tzdata);
+  }
+}
+
 /** sys/EffectCancelParams@1 */
 export class EffectCancelParams extends aos.Schema {
   constructor(
@@ -1767,6 +1839,69 @@ export class BlobPutPendingSet<K> extends aos.PendingSet<K> {
   }
 }
 
+/** sys/cron.next@1: a request. */
+export class CronNextEffect extends aos.Effect {
+  constructor(public params: CronNextParams = new CronNextParams()) {
+    super();
+  }
+
+  withKey(idempotencyKey: string): CronNextEffect {
+    this.idempotencyKey = idempotencyKey;
+    return this;
+  }
+
+  withRef(issuerRef: string): CronNextEffect {
+    this.issuerRef = issuerRef;
+    return this;
+  }
+
+  effectName(): string {
+    return "sys/cron.next@1";
+  }
+
+  writeParams(w: aos.Writer): void {
+    this.params.writeTo(w);
+  }
+}
+
+function outcomeOfCronNext(receipt: aos.EffectReceiptEnvelope): aos.Outcome<CronNextReceipt> | null {
+  if (receipt.status != "ok") {
+    return aos.failed<CronNextReceipt>(receipt, "sys/cron.next@1");
+  }
+  const r = aos.Reader.of(receipt.receipt_payload);
+  const value: CronNextReceipt = CronNextReceipt.readFrom(r);
+  return aos.succeeded<CronNextReceipt>(r, value, "sys/cron.next@1");
+}
+
+/** sys/cron.next@1: a handle on a request in flight. */
+export class CronNextPending extends aos.Pending {
+  start(effect: CronNextEffect): void {
+    this.begin(effect);
+  }
+
+  /** Null when the receipt is of another request. Idle afterwards. */
+  settle(receipt: aos.EffectReceiptEnvelope): aos.Outcome<CronNextReceipt> | null {
+    if (!this.matches(receipt.issuer_ref)) return null;
+    this.ref = null;
+    return outcomeOfCronNext(receipt);
+  }
+}
+
+/** sys/cron.next@1: handles on requests in flight, each under a key. */
+export class CronNextPendingSet<K> extends aos.PendingSet<K> {
+  start(key: K, effect: CronNextEffect): void {
+    this.begin(key, effect);
+  }
+
+  /** Null when the receipt is of none of them. It is taken out. */
+  settle(receipt: aos.EffectReceiptEnvelope): aos.Settled<K, CronNextReceipt> | null {
+    const key = this.take(receipt.issuer_ref);
+    if (key === null) return null;
+    const outcome = outcomeOfCronNext(receipt);
+    return outcome === null ? null : new aos.Settled<K, CronNextReceipt>(key.value, outcome);
+  }
+}
+
 /** sys/effect.cancel@1: a request. */
 export class EffectCancelEffect extends aos.Effect {
   constructor(public params: EffectCancelParams = new EffectCancelParams()) {
@@ -2308,6 +2443,19 @@ function read_list_hash(r: aos.Reader): Array<string> {
 function write_list_hash(w: aos.Writer, value: Array<string>): void {
   w.list(value.length);
   for (let i = 0; i < value.length; ++i) { w.hash(value[i]); }
+}
+
+function read_list_nat(r: aos.Reader): Array<u64> {
+  const items = new Array<u64>();
+  for (let left = r.list(); left > 0 && !r.failed; --left) {
+    items.push(r.nat());
+  }
+  return items;
+}
+
+function write_list_nat(w: aos.Writer, value: Array<u64>): void {
+  w.list(value.length);
+  for (let i = 0; i < value.length; ++i) { w.nat(value[i]); }
 }
 
 function read_list_text(r: aos.Reader): Array<string> {

@@ -46,7 +46,7 @@ pub use step::{IdempotencyKey, Status};
 pub use sys::blob::{BlobGetResult, BlobPutResult};
 pub use sys::timer::TimerFired;
 pub use sys::{EffectError, Receipt, Rejected, SecretRef, StreamFrame, TextOrSecretRef};
-pub use sys::{blob, effect, http, introspect, timer};
+pub use sys::{blob, cron, effect, http, introspect, timer};
 pub use types::{Date, Decimal, Duration, Hash, Map, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 
@@ -57,8 +57,8 @@ pub mod prelude {
     pub use crate::{
         Context, Continuation, Date, Decimal, Duration, Effect, EffectError, Event, Fault, Hash,
         Map, Named, Outcome, Pending, PendingSet, Receipt, Rejected, Schema, Set, Status,
-        StreamFrame, Time, Uuid, Workflow, blob, decode, effect, encode, flow, http, introspect,
-        json, log, timer, workflow,
+        StreamFrame, Time, Uuid, Workflow, blob, cron, decode, effect, encode, flow, http,
+        introspect, json, log, timer, workflow,
     };
     pub use alloc::borrow::ToOwned;
     pub use alloc::boxed::Box;

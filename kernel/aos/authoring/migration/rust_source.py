@@ -21,6 +21,7 @@ SYSTEM_EFFECTS: Final[Mapping[str, str]] = {
     "sys/timer.set@1": "timer::Set",
     "sys/blob.put@1": "blob::Put",
     "sys/blob.get@1": "blob::Get",
+    "sys/cron.next@1": "cron::Next",
     "sys/http.request@1": "http::Request",
 }
 """The SDK's types for effects that a state may have handles of, as its prelude names them."""

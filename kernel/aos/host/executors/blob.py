@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from aos.core.decide.answers import Answer
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
+from aos.host.executors.at_once import AtOnceExecutor, Done
 from aos.host.executors.naming import StoredBlobs, blob_of, documents, is_sha256, names_among
-from aos.host.executors.settling import Settling
-from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.host.executors.task import Report, Task, report_to_stderr
 from aos.manifest.effective import Effective
 from aos.manifest.limits import WorldLimits
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.sha256 import sha256_text
-from aos.worker.failure import CANCELED, AttemptFailure
+from aos.worker.failure import AttemptFailure
 
 PUT: Final = "sys/blob.put@1"
 GET: Final = "sys/blob.get@1"
-DRAIN_S: Final = 2.0
-BURST: Final = 16
-"""Tasks that are done before the loop does something else."""
-
 EDGE: Final = b"aos/edge/1"
 """How an edge says that it is one."""
 
@@ -37,17 +30,12 @@ BLOB_REF_MISMATCH: Final = "blob_ref_mismatch"
 BLOB_REF_UNKNOWN: Final = "blob_ref_unknown"
 
 
-class BlobExecutor:
-    """The ``TaskExecutor`` of the blob effects. It works on the event loop, ``BURST`` tasks at a
-    time.
+class BlobExecutor(AtOnceExecutor):
+    """The ``TaskExecutor`` of the blob effects.
 
     ``read`` reads the store: a blob by content hash, or Damage. A blob that a task puts becomes
-    durable in the transaction of its receipt, or not at all (X-3). ``clock`` is wall time in ns.
+    durable in the transaction of its receipt, or not at all (X-3).
     """
-
-    name: Final = "blob"
-    effects: Final = frozenset({PUT, GET})
-    signer: Final = None
 
     def __init__(
         self,
@@ -56,88 +44,24 @@ class BlobExecutor:
         clock: Callable[[], int] = time.time_ns,
         report: Report = report_to_stderr,
     ) -> None:
+        super().__init__("blob", frozenset({PUT, GET}), clock=clock, report=report)
         self._below = read
         self._read = StoredBlobs(read, self._named)
         self._fresh: dict[Hash, dict[bytes, Hash]] = {}  # intent -> names of what it puts
-        self._clock = clock
-        self._report = report
         self._payload_bytes_max = WorldLimits().event_bytes
-        self._queue: deque[Task] = deque()
-        self._here: dict[Hash, bool] = {}  # intent -> it was canceled
-        self._settling: Settling | None = None
-        self._turn: asyncio.Handle | None = None
-
-    async def start(self, settle: Settle) -> None:
-        self._settling = Settling(self.name, settle, self._report)
 
     def use(self, effective: Effective) -> None:
         self._payload_bytes_max = effective.limits.event_bytes
 
-    def publish(self, tasks: Sequence[Task]) -> None:
-        for task in tasks:
-            if task.intent not in self._here:
-                self._here[task.intent] = False
-                self._queue.append(task)
-        self._plan()
-
-    def cancel(self, intents: Sequence[Hash]) -> None:
-        """Mark tasks as canceled. One that waits settles as canceled at its turn; for one that
-        has run, only the reports of its outcome are left out."""
-        for intent in intents:
-            if intent in self._here:
-                self._here[intent] = True
-
-    async def stop(self) -> None:
-        """Run no more, and wait for pending outcomes."""
-        if self._turn is not None:
-            self._turn.cancel()
-        self._queue.clear()
-        if self._settling is not None:
-            await self._settling.drain(DRAIN_S)
-
-    def stats(self) -> ExecutorStats:
-        settling = 0 if self._settling is None else len(self._settling)
-        done = 0 if self._settling is None else self._settling.done
-        return ExecutorStats(running=settling, queued=len(self._queue), done=done)
-
-    def _plan(self) -> None:
-        if self._turn is None and self._queue:
-            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
-
-    def _take_turn(self) -> None:
-        self._turn = None
-        for _ in range(min(BURST, len(self._queue))):
-            self._run(self._queue.popleft())
-        self._plan()
-
-    def _run(self, task: Task) -> None:
-        assert self._settling is not None, "published before start"
-        started = self._clock()
-        blobs: Mapping[Hash, bytes] = {}
-        if self._here[task.intent]:
-            status, payload = CANCELED, _canceled().payload()
-        else:
-            status, payload, blobs = carry_out(
-                task.effect.name, task.params, self._read, bytes_max=self._payload_bytes_max
-            )
-            self._fresh[task.intent] = names_among(blobs)
-        outcome = Outcome(
-            intent=task.intent,
-            effect=task.effect.name,
-            attempt=task.attempt,
-            status=status,
-            payload=payload,
-            started_ns=started,
-            finished_ns=max(started, self._clock()),
-            blobs=blobs,
+    def carry_out(self, task: Task) -> Done:
+        done = Done(
+            *carry_out(task.effect.name, task.params, self._read, bytes_max=self._payload_bytes_max)
         )
-        self._settling.begin(outcome, self._ended)
+        self._fresh[task.intent] = names_among(done.blobs)
+        return done
 
-    def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
-        is_canceled = self._here.pop(outcome.intent)
-        self._fresh.pop(outcome.intent, None)
-        if answer is not None and not is_canceled and self._settling is not None:
-            self._settling.tell(outcome, answer)
+    def settled(self, intent: Hash) -> None:
+        self._fresh.pop(intent, None)
 
     def _named(self, sha256: bytes) -> Hash | None:
         """A name in the store, or of what is on its way there."""
@@ -229,10 +153,6 @@ def _known(ref: str, read: BlobReader, code: str) -> Hash:
         return blob_of(ref, read)
     except ValueProblem as error:
         raise _Failed(code, error.message) from error
-
-
-def _canceled() -> AttemptFailure:
-    return AttemptFailure(code=CANCELED, message="canceled before it ran", retryable=False)
 
 
 class _Failed(Exception):

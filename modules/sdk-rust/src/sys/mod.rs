@@ -7,6 +7,7 @@ use crate::Schema;
 use crate::types::Hash;
 
 pub mod blob;
+pub mod cron;
 pub mod effect;
 pub mod http;
 pub mod introspect;

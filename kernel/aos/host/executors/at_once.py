@@ -1,0 +1,134 @@
+"""Executors whose effects are carried out on the event loop, at once: the store's blobs, times of a
+calendar (X-30, X-36)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from aos.core.decide.answers import Answer
+from aos.host.executors.settling import Settling
+from aos.host.executors.task import ExecutorStats, Outcome, Report, Settle, Task, report_to_stderr
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash
+from aos.worker.failure import CANCELED, AttemptFailure
+
+DRAIN_S: Final = 2.0
+BURST: Final = 16
+"""Tasks that are done before the loop does something else."""
+
+
+class Done(NamedTuple):
+    """How a task ended: the status and payload of its receipt, and blobs to store with it."""
+
+    status: str
+    payload: bytes
+    blobs: Mapping[Hash, bytes] = {}
+
+
+class AtOnceExecutor:
+    """A ``TaskExecutor`` that works on the event loop, ``BURST`` tasks at a time.
+
+    ``carry_out`` returns how a task ends. ``clock`` is wall time in ns.
+    """
+
+    signer: Final = None
+
+    def __init__(
+        self,
+        name: str,
+        effects: frozenset[str],
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        report: Report = report_to_stderr,
+    ) -> None:
+        self.name = name
+        self.effects = effects
+        self._clock = clock
+        self._report = report
+        self._queue: deque[Task] = deque()
+        self._here: dict[Hash, bool] = {}  # intent -> it was canceled
+        self._settling: Settling | None = None
+        self._turn: asyncio.Handle | None = None
+
+    def carry_out(self, task: Task) -> Done:
+        """Do what a task asks for."""
+        raise NotImplementedError
+
+    async def start(self, settle: Settle) -> None:
+        self._settling = Settling(self.name, settle, self._report)
+
+    def use(self, effective: Effective) -> None:
+        pass
+
+    def publish(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            if task.intent not in self._here:
+                self._here[task.intent] = False
+                self._queue.append(task)
+        self._plan()
+
+    def cancel(self, intents: Sequence[Hash]) -> None:
+        """Mark tasks as canceled. One that waits settles as canceled at its turn; for one that
+        has run, only the reports of its outcome are left out."""
+        for intent in intents:
+            if intent in self._here:
+                self._here[intent] = True
+
+    async def stop(self) -> None:
+        """Run no more, and wait for pending outcomes."""
+        if self._turn is not None:
+            self._turn.cancel()
+        self._queue.clear()
+        if self._settling is not None:
+            await self._settling.drain(DRAIN_S)
+
+    def stats(self) -> ExecutorStats:
+        settling = 0 if self._settling is None else len(self._settling)
+        done = 0 if self._settling is None else self._settling.done
+        return ExecutorStats(running=settling, queued=len(self._queue), done=done)
+
+    def _plan(self) -> None:
+        if self._turn is None and self._queue:
+            self._turn = asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._turn = None
+        for _ in range(min(BURST, len(self._queue))):
+            self._run(self._queue.popleft())
+        self._plan()
+
+    def _run(self, task: Task) -> None:
+        assert self._settling is not None, "published before start"
+        started = self._clock()
+        if self._here[task.intent]:
+            done = Done(CANCELED, _canceled().payload())
+        else:
+            done = self.carry_out(task)
+        outcome = Outcome(
+            intent=task.intent,
+            effect=task.effect.name,
+            attempt=task.attempt,
+            status=done.status,
+            payload=done.payload,
+            started_ns=started,
+            finished_ns=max(started, self._clock()),
+            blobs=done.blobs,
+        )
+        self._settling.begin(outcome, self._ended)
+
+    def _ended(self, outcome: Outcome, answer: Answer | None) -> None:
+        is_canceled = self._here.pop(outcome.intent)
+        self.settled(outcome.intent)
+        if answer is not None and not is_canceled and self._settling is not None:
+            self._settling.tell(outcome, answer)
+
+    def settled(self, intent: Hash) -> None:
+        """An outcome has been answered, or was given up."""
+
+
+def _canceled() -> AttemptFailure:
+    return AttemptFailure(code=CANCELED, message="canceled before it ran", retryable=False)

@@ -46,7 +46,10 @@ from tests.testing.stage import (
 )
 
 START = 1_704_067_200 * SECOND
-ALL = [CHARGE, ONCE, TIMER, "sys/http.request@1", "sys/blob.put@1", "sys/blob.get@1"]
+ALL = [
+    CHARGE, ONCE, TIMER, "sys/http.request@1", "sys/blob.put@1", "sys/blob.get@1",
+    "sys/cron.next@1",
+]  # fmt: skip
 STRANGE = key_text(bytes(SigningKey(bytes(32)).verify_key))
 EXECUTORS: list[dict[str, Any]] = [
     {"name": "node", "public_key": STRANGE, "effects": ALL[2:]},

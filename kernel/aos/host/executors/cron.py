@@ -73,7 +73,8 @@ def release() -> str:
 
 
 def times(cron: str, tz: str, after_ns: int) -> Iterator[int]:
-    """Yield the times of a cron text after a time, in ns since 1970, ascending.
+    """Yield the times of a cron text (X-37) after a time, in ns since 1970, ascending. Where the
+    clock changes, they are those of X-38.
 
     Raises:
         CronProblem: The text or the time zone is invalid, or the text never fires.
@@ -120,7 +121,7 @@ def next_times(cron: str, tz: str, after_ns: int, count: int) -> list[int]:
 
 
 def carry_out(params: bytes) -> Done:
-    """The receipt of ``sys/cron.next@1``."""
+    """The receipt of ``sys/cron.next@1``: the times, or one of the errors of X-39."""
     asked: Any = decode_record(params)
     try:
         found = next_times(asked["cron"], asked["tz"], asked["after_ns"], asked["count"])

@@ -248,11 +248,13 @@ definitions! {
     effect::Cancel, effect::Cancelled,
     http::Request, http::Response,
     blob::Put, blob::Stored, blob::Get, blob::Fetched,
+    cron::Next, cron::Times,
     ReadMeta, Manifest, ManifestRead, WorkflowState, WorkflowStateRead, JournalHead, JournalHeadRead,
     ListCells, CellsListed, CellInfo,
 }
 
 effects! {
     timer::Set, timer::Cancel, effect::Cancel, http::Request, blob::Put, blob::Get,
+    cron::Next,
     Manifest, WorkflowState, JournalHead, ListCells,
 }

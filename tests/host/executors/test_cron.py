@@ -12,21 +12,21 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from aos.host.door.writer import open_writer
-from aos.host.executors.cron import (
+from aos.host.executors.cron import carry_out
+from aos.host.folder.folder import init_world
+from aos.manifest.builtins import CRON
+from aos.manifest.cron_times import (
     CRON_INVALID,
     LAST_NS,
     OUT_OF_RANGE,
     ZONE_UNKNOWN,
     CronProblem,
-    carry_out,
     next_times,
     release,
     times,
     zone,
     zone_names,
 )
-from aos.host.folder.folder import init_world
-from aos.manifest.builtins import CRON
 from aos.values.cbor import Value, decode_record, encode
 from tests.cli.shell import here
 from tests.host.puppet import asks_for, do, manifest

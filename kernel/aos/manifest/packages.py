@@ -15,8 +15,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from aos.manifest.linear_names import LINEAR_PACKAGE
+from aos.manifest.schedule_names import SCHEDULE_PACKAGE
 
-PACKAGES: Final[Mapping[str, str]] = MappingProxyType({LINEAR_PACKAGE: "linear"})
+PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {LINEAR_PACKAGE: "linear", SCHEDULE_PACKAGE: "schedule"}
+)
 """The name of each package, and its folder."""
 
 _SUBSCRIPTION: Final = "subscription"

@@ -1,0 +1,19 @@
+"""The names of the package ``aos/schedule@1``: workflow and schemas (spec/schedule.md)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEDULE_PACKAGE: Final = "aos/schedule@1"
+
+SCHEDULE: Final = "aos/schedule@1"
+"""The workflow of schedules."""
+
+SET: Final = "aos/ScheduleSet@1"
+PAUSE: Final = "aos/SchedulePause@1"
+RESUME: Final = "aos/ScheduleResume@1"
+TRIGGER: Final = "aos/ScheduleTrigger@1"
+DELETE: Final = "aos/ScheduleDelete@1"
+
+NOT_SCHEDULED: Final = ("sys/", "aos/Schedule")
+"""Beginnings of schemas that a schedule cannot emit."""

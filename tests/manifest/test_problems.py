@@ -310,7 +310,6 @@ LATER: list[tuple[str, Change]] = [
         "fields of the manifest",
         lambda documents: documents[MANIFEST].update(
             secrets=[{"name": "acme/key@1"}],
-            schedules=["x"],
             governance={"approvers": [{"name": "ann", "public_key": key(9)}], "quorum": 1},
         ),
     ),
@@ -318,6 +317,36 @@ LATER: list[tuple[str, Change]] = [
         "packages",
         lambda documents: documents[MANIFEST].update(
             uses=["aos/linear@1", "aos/liner@1", "acme/pay@1", "aos/linear@1"]
+        ),
+    ),
+    (
+        "schedules of a wrong structure",
+        lambda documents: documents[MANIFEST].update(
+            schedules=["x", {}, {"id": 1, "every_ms": 1, "overlap": "x", "seconds": 1}]
+        ),
+    ),
+    (
+        "schedules without the package",
+        lambda documents: documents[MANIFEST].update(
+            schedules=[{"id": "a", "every_ms": 60_000, "event": "acme/Nothing@1"}]
+        ),
+    ),
+    (
+        "schedules",
+        lambda documents: documents[MANIFEST].update(
+            uses=["aos/schedule@1", "aos/linear@1"],
+            plans=[{"type": "report", "version": 1, "steps": [{"type": "MAKE"}]}],
+            schedules=[
+                {"id": "", "every_ms": 60_000, "plan": "report"},
+                {"id": "a", "cron": "x", "plan": "report"},
+                {"id": "a", "cron": "0 0 * * *", "tz": "Mars", "plan": "report"},
+                {"id": "b", "every_ms": 1_000, "plan": "other"},
+                {"id": "c", "every_ms": 1_000, "plan": "report", "version": 2},
+                {"id": "d", "every_ms": 1_000, "event": "aos/ScheduleSet@1"},
+                {"id": "e", "every_ms": 1_000, "event": "acme/Nothing@1", "context": {}},
+                {"id": "e", "event": "acme/Nothing@1"},
+                {"id": "f", "every_ms": 1_000, "event": "acme/Nothing@1", "start": "soon"},
+            ],
         ),
     ),
     (

@@ -226,6 +226,7 @@ def show_changes(changes: Mapping[str, Any]) -> None:
         ("routes", changes["routes"]),
         ("limits", changes["limits"]),
         ("plans", changes["plans"]),
+        ("schedules", changes["schedules"]),
         ("authority: permissions and keys", changes["authority"]),
     ]
     for title, lines in sections:

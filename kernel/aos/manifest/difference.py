@@ -15,6 +15,7 @@ from aos.manifest.keys import key_text
 from aos.manifest.manifest_secrets import Secret
 from aos.manifest.names import is_system
 from aos.manifest.plans import StepPlan
+from aos.manifest.schedules import ScheduleEntry
 from aos.values.cbor import decode_record
 
 Change = Literal["added", "removed", "changed"]
@@ -98,6 +99,17 @@ class PlanChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChange:
+    """A schedule that was added, removed or changed."""
+
+    change: Change
+    id: str
+
+    def __str__(self) -> str:
+        return f"{_SIGNS[self.change]} schedule {self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
     """A power that an executor, workflow or secret gains (``added``) or loses (``removed``), or the
     fate of a key (``changed``)."""
@@ -123,11 +135,14 @@ class Difference:
     reordered: bool
     limits: tuple[LimitChange, ...]
     plans: tuple[PlanChange, ...]
+    schedules: tuple[ScheduleChange, ...]
     authority: tuple[AuthorityChange, ...]
 
     @property
     def is_empty(self) -> bool:
-        parts = (self.definitions, self.routes, self.limits, self.plans, self.authority)
+        parts = (
+            self.definitions, self.routes, self.limits, self.plans, self.schedules, self.authority
+        )  # fmt: skip
         return not self.reordered and not any(parts)
 
 
@@ -141,6 +156,7 @@ def difference(old: Effective | None, new: Effective) -> Difference:
         reordered=set(before) == set(after) and before != after,
         limits=() if old is None else tuple(_limits(old, new)),
         plans=tuple(_plans(() if old is None else old.plans, new.plans)),
+        schedules=tuple(_schedules(() if old is None else old.schedules, new.schedules)),
         authority=tuple(sorted(_authority(old, new), key=lambda c: (c.who, c.what, c.change))),
     )
 
@@ -209,12 +225,28 @@ def _limits(old: Effective, new: Effective) -> Iterator[LimitChange]:
 def _plans(old: tuple[StepPlan, ...], new: tuple[StepPlan, ...]) -> Iterator[PlanChange]:
     before = {(plan.type, plan.version): plan for plan in old}
     after = {(plan.type, plan.version): plan for plan in new}
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            change: Change = (
-                "added" if key not in before else "removed" if key not in after else "changed"
-            )
-            yield PlanChange(change=change, type=key[0], version=key[1])
+    for key, change in _changed(before, after):
+        yield PlanChange(change=change, type=key[0], version=key[1])
+
+
+def _schedules(
+    old: tuple[ScheduleEntry, ...], new: tuple[ScheduleEntry, ...]
+) -> Iterator[ScheduleChange]:
+    before, after = {each.id: each for each in old}, {each.id: each for each in new}
+    for id, change in _changed(before, after):
+        yield ScheduleChange(change=change, id=id)
+
+
+def _changed(
+    before: Mapping[Any, object], after: Mapping[Any, object]
+) -> Iterator[tuple[Any, Change]]:
+    for key in sorted({*before, *after}):
+        if key not in before:
+            yield key, "added"
+        elif key not in after:
+            yield key, "removed"
+        elif before[key] != after[key]:
+            yield key, "changed"
 
 
 def _authority(old: Effective | None, new: Effective) -> Iterator[AuthorityChange]:

@@ -33,6 +33,7 @@ from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, Wo
 from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
 from aos.manifest.names import is_system
 from aos.manifest.plans import StepPlan, plan_of
+from aos.manifest.schedules import ScheduleEntry, schedule_of
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -209,6 +210,7 @@ class Effective:
         executors: None if the manifest has no such list: then the world's key signs for all.
         subscriptions: In the order of the manifest.
         plans: In the order of types and versions.
+        schedules: In the order of ids.
     """
 
     document: bytes = field(repr=False)
@@ -224,6 +226,7 @@ class Effective:
     subscriptions: tuple[Route, ...] = field(compare=False)
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
     plans: tuple[StepPlan, ...] = field(compare=False)
+    schedules: tuple[ScheduleEntry, ...] = field(compare=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
@@ -415,6 +418,7 @@ class _Maker:
             subscriptions=subscriptions,
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
+            schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),
         )
 
     def _named(self, kind: str, names: Iterable[str]) -> dict[str, Node]:

@@ -14,6 +14,7 @@ from aos.errors import excerpt
 from aos.manifest.expressions import without_comments
 from aos.manifest.limits import StepLimits, WorldLimits
 from aos.manifest.plans import PlanInvalid, plan_node, plan_of
+from aos.manifest.schedules import ScheduleInvalid, schedule_node, schedule_of
 
 Node = dict[str, Any]
 """A node whose shape is known: JSON Schema or ``canonical`` has seen it."""
@@ -131,7 +132,8 @@ def _manifest(node: Mapping[str, Any]) -> Node:
                 "subscriptions": [_subscription(s) for s in _objects(routing, "subscriptions")]
             }
     made |= _unless(_optional(node, "limits", _manifest_limits), limits={})
-    return made | _unless(_optional(node, "plans", _plans), plans=[])
+    made |= _unless(_optional(node, "plans", _plans), plans=[])
+    return made | _unless(_optional(node, "schedules", _schedules), schedules=[])
 
 
 def _plans(node: Mapping[str, Any], field: str) -> list[Node]:
@@ -140,6 +142,14 @@ def _plans(node: Mapping[str, Any], field: str) -> list[Node]:
     except PlanInvalid as problem:
         raise Misshapen(f"{field}: {problem}") from problem
     return [plan_node(plan) for plan in sorted(plans, key=lambda plan: (plan.type, plan.version))]
+
+
+def _schedules(node: Mapping[str, Any], field: str) -> list[Node]:
+    try:
+        entries = [schedule_of(entry) for entry in _objects(node, field)]
+    except ScheduleInvalid as problem:
+        raise Misshapen(f"{field}: {problem}") from problem
+    return [schedule_node(entry) for entry in sorted(entries, key=lambda entry: entry.id)]
 
 
 def _subscription(entry: Mapping[str, Any]) -> Node:

@@ -23,6 +23,7 @@ from aos.manifest.forms import KINDS, Misshapen, Node, canonical
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.names import is_name, is_system
 from aos.manifest.packages import PACKAGES, Package, package
+from aos.manifest.schedule_fitting import schedules_fit
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -208,7 +209,9 @@ class _Source:
             if subject not in self.broken
         }
         manifest = self.manifest.node if self.manifest and self.manifest_is_sound else None
-        for finding in meaning.check(manifest, sound, self.broken, incomplete=self.incomplete):
+        for finding in meaning.check(
+            manifest, sound, self.broken, incomplete=self.incomplete, more=schedules_fit
+        ):
             located = (
                 self.manifest
                 if finding.subject == meaning.MANIFEST

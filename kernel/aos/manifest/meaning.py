@@ -6,8 +6,9 @@ No rule stops the others, so one run finds everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Final
 
 from aos.manifest import builtins
@@ -28,6 +29,7 @@ from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
 from aos.manifest.names import is_name
 from aos.manifest.plan_rules import plan_rules
 from aos.manifest.routing_rules import routing
+from aos.manifest.schedule_rules import schedule_rules
 
 MANIFEST: Final[Subject] = ("manifest", "manifest")
 SECTIONS: Final[Mapping[str, str]] = {
@@ -46,6 +48,7 @@ def check(
     broken: AbstractSet[Subject] = frozenset(),
     *,
     incomplete: bool = False,
+    more: Callable[[Node, Catalog], Found] | None = None,
 ) -> Iterator[RuleFinding]:
     """Return every broken rule.
 
@@ -55,15 +58,24 @@ def check(
         broken: Definitions that exist but have an invalid shape. A reference to one is valid.
         incomplete: Some definitions could not be read. An unknown name is then a finding only if
             it is similar to a known one.
+        more: Another rule of the manifest.
     """
     catalog = Catalog(manifest, definitions, broken, incomplete=incomplete)
     told = False
-    for finding in _findings(catalog):
+    for finding in chain(_findings(catalog), _more(manifest, catalog, more)):
         told = True
         yield finding
     # Other findings can make a schema appear unused, so this rule is checked only without them.
     if not (told or broken or incomplete):
         yield from _schemas_are_used(catalog)
+
+
+def _more(
+    manifest: Node | None, catalog: Catalog, rule: Callable[[Node, Catalog], Found] | None
+) -> Iterator[RuleFinding]:
+    if manifest is not None and rule is not None:
+        for pointer, message, hint in rule(manifest, catalog):
+            yield RuleFinding(subject=MANIFEST, pointer=pointer, message=message, hint=hint)
 
 
 def _findings(catalog: Catalog) -> Iterator[RuleFinding]:
@@ -101,9 +113,9 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
     yield from within("/limits/step", limits.get("step", {}), STEP_RANGES)
     yield from within("/limits/world", limits.get("world", {}), WORLD_RANGES)
     yield from plan_rules(manifest.get("plans", []), catalog)
-    for field in ("schedules", "governance"):
-        if manifest.get(field):
-            yield f"/{field}", f"the field {field} is {NOT_YET}", "leave it out"
+    yield from schedule_rules(manifest.get("schedules", []), catalog)
+    if manifest.get("governance"):
+        yield "/governance", f"the field governance is {NOT_YET}", "leave it out"
 
 
 def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:

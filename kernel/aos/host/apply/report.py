@@ -63,6 +63,7 @@ def changes_document(found: Difference) -> dict[str, Any]:
         "routes_reordered": found.reordered,
         "limits": [str(each) for each in found.limits],
         "plans": [str(each) for each in found.plans],
+        "schedules": [str(each) for each in found.schedules],
         "authority": [str(each) for each in found.authority],
     }
 

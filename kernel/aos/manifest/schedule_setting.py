@@ -1,0 +1,177 @@
+"""A schedule -> the event that sets it, checked by the schemas of a manifest (SC-22, SC-23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from aos.errors import excerpt
+from aos.manifest.linear_names import LINEAR, LINEAR_PACKAGE, START
+from aos.manifest.linear_starting import (
+    LinearRefused,
+    chosen_plan,
+    context_of,
+    start_event,
+)
+from aos.manifest.plans import StepPlan
+from aos.manifest.schedule_names import NOT_SCHEDULED, SCHEDULE, SCHEDULE_PACKAGE
+from aos.manifest.schedules import ScheduleEntry, ScheduleInvalid
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.errors import ValueProblem
+from aos.values.schema import Schema
+from aos.values.spelling import time_ns
+
+VALUE_BYTES_MAX: Final = 256 << 10
+_MS: Final = 10**6
+_SAMPLE: Final = "2026-01-01T00:00:00.000000000Z"
+"""The longest text that a due time becomes."""
+
+
+def must_have_schedules(workflows: Mapping[str, object]) -> None:
+    """Raise ScheduleInvalid if a manifest has no schedules."""
+    if SCHEDULE not in workflows:
+        raise ScheduleInvalid(
+            "the manifest in force has no schedules "
+            f'(add "uses": ["{SCHEDULE_PACKAGE}"] to it and apply it)'
+        )
+
+
+def set_value(
+    entry: ScheduleEntry,
+    schemas: Mapping[str, Schema],
+    plans: tuple[StepPlan, ...],
+    *,
+    by_manifest: bool = False,
+) -> dict[str, Any]:
+    """The value of the event ``aos/ScheduleSet@1`` for a schedule.
+
+    Raises:
+        ScheduleInvalid: Its event, plan, cron text or time zone does not fit.
+    """
+    event, value, at_field = _emitted(entry, schemas, plans)
+    made: dict[str, Any] = {
+        "id": entry.id,
+        "when": {"$tag": "Every", "$value": {"interval": (entry.every_ms or 0) * _MS}}
+        if entry.cron is None
+        else {"$tag": "Cron", "$value": {"cron": entry.cron, "tz": entry.tz}},
+        "start": None if entry.start is None else time_ns(entry.start),
+        "end": None if entry.end is None else time_ns(entry.end),
+        "catchup": entry.catchup_ms * _MS,
+        "overlap": {"$tag": entry.overlap},
+        "jitter": entry.jitter_ms * _MS,
+        "paused": entry.paused,
+        "by_manifest": by_manifest,
+        "event": event,
+        "value": value,
+        "at_field": at_field,
+    }
+    check_set_value(made, schemas)
+    return made
+
+
+def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> None:
+    """Check the value of an event ``aos/ScheduleSet@1`` by the schemas of a manifest.
+
+    Raises:
+        ScheduleInvalid: What it emits does not fit, or its cron text has no times.
+    """
+    event: str = value["event"]
+    schema = _schema(event, schemas)
+    if sum(map(len, value["value"].values())) > VALUE_BYTES_MAX:
+        raise ScheduleInvalid(f"value: expected at most {VALUE_BYTES_MAX} bytes", "/value")
+    try:
+        emitted: dict[str | int, Value] = {
+            name: decode_record(data) for name, data in value["value"].items()
+        }
+        if value["at_field"] is not None:
+            emitted[value["at_field"]] = f"{value['id']}@{_SAMPLE}"
+        schema.from_record(encode(emitted))
+    except ValueProblem as problem:
+        raise ScheduleInvalid(f"value: {event}: {problem}", "/value") from problem
+    _check_calendar(value["when"])
+
+
+def _schema(event: str, schemas: Mapping[str, Schema]) -> Schema:
+    if event.startswith(NOT_SCHEDULED):
+        raise ScheduleInvalid(f"event: a schedule cannot emit {excerpt(event)}", "/event")
+    if event not in schemas:
+        raise ScheduleInvalid(f"event: the manifest has no schema {excerpt(event)}", "/event")
+    return schemas[event]
+
+
+def _check_calendar(when: Mapping[str, Any]) -> None:
+    if when["$tag"] != "Cron":
+        return
+    # Calendars are slow to import, and few commands need one.
+    from aos.manifest.cron_times import ZONE_UNKNOWN, CronProblem, next_times  # noqa: PLC0415
+
+    asked = when["$value"]
+    try:
+        next_times(asked["cron"], asked["tz"], 0, 1)
+    except CronProblem as problem:
+        at = "tz" if problem.code == ZONE_UNKNOWN else "cron"
+        raise ScheduleInvalid(f"{at}: {problem.message}", f"/{at}") from problem
+
+
+def _emitted(
+    entry: ScheduleEntry, schemas: Mapping[str, Schema], plans: tuple[StepPlan, ...]
+) -> tuple[str, dict[str, bytes], str | None]:
+    """The schema of the event, its fields as canonical CBOR, and the field for the due time."""
+    if entry.plan is not None:
+        return START, _started(entry, entry.plan, schemas, plans), "instance"
+    assert entry.event is not None
+    schema = _schema(entry.event, schemas)
+    given = dict(entry.value)
+    if entry.at_field is not None:
+        if entry.at_field in given:
+            raise ScheduleInvalid(
+                f"at_field: {entry.at_field} is the due time, and value has it too", "/at_field"
+            )
+        given[entry.at_field] = f"{entry.id}@{_SAMPLE}"
+    try:
+        data = schema.encode(schema.from_json_object(given))
+    except ValueProblem as problem:
+        raise ScheduleInvalid(f"value: {entry.event}: {problem}", "/value") from problem
+    return entry.event, _fields(data, entry.at_field), entry.at_field
+
+
+def _started(
+    entry: ScheduleEntry, plan: str, schemas: Mapping[str, Schema], plans: tuple[StepPlan, ...]
+) -> dict[str, bytes]:
+    if START not in schemas:
+        raise ScheduleInvalid(
+            f'plan: the manifest has no {LINEAR} (add "{LINEAR_PACKAGE}" to its uses)', "/plan"
+        )
+    try:
+        chosen = chosen_plan(plans, plan, entry.version)
+    except LinearRefused as problem:
+        raise ScheduleInvalid(str(problem), "/plan") from problem
+    try:
+        context = context_of(entry.context)
+        _, start = start_event(chosen, f"{entry.id}@{_SAMPLE}", context, schedule=entry.id)
+    except (LinearRefused, ValueProblem) as problem:
+        raise ScheduleInvalid(str(problem), "/context") from problem
+    value: Any = start
+    return _fields(schemas[START].encode(value), "instance")
+
+
+def _fields(data: bytes, without: str | None) -> dict[str, bytes]:
+    found = decode_record(data)
+    if not isinstance(found, dict):
+        raise ScheduleInvalid("event: expected one that is a record", "/event")
+    return {str(name): encode(value) for name, value in found.items() if name != without}
+
+
+def changes(
+    wanted: Iterable[Mapping[str, Any]], there: Iterable[Mapping[str, Any]]
+) -> tuple[list[Mapping[str, Any]], list[str]]:
+    """Compare the schedules of a manifest with those of a world (SC-31).
+
+    Both are values of ``aos/ScheduleSet@1``. Returns those to set, and the ids to delete.
+    """
+    existing = {each["id"]: each for each in there}
+    ours = {each["id"]: each for each in wanted}
+    return (
+        [each for id, each in ours.items() if existing.get(id) != each],
+        [id for id, each in existing.items() if each["by_manifest"] and id not in ours],
+    )

@@ -19,6 +19,7 @@ from aos.core.journal.faults import Fault
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.journal.inputs import (
     STRICT,
+    EventInput,
     GenesisInput,
     Input,
     ManifestInput,
@@ -46,7 +47,9 @@ from aos.core.state.state import State
 from aos.host.apply.apply import sign_manifest
 from aos.host.executors.redelivery import Redelivery, left_open
 from aos.host.folder.restore import restore
+from aos.host.schedules import GUARDED, refused_event, refused_manifest, schedule_events
 from aos.host.world.erasing import unerasable
+from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
@@ -166,8 +169,15 @@ class Desk:
             if over is not None:
                 return over
         if isinstance(given, ManifestInput):
+            refused = refused_manifest(
+                self.state, Effective.from_document(given.document), self.store.blob
+            )
             # A migration runs modules.
-            return SHARED.there(lambda: self._kernel.admit(given, self.stamp()))
+            return refused or SHARED.there(lambda: self._kernel.admit(given, self.stamp()))
+        if isinstance(given, EventInput) and given.schema in GUARDED:
+            refused = refused_event(self.state, given)
+            if refused is not None:
+                return refused
         return self._kernel.admit(given, self.stamp())
 
     def _settled_already(self, given: ReceiptInput) -> Duplicate | Refusal | None:
@@ -201,6 +211,8 @@ class Desk:
             leaves=leaves,
         )
         self.admit(given, manifest.modules)
+        for each in schedule_events(self.state, self.read):
+            self._kernel.admit(each, self.stamp())
         self.seal()
 
     def run(self) -> int:

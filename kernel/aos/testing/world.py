@@ -20,6 +20,7 @@ from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.audit.lens.words import span_text, time_text
 from aos.audit.replay.replay_report import ReplayReport
 from aos.audit.views.linear_view import document_of
+from aos.audit.views.schedule_view import schedule_document
 from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
 from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, ControlInput, EventInput
@@ -27,10 +28,13 @@ from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage, sentence
-from aos.linear.starting import LinearMode, chosen_plan, context_of, start_event
 from aos.manifest.builtins import TIMER
 from aos.manifest.effective import Effective
 from aos.manifest.linear_names import LINEAR, SIGNAL
+from aos.manifest.linear_starting import LinearMode, chosen_plan, context_of, start_event
+from aos.manifest.schedule_names import SCHEDULE, SET
+from aos.manifest.schedule_setting import set_value
+from aos.manifest.schedules import schedule_of
 from aos.testing import views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
@@ -201,6 +205,21 @@ class World:
         """An instance as ``aos linear show --json`` has it; None if it does not exist."""
         state = self.state(LINEAR, instance)
         return None if state is None else document_of(state)
+
+    def create_schedule(self, id: str, **definition: object) -> Sent:
+        """Set a schedule; ``definition`` has the fields of a manifest's schedules (T-15b).
+
+        Raises:
+            ScheduleInvalid: It is not a schedule, or does not fit the manifest.
+            InputRefused: The manifest has a schedule of this id.
+        """
+        entry = schedule_of({"id": id, **definition})
+        return self.send(SET, set_value(entry, self.manifest.schemas, self.manifest.plans))
+
+    def schedule(self, id: str) -> dict[str, Any] | None:
+        """A schedule as ``aos schedule show --json`` has it; None if it does not exist."""
+        state = self.state(SCHEDULE, id)
+        return None if state is None else schedule_document(state)
 
     def run(self, *, may_fail: bool = False) -> int:
         """Run until the world is idle at this moment; return the number of steps.

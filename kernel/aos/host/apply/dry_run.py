@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aos.core.decide.migration import Converted
-from aos.core.decide.quiescence import Change, blockers
+from aos.core.decide.quiescence import Change
 from aos.core.journal.inputs import (
     MIGRATE,
     STRICT,
@@ -21,6 +21,7 @@ from aos.host.apply.forecast import fates
 from aos.host.apply.migrator import dry_migration, sample
 from aos.host.folder.reader import open_reader
 from aos.host.folder.restore import Progress
+from aos.host.schedules import standing_blockers
 from aos.manifest.difference import difference
 from aos.manifest.load import Loaded
 
@@ -51,7 +52,7 @@ def dry_run_of(
         change = Change(
             in_force=reader.manifest, effective=loaded.effective, mode=known, leaves=leaves
         )
-        standing = blockers(reader.state, change, reader.store.blob)
+        standing = standing_blockers(reader.state, change, reader.store.blob)
         if mode == MIGRATE and not standing:
             standing = dry_migration(reader.state, change, reader.store.blob, loaded.modules)
         states: tuple[Converted, ...] = ()

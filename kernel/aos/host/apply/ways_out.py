@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from aos.core.decide.answers import Blocker
-from aos.core.decide.quiescence import MISFIT, REMOVED, Change, blockers
+from aos.core.decide.quiescence import MISFIT, REMOVED, Change
 from aos.core.journal.inputs import MIGRATE, PIN, STRICT
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import ApplyMode
 from aos.host.apply.apply import left_by
 from aos.host.apply.migrator import dry_migration
 from aos.host.folder.reader import WorldReader, open_reader
+from aos.host.schedules import standing_blockers
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
 from aos.values.digests import Hash
@@ -109,7 +110,7 @@ class _Attempt:
         if mode == MIGRATE and not any(map(change.migrates, self.new.workflows)):
             return False
         state, read = self.reader.state, self.reader.store.blob
-        if blockers(state, change, read):
+        if standing_blockers(state, change, read):
             return False
         return mode != MIGRATE or not dry_migration(state, change, read, self.modules)
 
@@ -120,7 +121,7 @@ class _Attempt:
         moved = {name: replace(self.new.workflows[name], upgrade="in_place") for name in names}
         new = replace(self.new, workflows={**self.new.workflows, **moved})
         change = self._change(new, STRICT, leaves)
-        return () if blockers(self.reader.state, change, self.reader.store.blob) else names
+        return () if standing_blockers(self.reader.state, change, self.reader.store.blob) else names
 
     def to_migrate(self, found: Sequence[Blocker]) -> Iterator[str]:
         change = self._change(self.new, MIGRATE, ())

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from aos.core.decide.answers import Answer, Duplicate, Refusal, Rule
 from aos.core.journal.inputs import (
     ControlInput,
+    EventInput,
     Input,
     ManifestInput,
     ReceiptInput,
@@ -21,6 +22,7 @@ from aos.core.journal.records import KernelReceipt
 from aos.core.pending import Settled, receipt_digest
 from aos.core.state.state import State
 from aos.errors import Damage
+from aos.host.schedules import GUARDED, refused_event, refused_manifest
 from aos.host.world.collecting import Arrivals
 from aos.host.world.erasing import unerasable
 from aos.host.world.overlay import Overlay
@@ -44,8 +46,10 @@ class Checks:
         """The answer to an input that the kernel must not see; None for all others."""
         if isinstance(given, ReceiptInput):
             return self._settled_already(given)
+        if isinstance(given, EventInput):
+            return refused_event(self._state, given) if given.schema in GUARDED else None
         if isinstance(given, ManifestInput):
-            return self._lacks_module(given, blobs)
+            return self._refused_manifest(given, blobs)
         if isinstance(given, ControlInput):
             return self._unerasable(given)
         if isinstance(given, SnapshotInput):
@@ -81,14 +85,21 @@ class Checks:
         message = f"intent {hash_text(given.intent)}: record {seq} settled it with another receipt"
         return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
 
-    def _lacks_module(self, given: ManifestInput, blobs: Mapping[Hash, bytes]) -> Refusal | None:
-        """Refuse a manifest with a module whose bytes are missing: its first step would stop the
-        world (H-72)."""
+    def _refused_manifest(
+        self, given: ManifestInput, blobs: Mapping[Hash, bytes]
+    ) -> Refusal | None:
         try:
-            modules = Effective.from_document(given.document).modules.values()
+            new = Effective.from_document(given.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
-        for module in modules:
+        return self._lacks_module(new, blobs) or refused_manifest(
+            self._state, new, self._overlay.read
+        )
+
+    def _lacks_module(self, new: Effective, blobs: Mapping[Hash, bytes]) -> Refusal | None:
+        """Refuse a manifest with a module whose bytes are missing: its first step would stop the
+        world (H-72)."""
+        for module in new.modules.values():
             if module.hash not in blobs and not self._arrivals.is_needed(module.hash, self._has):
                 return Refusal(
                     rule=Rule.MANIFEST_IS_INVALID,

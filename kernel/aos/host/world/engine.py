@@ -44,6 +44,7 @@ from aos.core.state.cell import OpenIntent
 from aos.core.state.state import State
 from aos.errors import AosError, Damage
 from aos.host.errors import Stopping, WorldStopped
+from aos.host.schedules import schedule_events
 from aos.host.stamps import Sources
 from aos.host.world.checks import Checks
 from aos.host.world.collecting import Arrivals, Collecting
@@ -271,6 +272,7 @@ class Engine:
         try:
             if self._runs:
                 self._admit(StartInput(host=tuple(sorted(self._host.items()))), {})
+                self._set_schedules()
             while self._wait_for_work():
                 self._make_frame(time.monotonic())
             self._finish_begun()
@@ -417,6 +419,9 @@ class Engine:
             draft.blob_bytes += len(given.value)
         elif isinstance(given, StreamInput):
             draft.blob_bytes += len(given.payload)
+        elif isinstance(given, ManifestInput):
+            if self._runs:
+                self._set_schedules()
         elif isinstance(given, ControlInput) and given.action == ERASE and given.value is not None:
             # Also if it came with an input of this frame. The same bytes may come again later.
             self._checks.erased(by=answer.seq)
@@ -437,6 +442,13 @@ class Engine:
             )
         finally:
             self._overlay.take_back(lent)
+
+    def _set_schedules(self) -> None:
+        """Bring the schedules to those of the manifest in force, in this frame (SC-30)."""
+        for each in schedule_events(self._kernel.state, self._overlay.read):
+            if isinstance(self._kernel.admit(each, self._sources.stamp()), Admitted):
+                self._counts.events += 1
+                self._draft.blob_bytes += len(each.value)
 
     def _keep_now(self, blobs: Mapping[Hash, bytes]) -> None:
         """Make blobs of a migration durable while the core waits."""

@@ -1,0 +1,129 @@
+"""What a world's manifest has to do with its schedules (spec/schedule.md, SC-22 to SC-33).
+
+The kernel knows nothing of schedules: these checks are made before its own, and the events are
+like any other. Everything runs on the core's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from aos.core.decide.answers import Blocker, Refusal, Rule
+from aos.core.decide.quiescence import Change, blockers
+from aos.core.journal.inputs import EventInput
+from aos.core.journal.records import CellId, slot_bytes
+from aos.core.state.state import State
+from aos.manifest.effective import Effective
+from aos.manifest.schedule_names import DELETE, SCHEDULE, SET
+from aos.manifest.schedule_setting import changes, check_set_value, set_value
+from aos.manifest.schedules import ScheduleInvalid
+from aos.values.cbor import decode_record
+from aos.values.digests import Hash
+from aos.values.errors import ValueProblem
+
+Read: TypeAlias = Callable[[Hash], bytes]
+
+GUARDED: Final = frozenset({SET, DELETE})
+"""Events of senders that ``refused_event`` looks at."""
+
+DOES_NOT_FIT: Final = "schedule_does_not_fit"
+"""A schedule emits an event that does not fit the new manifest (SC-33)."""
+
+
+def refused_event(state: State, given: EventInput) -> Refusal | None:
+    """Why a schedule must not be set or deleted by a sender; None if it may, or if the kernel
+    refuses the event anyway (SC-22, SC-32)."""
+    manifest = state.manifest
+    schema = None if manifest is None else manifest.schemas.get(given.schema)
+    if manifest is None or schema is None:
+        return None
+    try:
+        value: Any = schema.from_ingress_value(given.value)[1]
+    except ValueProblem:
+        return None
+    if any(each.id == value["id"] for each in manifest.schedules):
+        return _refusal(f"{value['id']} is a schedule of the manifest in force (change it there)")
+    if given.schema == DELETE:
+        return None
+    if value["by_manifest"]:
+        return _refusal("by_manifest: only schedules of a manifest have it")
+    try:
+        check_set_value(value, manifest.schemas)
+    except ScheduleInvalid as problem:
+        return _refusal(f"{given.schema}: {problem}")
+    return None
+
+
+def refused_manifest(state: State, new: Effective, read: Read) -> Refusal | None:
+    """Why a manifest must not come into force: a schedule of its own is invalid, or one that a user
+    made emits what no longer fits (SC-33)."""
+    try:
+        for entry in new.schedules:
+            set_value(entry, new.schemas, new.plans, by_manifest=True)
+    except ScheduleInvalid as problem:
+        return Refusal(rule=Rule.MANIFEST_IS_INVALID, message=f"schedule {entry.id}: {problem}")
+    blockers = tuple(schedule_blockers(state, new, read))
+    if not blockers:
+        return None
+    detail = "; ".join(each.detail for each in blockers[:3])
+    return Refusal(rule=Rule.WORLD_IS_NOT_QUIESCENT, message=detail, blockers=blockers)
+
+
+def standing_blockers(state: State, change: Change, read: Read) -> tuple[Blocker, ...]:
+    """Everything that keeps a manifest from being applied now: the kernel's blockers, and schedules
+    that do not fit."""
+    return (*blockers(state, change, read), *schedule_blockers(state, change.effective, read))
+
+
+def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Blocker]:
+    """The schedules that users made and whose event does not fit a new manifest (SC-33)."""
+    ours = {each.id for each in new.schedules}
+    if SCHEDULE not in new.workflows:
+        return
+    for cell, value in _schedules(state, read):
+        if value["by_manifest"] or value["id"] in ours:
+            continue
+        try:
+            check_set_value(value, new.schemas)
+        except ScheduleInvalid as problem:
+            yield Blocker(
+                kind=DOES_NOT_FIT,
+                cell=cell,
+                detail=f"schedule {value['id']}: {problem} (delete the schedule, or set it anew)",
+            )
+
+
+def schedule_events(state: State, read: Read) -> list[EventInput]:
+    """The events that bring the schedules of a world to those of its manifest (SC-30, SC-31)."""
+    manifest = state.manifest
+    if manifest is None or SCHEDULE not in manifest.workflows:
+        return []
+    try:
+        wanted = [
+            set_value(each, manifest.schemas, manifest.plans, by_manifest=True)
+            for each in manifest.schedules
+        ]
+    except ScheduleInvalid:
+        return []  # ``refused_manifest`` keeps such a manifest out of this world
+    to_set, to_delete = changes(wanted, (value for _, value in _schedules(state, read)))
+    given: list[tuple[str, Any]] = [(SET, each) for each in to_set]
+    given += [(DELETE, {"id": id}) for id in to_delete]
+    return [
+        EventInput(schema=schema, value=manifest.schemas[schema].encode(value))
+        for schema, value in given
+    ]
+
+
+def _schedules(state: State, read: Read) -> Iterator[tuple[CellId, Any]]:
+    """The cells of schedules, each with its definition."""
+    for cell in state.cells.of(SCHEDULE):
+        if cell.state is None:
+            continue
+        found: Any = decode_record(slot_bytes(cell.state, read))
+        if isinstance(found, dict) and found.get("set") is not None:
+            yield cell.id, found["set"]
+
+
+def _refusal(message: str) -> Refusal:
+    return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)

@@ -78,6 +78,13 @@ def inspect_cells(
         str | None,
         typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
+        ),
+    ] = None,
     state: Annotated[
         bool, typer.Option("--state", help="Show the state of each cell in the list.")
     ] = False,
@@ -100,8 +107,8 @@ def inspect_cells(
         found = from_node(
             node, "/v1/cells", workflow=workflow, status=status, key_prefix=key_prefix,
             waits_for=waits_for, older_than=None if older_than is None else f"{older_than}ns",
-            pinned=pinned, fault=fault, state=state, sort=sort, limit=limit, offset=offset, at=at,
-            spelled=not json,
+            pinned=pinned, fault=fault, where=where, state=state, sort=sort, limit=limit,
+            offset=offset, at=at, spelled=not json,
         )  # fmt: skip
         text.show(found, text.cells, json=json)
         return
@@ -114,6 +121,7 @@ def inspect_cells(
             older_than_ns=older_than,
             pinned=pinned,
             fault=fault,
+            where=where,
         )
         found = cell_view.cells(
             view,

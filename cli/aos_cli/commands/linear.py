@@ -105,6 +105,13 @@ def list_instances(
     step: Annotated[
         str | None, typer.Option(metavar="STEP", help="Only with this current plan step.")
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
+        ),
+    ] = None,
     limit: Annotated[
         int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
     ] = LIMIT,
@@ -114,7 +121,7 @@ def list_instances(
     json: Json = False,
 ) -> None:
     found = LinearWorld(world, node).instances(
-        status=status, plan=plan, step=step, limit=limit, offset=offset
+        status=status, plan=plan, step=step, where=where, limit=limit, offset=offset
     )
     if json:
         print_json(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.audit.views.diagnosis import ADVICE
@@ -16,6 +16,10 @@ from aos.core.state.state import State
 from aos.core.state.version import is_pinned
 from aos.errors import BadUsage, sentence
 from aos.manifest.builtins import TIMER
+
+if TYPE_CHECKING:
+    from aos.audit.search.attributes import Subject
+    from aos.audit.search.matching import Search
 
 BY_KEY: Final = "key"
 BY_AGE: Final = "age"
@@ -51,7 +55,8 @@ class CellSelection:
     """The filters of a list of cells; a filter that is None or False selects all.
 
     ``waits_for`` is the name of an effect, or one of ``WAITS``; ``older_than_ns`` is the time since
-    the last step of the cell, in ns; ``fault`` the kind of its fault.
+    the last step of the cell, in ns; ``fault`` the kind of its fault; ``where`` a condition
+    (spec/search.md), of which ``search`` is the meaning once the selection is resolved.
     """
 
     workflow: str | None = None
@@ -61,6 +66,8 @@ class CellSelection:
     older_than_ns: int | None = None
     pinned: bool = False
     fault: str | None = None
+    where: str | None = None
+    search: Search | None = None
 
     def resolved(self, state: State) -> CellSelection:
         """Return the same selection with the full names of its workflow and effect.
@@ -74,8 +81,11 @@ class CellSelection:
             raise BadUsage(
                 sentence("older than", expected="0 or more", found=f"{self.older_than_ns} ns")
             )
+        workflow = None if self.workflow is None else find_workflow(state, self.workflow)
         return CellSelection(
-            workflow=None if self.workflow is None else find_workflow(state, self.workflow),
+            workflow=workflow,
+            where=self.where,
+            search=None if self.where is None else _search(self.where, state, workflow),
             status=self.status,
             key_prefix=self.key_prefix,
             waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
@@ -121,7 +131,26 @@ class CellSelection:
                 self.key_prefix is None
                 or view.lens.key_text(cell.id, hash=cell.workflow_hash).startswith(self.key_prefix)
             )
+            and (self.search is None or self.search.has(subject(view, cell)))
         )
+
+
+def _search(where: str, state: State, workflow: str | None) -> Search:
+    # Few lists have a condition, and only they need all this.
+    from aos.audit.search.attributes import Names  # noqa: PLC0415
+    from aos.audit.search.matching import Search  # noqa: PLC0415
+
+    return Search(where, Names(state.manifest, workflow))
+
+
+def subject(view: View, cell: Cell) -> Subject:
+    """A cell, for a condition."""
+    from aos.audit.search.attributes import subject_of  # noqa: PLC0415
+
+    def key() -> str:
+        return view.lens.key_text(cell.id, hash=cell.workflow_hash)
+
+    return subject_of(view.state, cell, view.journal.blob, key)
 
 
 def _waited_for(state: State, word: str) -> str:

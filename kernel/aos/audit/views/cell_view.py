@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.endings import ending
 from aos.audit.lens.lens import Lens
@@ -16,6 +16,7 @@ from aos.audit.views.cell_selection import (
     ORDERS,
     CellSelection,
     place,
+    subject,
     waits_for,
     why,
 )
@@ -32,6 +33,9 @@ from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.version import manifest_under, workflow_of
 from aos.errors import BadUsage, sentence
 from aos.values.digests import hash_text
+
+if TYPE_CHECKING:
+    from aos.audit.search.matching import Place
 
 MAIL_SHOWN: Final = 20
 
@@ -60,22 +64,25 @@ def cells(
     """
     check_word("order of cells", order, ORDERS)
     selected = (selection or CellSelection()).resolved(view.state)
+    by = selected.search if selected.search is not None and selected.search.is_ordered else None
+    if by is not None and order != BY_KEY:
+        raise BadUsage("expected one order, found order by in the condition and another one")
     end = page_end(limit, offset)
     reasons: Counter[str] = Counter()
     looked_at = total = 0
 
-    def found() -> Iterator[tuple[int, CellId]]:
+    def found() -> Iterator[tuple[int | Place, CellId]]:
         nonlocal looked_at, total
         for cell in selected.candidates(view.state):
             looked_at += 1
             if selected.has(view, cell):
                 total += 1
                 reasons.update(why(view.state, cell))
-                yield place(cell, order), cell.id
+                yield place(cell, order) if by is None else by.place(subject(view, cell)), cell.id
 
     shown = heapq.nsmallest(end, found())[offset:]
 
-    def row(each: tuple[int, CellId]) -> Document:
+    def row(each: tuple[int | Place, CellId]) -> Document:
         cell = view.state.cells[each[1]]
         made = _cell_row(view, cell)
         return {**made, "state": _state(view, view.lens, cell)} if with_state else made

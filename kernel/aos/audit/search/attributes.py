@@ -1,0 +1,203 @@
+"""Names in a condition -> the values of a cell (spec/search.md, SE-5, SE-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aos.audit.search.kinds import ANY, SCALAR_KINDS, ValueKind, word_kind
+from aos.audit.search.where import WhereInvalid, WhereToken
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import slot_bytes
+from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import is_pinned
+from aos.errors import Damage, Erased, excerpt
+from aos.manifest.catalog import did_you_mean
+from aos.manifest.effective import Effective
+from aos.values.cbor import decode_record
+from aos.values.errors import ValueProblem
+from aos.values.expressions import (
+    ListOf,
+    MapOf,
+    Option,
+    Record,
+    Scalar,
+    SetOf,
+    Type,
+    TypeRef,
+    Variant,
+)
+
+STATE_PREFIX: Final = "state."
+"""Before a path whose first word is also the name of something that every cell has."""
+
+
+@dataclass(slots=True)
+class Subject:
+    """A cell that conditions look at. ``state`` is its state's value, None without one; ``key`` the
+    text of its key."""
+
+    cell: Cell
+    world: Any
+    read_state: Callable[[], Any]
+    read_key: Callable[[], str]
+    _state: Any = None
+    _has_state: bool = False
+
+    @property
+    def state(self) -> Any:
+        if not self._has_state:
+            self._state, self._has_state = self.read_state(), True
+        return self._state
+
+
+Leaves: TypeAlias = Callable[[Subject], Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A name with a meaning: ``leaves`` yields its values in a cell, none if it has none."""
+
+    kind: ValueKind
+    leaves: Leaves
+
+
+def _fault(subject: Subject) -> Iterator[Any]:
+    if subject.cell.fault is not None:
+        yield subject.cell.fault.kind.value
+
+
+OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
+    "status": Attribute(word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))),
+    "key": Attribute(SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
+    "fault": Attribute(SCALAR_KINDS["text"], _fault),
+    "pinned": Attribute(
+        SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
+    ),
+    "last_active": Attribute(SCALAR_KINDS["time"], lambda each: iter((each.cell.last_active_ns,))),
+}
+
+
+def subject_of(state: State, cell: Cell, read: BlobReader, key: Callable[[], str]) -> Subject:
+    """A cell of this state, for conditions; ``key`` returns the text of its key."""
+
+    def read_state() -> Any:
+        if cell.state is None:
+            return None
+        try:
+            return decode_record(slot_bytes(cell.state, read))
+        except (Damage, Erased, ValueProblem):
+            return None  # a list is not the place to learn of damage, and erased is no value
+
+    return Subject(cell, state, read_state, key)
+
+
+class Names:
+    """The names that conditions on the cells of one workflow may have.
+
+    Args:
+        manifest: The manifest in force.
+        workflow: None for a list of cells of all workflows, whose states have nothing in common.
+        aliases: Other names of paths into the state, which come before all others.
+    """
+
+    def __init__(
+        self,
+        manifest: Effective | None,
+        workflow: str | None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self._manifest = manifest
+        self._workflow = workflow
+        self._aliases = aliases or {}
+
+    def attribute(self, name: WhereToken) -> Attribute:
+        """The attribute of this name. Raises: WhereInvalid: There is none."""
+        path = self._aliases.get(name.word)
+        if path is None and name.word in OF_EVERY_CELL:
+            return OF_EVERY_CELL[name.word]
+        words = (path or name.word.removeprefix(STATE_PREFIX)).split(".")
+        if self._workflow is None:
+            raise WhereInvalid(
+                f"expected one of {', '.join(OF_EVERY_CELL)}, found {excerpt(name.word)} "
+                "(fields of states need a workflow: --workflow)",
+                name.column,
+            )
+        workflow = None if self._manifest is None else self._manifest.workflows.get(self._workflow)
+        if workflow is None:
+            raise WhereInvalid(
+                f"the manifest in force has no {self._workflow}, so its states have no types",
+                name.column,
+            )
+        kind = self._kind(workflow.state.type, words, name)
+        is_packed = kind is ANY
+        return Attribute(kind, lambda subject: _leaves(subject.state, words, is_packed=is_packed))
+
+    def _kind(self, type_: Type, words: list[str], name: WhereToken) -> ValueKind:
+        type_ = self._bare(type_)
+        if not words:
+            return self._end(type_, name)
+        word, rest = words[0], words[1:]
+        match type_:
+            case Record(fields):
+                return self._kind(_field(dict(fields), word, name), rest, name)
+            case Variant(arms):
+                return self._kind(_field(dict(arms), word, name), rest, name)
+            case MapOf(key, item) if key.name == "text":
+                if self._bare(item) == Scalar("bytes"):
+                    return ANY
+                return self._kind(item, rest, name)
+        raise WhereInvalid(f"{excerpt(name.word)}: there is nothing below {word!r}", name.column)
+
+    def _end(self, type_: Type, name: WhereToken) -> ValueKind:
+        if isinstance(type_, Variant):
+            return word_kind(tag for tag, _ in type_.arms)
+        if isinstance(type_, Scalar) and type_.name in SCALAR_KINDS:
+            return SCALAR_KINDS[type_.name]
+        fields = ", ".join(field for field, _ in type_.fields) if isinstance(type_, Record) else ""
+        more = f": name one of its fields, {fields}" if fields else ""
+        raise WhereInvalid(f"{excerpt(name.word)} cannot be compared{more}", name.column)
+
+    def _bare(self, type_: Type) -> Type:
+        """The type of the items at a place: without references, options and lists."""
+        assert self._manifest is not None
+        while True:
+            match type_:
+                case TypeRef(name):
+                    type_ = self._manifest.schemas[name].type
+                case Option(item) | ListOf(item) | SetOf(item):
+                    type_ = item
+                case _:
+                    return type_
+
+
+def _field(fields: Mapping[str, Type], word: str, name: WhereToken) -> Type:
+    if word in fields:
+        return fields[word]
+    hint = did_you_mean(word, fields) or f"known: {', '.join(fields)}"
+    raise WhereInvalid(f"unknown field {excerpt(word)} ({hint})", name.column)
+
+
+def _leaves(value: Any, words: list[str], *, is_packed: bool) -> Iterator[Any]:
+    """The values at a path. Of a list each item counts; null is no value."""
+    if value is None:
+        return
+    if is_packed and isinstance(value, bytes):
+        try:
+            unpacked = decode_record(value)
+        except ValueProblem:
+            return
+        yield from _leaves(unpacked, words, is_packed=False)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _leaves(item, words, is_packed=is_packed)
+    elif not words:
+        yield value
+    elif isinstance(value, dict):
+        if value.get("$tag") == words[0]:
+            yield from _leaves(value.get("$value"), words[1:], is_packed=is_packed)
+        elif words[0] in value:
+            yield from _leaves(value[words[0]], words[1:], is_packed=is_packed)

@@ -1,0 +1,124 @@
+"""A condition with a meaning: which cells it selects, and their order (spec/search.md, SE-5 to
+SE-8)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.audit.search.attributes import Attribute, Names, Subject
+from aos.audit.search.kinds import Comparable
+from aos.audit.search.where import EQUAL, IN, NOT_EQUAL, ORDERED, PREFIX, Term, WhereInvalid, parse
+
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One term. ``is_null``: it asks for cells without a value (``= null``), or with one."""
+
+    attribute: Attribute
+    operator: str
+    values: tuple[Comparable, ...]
+    is_null: bool = False
+
+    def has(self, subject: Subject) -> bool:
+        """Whether a cell passes."""
+        leaves = self.attribute.leaves(subject)
+        if self.is_null:
+            return (next(leaves, None) is None) == (self.operator == EQUAL)
+        found = (self.attribute.kind.of(leaf) for leaf in leaves)
+        if self.operator == NOT_EQUAL:
+            return not any(each == self.values[0] for each in found if each is not None)
+        return any(self._passes(each) for each in found if each is not None)
+
+    def _passes(self, found: Comparable) -> bool:
+        if self.operator in (EQUAL, IN):
+            return any(type(found) is type(each) and found == each for each in self.values)
+        wanted = self.values[0]
+        if type(found) is not type(wanted):
+            return False
+        if self.operator == PREFIX:
+            return isinstance(found, str) and found.startswith(wanted)
+        return _COMPARE[self.operator](found, wanted)
+
+
+class Search:
+    """A condition for the cells that ``names`` knows.
+
+    Raises:
+        WhereInvalid: The text is no condition, or does not fit the names.
+    """
+
+    def __init__(self, text: str, names: Names) -> None:
+        where = parse(text)
+        self._conditions = tuple(_condition(term, names) for term in where.terms)
+        self._order = None if where.order is None else names.attribute(where.order)
+        if where.order is not None and self._order is not None and not self._order.kind.is_ordered:
+            raise WhereInvalid(f"{where.order.word} has no order", where.order.column)
+        self._is_descending = where.is_descending
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it has an order of its own."""
+        return self._order is not None
+
+    def has(self, subject: Subject) -> bool:
+        """Whether a cell passes every term."""
+        return all(each.has(subject) for each in self._conditions)
+
+    def place(self, subject: Subject) -> Place:
+        """The place of a cell in its order; equal without one."""
+        if self._order is None:
+            return NO_PLACE
+        found = [each for each in self._comparable(self._order, subject) if each is not None]
+        if not found:
+            return NO_PLACE
+        best = max if self._is_descending else min
+        return Place(best(found), is_descending=self._is_descending)
+
+    @staticmethod
+    def _comparable(attribute: Attribute, subject: Subject) -> Iterator[Comparable | None]:
+        return (attribute.kind.of(leaf) for leaf in attribute.leaves(subject))
+
+
+@dataclass(frozen=True, slots=True, eq=True)
+class Place:
+    """Where a cell is in an order. A cell without a value comes last."""
+
+    value: Comparable | None
+    is_descending: bool
+
+    def __lt__(self, other: Place) -> bool:
+        if self.value is None or other.value is None:
+            return other.value is None and self.value is not None
+        one, two = self.value, other.value
+        if type(one) is not type(two):
+            one, two = type(one).__name__, type(two).__name__
+        return bool(two < one) if self.is_descending else bool(one < two)
+
+
+NO_PLACE: Final = Place(None, is_descending=False)
+
+
+def _condition(term: Term, names: Names) -> Condition:
+    attribute = names.attribute(term.name)
+    kind = attribute.kind
+    [*literals] = term.literals
+    if any(each.is_word and each.word == "null" for each in literals):
+        if term.operator not in (EQUAL, NOT_EQUAL):
+            raise WhereInvalid("null: expected = or != before it", literals[0].column)
+        return Condition(attribute, term.operator, (), is_null=True)
+    if (term.operator in ORDERED and not kind.is_ordered) or (
+        term.operator == PREFIX and not kind.is_text
+    ):
+        raise WhereInvalid(
+            f"{term.name.word} is a {kind.name}: it has no {term.operator}", term.name.column
+        )
+    if term.operator == PREFIX:
+        return Condition(attribute, PREFIX, (literals[0].word,))
+    return Condition(attribute, term.operator, tuple(kind.read(each) for each in literals))

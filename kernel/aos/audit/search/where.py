@@ -1,0 +1,198 @@
+"""The text of a condition -> its terms (spec/search.md, SE-1 to SE-4).
+
+Names and literals keep their columns, and get a meaning in ``attributes.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from aos.errors import BadUsage, excerpt
+
+BYTES_MAX: Final = 1_024
+TERMS_MAX: Final = 16
+ITEMS_MAX: Final = 64
+
+EQUAL, NOT_EQUAL, PREFIX, IN = "=", "!=", "^=", "in"
+ORDERED: Final = ("<", "<=", ">", ">=")
+OPERATORS: Final = (EQUAL, NOT_EQUAL, *ORDERED, PREFIX)
+_FORM: Final = 'a condition such as customer = "c-1" and total >= 1000'
+
+_TOKEN: Final = re.compile(
+    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<sign>\^=|!=|<=|>=|[=<>(),])|(?P<word>[^\s"=<>!^(),]+)'
+)
+
+
+class WhereInvalid(BadUsage):
+    """A text is not a condition, or does not fit the cells. ``column`` counts from 1."""
+
+    def __init__(self, message: str, column: int) -> None:
+        super().__init__(f"where, column {column}: {message}")
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class WhereToken:
+    """A word, a sign, or a quoted text without its quotes."""
+
+    word: str
+    column: int
+    kind: str
+
+    @property
+    def is_word(self) -> bool:
+        return self.kind == "word"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``name operator literal``; with ``in`` several literals."""
+
+    name: WhereToken
+    operator: str
+    literals: tuple[WhereToken, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedWhere:
+    """A conjunction of terms, and an order."""
+
+    terms: tuple[Term, ...]
+    order: WhereToken | None = None
+    is_descending: bool = False
+
+
+def parse(text: str) -> ParsedWhere:
+    """Read a condition.
+
+    Raises:
+        WhereInvalid: It is not one, or too long.
+    """
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise WhereInvalid("expected UTF-8, found half of a surrogate pair", 1) from None
+    if size > BYTES_MAX:
+        raise WhereInvalid(f"expected at most {BYTES_MAX} bytes, found {size}", 1)
+    return _Parser(text).where()
+
+
+class _Parser:
+    """Reads the tokens of one text from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+        self._at = 0
+        self._end = len(text) + 1
+
+    def where(self) -> ParsedWhere:
+        terms: list[Term] = []
+        while self._at < len(self._tokens) and not self._is_order():
+            if terms:
+                self._keyword("and")
+            if len(terms) == TERMS_MAX:
+                raise WhereInvalid(f"expected at most {TERMS_MAX} terms", self._column())
+            terms.append(self._term())
+        if not terms and not self._is_order():
+            raise WhereInvalid(f"expected {_FORM}, found nothing", 1)
+        order, is_descending = self._order()
+        return ParsedWhere(tuple(terms), order, is_descending)
+
+    def _is_order(self) -> bool:
+        words = [each.word.lower() for each in self._tokens[self._at : self._at + 2]]
+        return words == ["order", "by"]
+
+    def _order(self) -> tuple[WhereToken | None, bool]:
+        if not self._is_order():
+            return None, False
+        self._at += 2
+        name = self._name()
+        is_descending = False
+        if self._at < len(self._tokens):
+            word = self._next("asc or desc")
+            if word.word.lower() not in ("asc", "desc"):
+                raise _unexpected("asc or desc", word)
+            is_descending = word.word.lower() == "desc"
+        if self._at < len(self._tokens):
+            raise _unexpected("the end", self._tokens[self._at])
+        return name, is_descending
+
+    def _term(self) -> Term:
+        name = self._name()
+        sign = self._next("an operator")
+        if sign.is_word and sign.word.lower() == IN:
+            return Term(name, IN, self._items())
+        if sign.word not in OPERATORS or sign.kind != "sign":
+            raise _unexpected(f"one of {' '.join(OPERATORS)} in", sign)
+        return Term(name, sign.word, (self._literal(),))
+
+    def _items(self) -> tuple[WhereToken, ...]:
+        self._sign("(")
+        found = [self._literal()]
+        while (sign := self._next(", or )")).word == "," and sign.kind == "sign":
+            if len(found) == ITEMS_MAX:
+                raise WhereInvalid(f"expected at most {ITEMS_MAX} values", sign.column)
+            found.append(self._literal())
+        if sign.word != ")" or sign.kind != "sign":
+            raise _unexpected(", or )", sign)
+        return tuple(found)
+
+    def _name(self) -> WhereToken:
+        token = self._next("a name")
+        if not token.is_word:
+            raise _unexpected("a name", token)
+        return token
+
+    def _literal(self) -> WhereToken:
+        token = self._next("a value")
+        if token.kind == "sign":
+            raise _unexpected("a value", token)
+        return token
+
+    def _keyword(self, word: str) -> None:
+        token = self._next(word)
+        if not token.is_word or token.word.lower() != word:
+            raise _unexpected(f"{word} or order by", token)
+
+    def _sign(self, sign: str) -> None:
+        token = self._next(sign)
+        if token.kind != "sign" or token.word != sign:
+            raise _unexpected(sign, token)
+
+    def _next(self, expected: str) -> WhereToken:
+        if self._at == len(self._tokens):
+            raise WhereInvalid(f"expected {expected}, found the end", self._end)
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _column(self) -> int:
+        return self._tokens[self._at].column if self._at < len(self._tokens) else self._end
+
+
+def _tokens(text: str) -> list[WhereToken]:
+    found, at = [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        match = _TOKEN.match(text, at)
+        if match is None:
+            what = "a text without its end" if text[at] == '"' else excerpt(text[at])
+            raise WhereInvalid(f"expected {_FORM}, found {what}", at + 1)
+        kind = str(match.lastgroup)
+        word = match.group()
+        if kind == "text":
+            try:
+                word = str(json.loads(word, strict=False))
+            except ValueError:
+                raise WhereInvalid("expected a JSON text, found another escape", at + 1) from None
+        found.append(WhereToken(word, at + 1, kind))
+        at = match.end()
+    return found
+
+
+def _unexpected(expected: str, token: WhereToken) -> WhereInvalid:
+    return WhereInvalid(f"expected {expected}, found {excerpt(token.word)}", token.column)

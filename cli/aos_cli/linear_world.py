@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aos.audit.views import linear_view
+from aos.audit.views.annotations import Annotation
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
-from aos.core.decide.answers import Admitted, Duplicate, Refusal
 from aos.core.journal.records import CellId
-from aos.errors import Refused, Unavailable
-from aos.host.door.writer import Item
-from aos.linear.starting import check_name, chosen_plan, context_of, must_have_linear, start_event
 from aos.manifest.linear_names import BIZ_KEY, CANCEL, LINEAR, RESERVE, SIGNAL
+from aos.manifest.linear_starting import (
+    check_name,
+    chosen_plan,
+    context_of,
+    must_have_linear,
+    start_event,
+)
 from aos.manifest.plans import StepPlan, plan_of
 from aos.values.cbor import encode
+from aos_cli.cell_answers import ask, wait_for_answer
 from aos_cli.node_option import client_of, from_node
 from aos_cli.open_view import looking_at
-from aos_cli.open_writing import writing_to
 
 if TYPE_CHECKING:
     from aos.values.cbor import Value
-
-ANSWER_S: Final = 20.0
-LOOK_S: Final = 0.05
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class LinearWorld:
         cell = (BIZ_KEY, encode(biz_key)) if biz_key is not None else _cell(instance)
         taken = self._send(schema, value, instance, cell)
         if schema == RESERVE and taken.is_run:
-            self._answer(taken.seq, _cell(instance))
+            wait_for_answer(self.world, taken.seq, _cell(instance), _refusal)
         return taken
 
     def wake(self, instance: str, event_type: str, event_id: str, payload: Value) -> Taken:
@@ -162,42 +162,18 @@ class LinearWorld:
         return plan_of(plan, "plan")
 
     def _send(self, schema: str, value: Any, instance: str, cell: CellId) -> Taken:
-        with writing_to(self.world) as writer:
-            item = Item(schema=schema, value=encode(value))
-            [answer] = writer.send([item], batch_items=1)
-            is_run = not writer.is_direct
-        match answer:
-            case Refusal():
-                raise Refused(answer.message)
-            case Admitted(seq=seq) | Duplicate(seq=seq):
-                taken = Taken(instance=instance, seq=seq, is_run=is_run)
-        if is_run:
-            self._answer(seq, cell)
-        return taken
-
-    def _answer(self, seq: int, cell: CellId) -> None:
-        """Wait for the answer of a cell to the event ``seq``.
-
-        Raises:
-            Refused: It refuses.
-            Unavailable: It does not answer.
-        """
-        until_s = time.monotonic() + ANSWER_S
-        while time.monotonic() < until_s:
-            with looking_at(self.world) as view:
-                last = view.state.next_seq - 1
-                found = linear_view.answer_in_journal(view.journal, seq, cell, last)
-            if found is not None:
-                if found.reason:
-                    raise Refused(found.words)
-                return
-            time.sleep(LOOK_S)
-        raise Unavailable(f"the world has not answered record {seq} (aos trace {seq})")
+        seq, is_run = ask(self.world, schema, value, cell, _refusal)
+        return Taken(instance=instance, seq=seq, is_run=is_run)
 
 
 def read_context(value: object) -> Mapping[str, Value]:
     """Check the context of a start. Raises Refused."""
     return context_of(value)
+
+
+def _refusal(found: Annotation) -> str | None:
+    answer = linear_view.LinearAnswer.of(found)
+    return answer.words if answer.reason else None
 
 
 def _cell(instance: str) -> CellId:

@@ -190,6 +190,43 @@ COMMANDS: Final = (
         ("aos linear plans",), "linear:plans",
     ),
     Command(
+        "schedule", RUN, "Create schedules, which emit events at the times of a calendar.",
+        ("aos schedule list", "aos schedule show nightly"),
+    ),
+    Command(
+        "schedule create", RUN, "Create a schedule.",
+        (
+            """aos schedule create nightly --cron '30 2 * * *' --tz Europe/Berlin \
+  --event shop/Sweep@1 --value '{"days": 30}'""",
+            "aos schedule create report --every 6h --plan report.make --overlap skip",
+        ),
+        "schedule:create",
+    ),
+    Command(
+        "schedule list", RUN, "List schedules, each with its next time.",
+        ("aos schedule list",), "schedule:list_schedules",
+    ),
+    Command(
+        "schedule show", RUN, "Show a schedule: its next five times and its last runs.",
+        ("aos schedule show nightly",), "schedule:show",
+    ),
+    Command(
+        "schedule pause", RUN, "Pause a schedule. Times in a pause are not made up.",
+        ("aos schedule pause nightly",), "schedule:pause",
+    ),
+    Command(
+        "schedule resume", RUN, "End a pause.",
+        ("aos schedule resume nightly",), "schedule:resume",
+    ),
+    Command(
+        "schedule trigger", RUN, "Trigger a schedule: its event is emitted now, also in a pause.",
+        ("aos schedule trigger nightly",), "schedule:trigger",
+    ),
+    Command(
+        "schedule delete", RUN, "Delete a schedule.",
+        ("aos schedule delete nightly",), "schedule:delete",
+    ),
+    Command(
         "tasks", RUN, "Show the tasks of workers on other machines; release or retry them.",
         ("aos tasks list", "aos tasks retry --all-parked"),
     ),

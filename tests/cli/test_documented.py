@@ -29,9 +29,9 @@ WITHOUT_WORLD = {
     "aos sdk update", "aos help", "aos version", "aos worker",
 }  # fmt: skip
 VERBS = {
-    "Allow", "Apply", "Build", "Cancel", "Check", "Create", "End", "Erase", "Execute", "List",
-    "Look", "Move", "Print", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show",
-    "Start", "Update", "Validate", "Write",
+    "Allow", "Apply", "Build", "Cancel", "Check", "Create", "Delete", "End", "Erase", "Execute",
+    "List", "Look", "Move", "Pause", "Print", "Remove", "Replace", "Resume", "Run", "Send",
+    "Settle", "Show", "Start", "Trigger", "Update", "Validate", "Write",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
@@ -176,7 +176,7 @@ def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
         assert not group or group in GROUPS
         assert verb.isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
-        "flow", "inspect", "journal", "linear", "sdk", "token",
+        "flow", "inspect", "journal", "linear", "schedule", "sdk", "token",
     }  # fmt: skip
 
 

@@ -65,17 +65,16 @@ def test_an_order_that_nobody_pays_ends_after_three_days_to_the_nanosecond(world
 
 def test_a_carrier_that_does_not_answer_is_asked_three_times(world: World) -> None:
     with world:
-        began_ns = world.now_ns
         world.start_linear("order.process", "i-1", TEA | {"address": "Limbo"})
         world.signal_linear("i-1", "PAID", "p-17", PAYMENT)
-        world.finish()
+        world.advance("2s")
 
         found = shown(world, "i-1")["steps"][2]
         assert (found["status"], found["attempts"]) == ("DEAD", 3)
         assert found["last_error"] == "the carrier does not answer"
         assert world.events("shop/Shipped@1") == []
         assert len(world.emitted("aos/LinearEnded@1")) == 1
-        assert world.now_ns - began_ns >= 1_500_000_000  # 500 ms, then 1 s
+        assert shown(world, "i-1")["failed_at"] == "2024-01-01T00:00:01.500Z"  # 500 ms, then 1 s
 
 
 @pytest.mark.parametrize(
@@ -94,6 +93,22 @@ def test_a_handler_fails_an_instance_at_once(
 
         found = shown(world, "i-1")
         assert (found["status"], found["attempts"], found["last_error"]) == ("FAILED", 1, error)
+
+
+def test_a_schedule_starts_an_order_each_month_unless_the_last_one_is_open(world: World) -> None:
+    with world:
+        world.advance_to("2024-02-01T09:00:00Z")
+        first = "tea-club@2024-02-01T08:00:00Z"
+        assert shown(world, first)["status"] == "RUNNING"
+
+        world.signal_linear(first, "PAID", "p-17", PAYMENT)
+        world.advance_to("2024-03-01T09:00:00Z")
+
+        assert shown(world, first)["status"] == "COMPLETED"
+        assert shown(world, "tea-club@2024-03-01T08:00:00Z")["schedule"] == "tea-club"
+        found = world.schedule("tea-club")
+        assert found is not None
+        assert (found["runs"], found["overlapped"]) == (3, 0)
 
 
 def test_a_restart_between_any_two_steps_changes_nothing(world: World) -> None:

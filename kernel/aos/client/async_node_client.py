@@ -224,6 +224,21 @@ class AsyncClient:
         """
         return await self._run(steps.linear(operation, body))
 
+    async def schedule(self, operation: str, **body: object) -> Document:
+        """Create or command a schedule; see ``/v1/schedules/*`` in ``spec/node-api.md``.
+
+        Args:
+            operation: ``create`` (the fields of a schedule in a manifest, and replace) or
+                ``command`` (id, and action: ``pause``, ``resume``, ``trigger`` or ``delete``). It
+                is sent once. Fields that are None are left out.
+
+        Raises:
+            Refused: The schedule refuses it, or it does not fit; nothing has changed.
+            NodeUnavailable: The node went away. It is unknown whether it was taken: look at the
+                schedule.
+        """
+        return await self._run(steps.schedule(operation, body))
+
     async def seq(self) -> int:
         """Return the last durable record."""
         return await self._run(steps.read_seq())

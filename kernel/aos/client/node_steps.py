@@ -219,11 +219,20 @@ def linear(operation: str, body: Mapping[str, object]) -> Steps[Document]:
 
     Raises as ``post_document``, and Refused if the instance or the world refuses it.
     """
+    return (yield from _operated(f"/v1/linear/{operation}", body))
+
+
+def _operated(path: str, body: Mapping[str, object]) -> Steps[Document]:
     given = {name: value for name, value in body.items() if value is not None}
-    found = yield from post_document(f"/v1/linear/{operation}", given)
+    found = yield from post_document(path, given)
     if isinstance(found, Refusal):
         raise Refused(found.message)
     return found
+
+
+def schedule(operation: str, body: Mapping[str, object]) -> Steps[Document]:
+    """Create or command a schedule (``/v1/schedules/OPERATION``). Raises as ``linear``."""
+    return (yield from _operated(f"/v1/schedules/{operation}", body))
 
 
 def query_words(query: Mapping[str, object]) -> Words:

@@ -35,6 +35,7 @@ from aos.node.reading import (
     work_document,
 )
 from aos.node.routes import TEXT
+from aos.node.schedule_requests import command_schedule, create_schedule
 from aos.node.services import Services
 from aos.node.steps.linear_requests import cancel_linear, start_linear, wake_linear
 from aos.node.streaming import stream_feed, stream_journal
@@ -142,6 +143,8 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "start_linear": start_linear,
     "wake_linear": wake_linear,
     "cancel_linear": cancel_linear,
+    "create_schedule": create_schedule,
+    "command_schedule": command_schedule,
     **dict.fromkeys(DOCUMENTS, _read),
     "read_blob": _read_blob,
     "read_work": _read_work,

@@ -16,6 +16,7 @@ from aos.audit.views import (
     intent_view,
     journal_view,
     linear_view,
+    schedule_view,
     value_view,
     world_view,
 )
@@ -50,6 +51,7 @@ def _cells(view: View, query: Query) -> Document:
         older_than_ns=_span(query.get("older_than")),
         pinned=query.get("pinned", False),
         fault=query.get("fault"),
+        where=query.get("where"),
     )
     return cell_view.cells(
         view,
@@ -161,6 +163,7 @@ def _linear_instances(view: View, query: Query) -> Document:
         status=query.get("status"),
         plan=query.get("plan"),
         step=query.get("step"),
+        where=query.get("where"),
         limit=query["limit"],
         offset=query["offset"],
     )
@@ -168,6 +171,14 @@ def _linear_instances(view: View, query: Query) -> Document:
 
 def _linear_instance(view: View, query: Query) -> Document:
     return linear_view.instance(view, query["instance"])
+
+
+def _schedules(view: View, _: Query) -> Document:
+    return schedule_view.schedules(view)
+
+
+def _schedule(view: View, query: Query) -> Document:
+    return schedule_view.schedule(view, query["id"])
 
 
 def read_document(view: View, operation: str, query: Query) -> Document:
@@ -196,6 +207,8 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_plans": _plans,
     "read_linear_instances": _linear_instances,
     "read_linear_instance": _linear_instance,
+    "read_schedules": _schedules,
+    "read_schedule": _schedule,
 }
 """Each reading operation and the function that makes its document."""
 
@@ -203,7 +216,14 @@ ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
 """Documents whose advice depends on the work of the kernel process."""
 
 _LONG: Final = frozenset(
-    {"read_cells", "read_faults", "read_value", "read_trace", "read_linear_instances"}
+    {
+        "read_cells",
+        "read_faults",
+        "read_value",
+        "read_trace",
+        "read_linear_instances",
+        "read_schedules",
+    }
 )
 
 

@@ -131,6 +131,10 @@ KEY: Final = Parameter(name="key", schema=TEXT_KEY, help="The key, as JSON or as
 KEY_PREFIX: Final = Parameter(
     name="key_prefix", schema=TEXT_KEY, help="Only cells whose key begins with this text."
 )
+WHERE: Final = Parameter(
+    name="where", schema={"type": "string", "minLength": 1, "maxLength": 1_024},
+    help='Only those that pass this condition, such as customer = "c-1" and total >= 1000.',
+)  # fmt: skip
 KIND: Final = Parameter(
     name="kind",
     schema={"type": "array", "items": {"type": "string", "enum": list(KINDS)}},
@@ -203,6 +207,26 @@ LINEAR_WAKE: Final = _closed(
     event_id=NAME,
     payload={"description": "Any JSON value; null without it."},
     payload_cbor=BINARY,
+)
+SCHEDULE: Final = _closed(
+    ("id",),
+    id={"type": "string", "minLength": 1, "maxLength": 200},
+    cron={"type": "string", "maxLength": 256},
+    tz={"type": "string", "maxLength": 256},
+    every_ms={"type": "integer", "minimum": 1_000, "maximum": 31_622_400_000},
+    start={"type": "string", "description": "RFC 3339: 2026-12-01T00:00:00Z."},
+    end={"type": "string"},
+    catchup_ms={"type": "integer", "minimum": 0, "maximum": 31_622_400_000},
+    overlap={"type": "string", "enum": ["allow", "skip"]},
+    jitter_ms={"type": "integer", "minimum": 0, "maximum": 86_400_000},
+    paused=FLAG,
+    event=NAME,
+    value={"type": "object"},
+    at_field=NAME,
+    plan=NAME,
+    version={"type": "integer", "minimum": 1},
+    context={"type": "object"},
+    replace={**FLAG, "description": "Give an existing schedule this definition."},
 )
 LINEAR_CANCEL: Final = _closed(
     ("instance",), instance=NAME, reason={"type": "string", "maxLength": 4096}
@@ -327,6 +351,7 @@ ROUTES: Final = (
             ),
             Parameter(name="pinned", schema=FLAG, help="Only cells pinned to an earlier manifest."),
             Parameter(name="fault", schema=NAME, help="Only cells that failed by this fault."),
+            WHERE,
             Parameter(name="state", schema=FLAG, help="Show the state of each cell."),
             Parameter(
                 name="sort", schema={"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
@@ -543,6 +568,7 @@ ROUTES: Final = (
             ),
             Parameter(name="plan", schema=NAME, help="Only instances of this plan."),
             Parameter(name="step", schema=NAME, help="Only with this current plan step."),
+            WHERE,
             *LIMITED,
         ),
         answer=_document("aos linear list"),
@@ -552,6 +578,32 @@ ROUTES: Final = (
         summary="Show a linear instance: all rows of its plan, its context, and its next event.",
         query=(Parameter(name="instance", schema=NAME, help="Its id.", required=True),),
         answer=_document("aos linear show"),
+    ),
+    ApiRoute(
+        operation="create_schedule", method=POST, path="/v1/schedules/create", scope=SEND,
+        summary="Create a schedule, as a manifest has it; answered once it is set.",
+        body=SCHEDULE, answer=_object("It is set since record `seq`.", id=NAME, seq=SEQ),
+        links=(ApiLink("read_schedule", {"id": "/id"}),),
+    ),
+    ApiRoute(
+        operation="command_schedule", method=POST, path="/v1/schedules/command", scope=SEND,
+        summary="Pause, resume, trigger or delete a schedule.",
+        body=_closed(
+            ("id", "action"),
+            id=NAME,
+            action={"type": "string", "enum": ["pause", "resume", "trigger", "delete"]},
+        ),
+        answer=_object("It is done since record `seq`.", id=NAME, seq=SEQ),
+    ),
+    ApiRoute(
+        operation="read_schedules", method=GET, path="/v1/schedules", scope=READ,
+        summary="List schedules, by id.", answer=_document("aos schedule list"),
+    ),
+    ApiRoute(
+        operation="read_schedule", method=GET, path="/v1/schedule", scope=READ,
+        summary="Show a schedule: its definition, its next times, and its last runs.",
+        query=(Parameter(name="id", schema=NAME, help="Its id.", required=True),),
+        answer=_document("aos schedule show"),
     ),
     ApiRoute(
         operation="claim_tasks", method=POST, path="/v1/work/claim", scope=WORK,

@@ -303,6 +303,8 @@ export type ReadCellsQuery = {
   pinned?: boolean;
   /** Only cells that failed by this fault. */
   fault?: string;
+  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  where?: string;
   /** Show the state of each cell. */
   state?: boolean;
   /** The order of the list. */
@@ -588,6 +590,8 @@ export type ReadLinearInstancesQuery = {
   plan?: string;
   /** Only with this current plan step. */
   step?: string;
+  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  where?: string;
   /** Maximum number of rows. */
   limit?: number;
   /** Number of rows to skip. */
@@ -602,6 +606,52 @@ export type ReadLinearInstanceQuery = {
 };
 
 export type ReadLinearInstanceAnswer = Record<string, unknown>;
+
+export type CreateScheduleBody = {
+  id: string;
+  cron?: string;
+  tz?: string;
+  every_ms?: number;
+  /** RFC 3339: 2026-12-01T00:00:00Z. */
+  start?: string;
+  end?: string;
+  catchup_ms?: number;
+  overlap?: "allow" | "skip";
+  jitter_ms?: number;
+  paused?: boolean;
+  event?: string;
+  value?: Record<string, unknown>;
+  at_field?: string;
+  plan?: string;
+  version?: number;
+  context?: Record<string, unknown>;
+  /** Give an existing schedule this definition. */
+  replace?: boolean;
+};
+
+export type CreateScheduleAnswer = {
+  id: string;
+  seq: number;
+};
+
+export type CommandScheduleBody = {
+  id: string;
+  action: "pause" | "resume" | "trigger" | "delete";
+};
+
+export type CommandScheduleAnswer = {
+  id: string;
+  seq: number;
+};
+
+export type ReadSchedulesAnswer = Record<string, unknown>;
+
+export type ReadScheduleQuery = {
+  /** Its id. */
+  id: string;
+};
+
+export type ReadScheduleAnswer = Record<string, unknown>;
 
 export type ClaimTasksBody = {
   worker: string;
@@ -998,6 +1048,26 @@ export class Client extends Connection {
   /** Show a linear instance: all rows of its plan, its context, and its next event. */
   readLinearInstance(query: ReadLinearInstanceQuery): Promise<ReadLinearInstanceAnswer> {
     return this.json({ method: "GET", path: "/v1/linear/instance", query });
+  }
+
+  /** Create a schedule, as a manifest has it; answered once it is set. */
+  createSchedule(body: CreateScheduleBody): Promise<CreateScheduleAnswer> {
+    return this.json({ method: "POST", path: "/v1/schedules/create", body });
+  }
+
+  /** Pause, resume, trigger or delete a schedule. */
+  commandSchedule(body: CommandScheduleBody): Promise<CommandScheduleAnswer> {
+    return this.json({ method: "POST", path: "/v1/schedules/command", body });
+  }
+
+  /** List schedules, by id. */
+  readSchedules(): Promise<ReadSchedulesAnswer> {
+    return this.json({ method: "GET", path: "/v1/schedules" });
+  }
+
+  /** Show a schedule: its definition, its next times, and its last runs. */
+  readSchedule(query: ReadScheduleQuery): Promise<ReadScheduleAnswer> {
+    return this.json({ method: "GET", path: "/v1/schedule", query });
   }
 
   /** Lease tasks to a worker, and wait for them if there are none. */

@@ -6,23 +6,32 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from aos.audit.lens.lens import shown
-from aos.audit.lens.ports import Journal
 from aos.audit.lens.words import time_text
+from aos.audit.search.attributes import Names
+from aos.audit.search.matching import NO_PLACE, Search
+from aos.audit.views.annotations import Annotation
+from aos.audit.views.cell_selection import subject
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View, check_word
-from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import CellId, Step, slot_bytes
+from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import Cell
 from aos.errors import Refused
 from aos.linear.rows import LinearState, current_row, status_of
-from aos.linear.starting import must_have_linear
 from aos.manifest.linear_names import LINEAR
+from aos.manifest.linear_starting import must_have_linear
 from aos.manifest.plans import plan_node
 from aos.values.cbor import decode_record, encode
 
 STATUSES: Final = ("RUNNING", "COMPLETED", "FAILED", "CANCELED")
-SCANNED_MAX: Final = 4_096
-"""Records that are read after an event for the step that answers it."""
+_ALIASES: Final = {
+    "instance": "instance",
+    "plan": "type",
+    "version": "version",
+    "status": "status",
+    "step": "current_step_type",
+    "biz_key": "biz_key",
+}
+"""Names in conditions for columns of an instance."""
 
 _TIMES: Final = ("created_at", "completed_at", "failed_at", "canceled_at")
 _ROW_TIMES: Final = ("next_run_at", "locked_until", "deadline_at")
@@ -58,29 +67,12 @@ class LinearAnswer(NamedTuple):
         return f"{self.reason}: {_WORDS[self.reason].format(self.detail)}"
 
     @classmethod
-    def of(cls, step: Step, store: Journal) -> LinearAnswer | None:
-        """The answer in a step; None if it has no annotation."""
-        if step.ann is None:
-            return None
-        found: Any = decode_record(slot_bytes(step.ann, store.blob))
-        value = found.get("$value", {})
-        if found["$tag"] != "Refused":
-            return cls(found["$tag"], "", "", step.seq, step.root)
-        reason = value["reason"]["$tag"]
-        return cls(found["$tag"], reason, value["detail"], step.seq, step.root)
-
-
-def answer_in_journal(store: Journal, seq: int, cell: CellId, last: int) -> LinearAnswer | None:
-    """The answer of ``cell`` in what the event ``seq`` caused, up to record ``last``; None if there
-    is none yet."""
-    for frame in store.frames(seq, min(last, seq + SCANNED_MAX)):
-        for data in frame.records:
-            if cell[0].encode() not in data:
-                continue
-            record = from_bytes(data)
-            if isinstance(record, Step) and record.cell == cell and record.root == seq:
-                return LinearAnswer.of(record, store)
-    return None
+    def of(cls, found: Annotation) -> LinearAnswer:
+        """The answer in an annotation."""
+        if found.tag != "Refused":
+            return cls(found.tag, "", "", found.seq, found.root)
+        reason = found.value["reason"]["$tag"]
+        return cls(found.tag, reason, found.value["detail"], found.seq, found.root)
 
 
 def plans(view: View) -> Document:
@@ -97,29 +89,38 @@ def instances(
     status: str | None = None,
     plan: str | None = None,
     step: str | None = None,
+    where: str | None = None,
     limit: int,
     offset: int = 0,
 ) -> Document:
-    """A page of instances, by id: those of a status, of a plan, with this current plan step.
+    """A page of instances, by id or in the order of ``where``: those of a status, of a plan, with
+    this current plan step, and that pass the condition ``where`` (spec/search.md, SE-9).
 
     Raises:
-        BadUsage: There is no such status.
+        BadUsage: There is no such status, or the condition is invalid.
         Refused: The manifest in force has no linear workflows.
     """
     check_word("status", status, STATUSES)
     must_have_linear(_workflows(view))
-    rows, total = [], 0
-    for state in sorted(_states(view), key=lambda each: str(each["instance"])):
+    search = None
+    if where is not None:
+        search = Search(where, Names(view.state.manifest, LINEAR, _ALIASES))
+    found = []
+    for cell, state in _states(view):
         row = _row(state)
         if (
             status in (None, row["status"])
             and plan in (None, row["plan"])
             and step in (None, row["step"])
         ):
-            total += 1
-            if offset < total <= offset + limit:
-                rows.append(row)
-    return {"instances": rows, "total": total}
+            looked_at = None if search is None else subject(view, cell)
+            if search is None or looked_at is None:
+                found.append((NO_PLACE, str(row["instance"]), row))
+            elif search.has(looked_at):
+                found.append((search.place(looked_at), str(row["instance"]), row))
+    found.sort(key=lambda each: each[:2])
+    rows = [row for _, _, row in found]
+    return {"instances": rows[offset : offset + limit], "total": len(rows)}
 
 
 def instance(view: View, id: str) -> Document:
@@ -161,11 +162,11 @@ def _workflows(view: View) -> dict[str, object]:
     return {} if manifest is None else dict(manifest.workflows)
 
 
-def _states(view: View) -> Iterator[LinearState]:
+def _states(view: View) -> Iterator[tuple[Cell, LinearState]]:
     for cell in view.state.cells.of(LINEAR):
         state = _state(view, cell)
         if state is not None:
-            yield state
+            yield cell, state
 
 
 def _state(view: View, cell: Cell) -> LinearState | None:

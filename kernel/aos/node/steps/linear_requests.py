@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from aos.audit.views.linear_view import LinearAnswer, answer_in_journal
-from aos.linear.starting import (
+from aos.audit.views.annotations import annotation_in_journal
+from aos.audit.views.linear_view import LinearAnswer
+from aos.manifest.linear_names import CANCEL, LINEAR, RESERVE, SIGNAL, START
+from aos.manifest.linear_starting import (
     LinearRefused,
     check_name,
     chosen_plan,
@@ -15,7 +17,6 @@ from aos.linear.starting import (
     must_have_linear,
     start_event,
 )
-from aos.manifest.linear_names import CANCEL, LINEAR, RESERVE, SIGNAL, START
 from aos.manifest.plans import PlanInvalid, StepPlan, plan_of
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
@@ -106,9 +107,9 @@ async def _started(services: Services, reserved: LinearAnswer, instance: str) ->
     until_s = loop.time() + ANSWER_S
     while True:
         last = await services.follower.advance_to()
-        found = answer_in_journal(services.follower.store, reserved.root, cell, last)
+        found = annotation_in_journal(services.follower.store, reserved.root, cell, last)
         if found is not None:
-            return found
+            return LinearAnswer.of(found)
         if loop.time() >= until_s:
             raise Problem(
                 503, "no_answer", f"instance {instance} has not answered (look at it)",

@@ -14,20 +14,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from aos.audit.views.linear_view import LinearAnswer
-from aos.core.decide.answers import Admitted, Refusal
 from aos.core.journal.records import CellId, Record, Step, slot_bytes
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
-from aos.host.door.writer import Item
 from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
 from aos.linear.ready import ReadyList
 from aos.linear.rows import RUNNING, Claimable, LinearState, claimable, current_row, status_of
 from aos.manifest.linear_names import CLAIM, EXTEND, LINEAR, RESULT
-from aos.node.events import sent_events
+from aos.node.asking import ask_cell
 from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
 from aos.node.problems import Problem
-from aos.node.refusals import refused
 from aos.node.services import Services
 from aos.node.steps.step_documents import step_task, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
@@ -312,27 +309,8 @@ class StepWork:
         Raises:
             Problem: The instance is unknown, has failed by a fault, or does not answer.
         """
-        services = self._services
-        [answer] = await sent_events(services, [Item(schema=schema, value=encode(value))])
-        match answer:
-            case Refusal():
-                raise refused(answer, services.follower.state.manifest)
-            case Admitted(seq=seq, to=to):
-                pass
-            case _:
-                raise AssertionError("these events have no submission ids")
-        waits, _ = await services.waiting.wait(
-            seq, to, until_settled=False, seconds=ANSWER_S, store=services.follower.store
-        )
-        run = waits[0].run if waits else None
-        if not isinstance(run, Step) or run.ann is None:
-            raise Problem(
-                503, "no_answer", f"instance {value['instance']} has not answered (send it again)",
-                retry_after_s=1,
-            )  # fmt: skip
-        found = LinearAnswer.of(run, services.follower.store)
-        assert found is not None  # it has an annotation
-        return found
+        name = f"instance {value['instance']}" if "instance" in value else schema
+        return LinearAnswer.of(await ask_cell(self._services, schema, value, name))
 
     # The end
 

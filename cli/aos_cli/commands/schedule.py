@@ -1,0 +1,258 @@
+"""``aos schedule``: events at the times of a calendar (spec/cli.md, C-103 to C-105)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.audit.lens.words import compact, count, span_text
+from aos.errors import BadUsage
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+from aos_cli.node_option import NodeUrl
+from aos_cli.options import DEFAULT_WORLD, Json, World, number, span
+from aos_cli.output import line, note, print_json
+from aos_cli.schedule_world import ScheduleWorld
+
+VALUE_BYTES_MAX: Final = 1 << 20
+_MS: Final = 10**6
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the schedule.")]
+
+
+def create(
+    id: Id,
+    *,
+    cron: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Minute, hour, day of the month, month and day of the week: '30 2 * * *'.",
+        ),
+    ] = None,
+    tz: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="The time zone of --cron (default: UTC).")
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option(metavar="D", parser=span, help="An interval instead of --cron, such as 15m."),
+    ] = None,
+    event: Annotated[
+        str | None, typer.Option(metavar="SCHEMA", help="The event to emit at each time.")
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The fields of --event (default: none).")
+    ] = None,
+    at_field: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD", help="A text field of --event that becomes ID@due time."),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="TYPE", help="Start this plan at each time, instead of --event."),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", parser=number, help="This version of --plan (default: the newest)."
+        ),
+    ] = None,
+    context: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The context of --plan (default: {}).")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="No time before it: 2026-12-01T00:00:00Z.")
+    ] = None,
+    end: Annotated[str | None, typer.Option(metavar="TIME", help="No time after it.")] = None,
+    catchup: Annotated[
+        int | None,
+        typer.Option(
+            metavar="D",
+            parser=span,
+            help="Make up times that were missed, at most this long ago (default: 1h).",
+        ),
+    ] = None,
+    overlap: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help="allow, or skip: no event before the last one is done."),
+    ] = None,
+    jitter: Annotated[
+        int | None,
+        typer.Option(metavar="D", parser=span, help="Delay each event at random by up to this."),
+    ] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Begin in a pause.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Give an existing schedule this definition.")
+    ] = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    given: dict[str, Any] = {
+        "id": id,
+        "cron": cron,
+        "tz": tz,
+        "every_ms": _ms(every, "--every"),
+        "event": event,
+        "value": _object(value, "--value"),
+        "at_field": at_field,
+        "plan": plan,
+        "version": version,
+        "context": _object(context, "--context"),
+        "start": start,
+        "end": end,
+        "catchup_ms": _ms(catchup, "--catchup"),
+        "overlap": overlap,
+        "jitter_ms": _ms(jitter, "--jitter"),
+        "paused": paused or None,
+    }
+    definition = {name: each for name, each in given.items() if each is not None}
+    schedules = ScheduleWorld(world, node)
+    _taken(schedules, id, schedules.create(definition, replace=replace), json=json)
+
+
+def list_schedules(
+    *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    found = ScheduleWorld(world, node).schedules()
+    if json:
+        print_json(found)
+        return
+    for each in found["schedules"]:
+        line(f"{each['id']}  {_when(each)}  {each['event']}  {_state(each)}")
+    note(count(len(found["schedules"]), "schedule"))
+
+
+def show(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    _show(ScheduleWorld(world, node).schedule(id), json=json)
+
+
+def pause(
+    id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    _command("pause", id, ScheduleWorld(world, node), json=json)
+
+
+def resume(
+    id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    _command("resume", id, ScheduleWorld(world, node), json=json)
+
+
+def trigger(
+    id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    _command("trigger", id, ScheduleWorld(world, node), json=json)
+
+
+def delete(
+    id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    seq, is_run = ScheduleWorld(world, node).command(id, "delete")
+    if json:
+        print_json({"id": id, "seq": seq, "answered": is_run})
+        return
+    line(f"{id} is deleted" if is_run else f"record {seq:,}")
+    if not is_run:
+        _note_waits()
+
+
+def _command(action: str, id: str, schedules: ScheduleWorld, *, json: bool) -> None:
+    _taken(schedules, id, schedules.command(id, action), json=json)
+
+
+def _taken(schedules: ScheduleWorld, id: str, taken: tuple[int, bool], *, json: bool) -> None:
+    seq, is_run = taken
+    if is_run:
+        _show(schedules.schedule(id), json=json)
+    elif json:
+        print_json({"id": id, "seq": seq, "answered": False})
+    else:
+        line(f"record {seq:,}")
+        _note_waits()
+
+
+def _note_waits() -> None:
+    note("no process runs this world: the schedule takes it when one does (aos run, aos node)")
+
+
+def _show(found: Mapping[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(found)
+        return
+    line(f"schedule  {found['id']}", style="bold")
+    line(f"when      {_when(found)}{_bounds(found)}")
+    line(f"event     {found['event']} {compact(found['value'])}")
+    if found["at_field"] is not None:
+        line(f"          {found['at_field']} is {found['id']}@ and the due time")
+    line(f"from      {'the manifest' if found['by_manifest'] else 'a user'}")
+    line(f"state     {_state(found)}")
+    for index, each in enumerate(found["next"]):
+        line(f"{'next' if index == 0 else '':<10}{each}")
+    line(f"runs      {_counts(found)}")
+    for run in found["recent"]:
+        kind = run["kind"].replace("_", " ")
+        line(f"  {run['due']}  {kind}" + ("" if run["at"] == run["due"] else f" at {run['at']}"))
+
+
+def _when(found: Mapping[str, Any]) -> str:
+    if found["cron"] is not None:
+        return f"{found['cron']} ({found['tz']})"
+    return f"every {span_text(found['every_ms'] * _MS)}"
+
+
+def _bounds(found: Mapping[str, Any]) -> str:
+    parts = []
+    if found["start"] is not None:
+        parts.append(f"from {found['start']}")
+    if found["end"] is not None:
+        parts.append(f"until {found['end']}")
+    if found["jitter_ms"]:
+        parts.append(f"late by up to {span_text(found['jitter_ms'] * _MS)}")
+    if found["overlap"] == "skip":
+        parts.append("not before the last one is done")
+    return "".join(f", {each}" for each in parts)
+
+
+def _state(found: Mapping[str, Any]) -> str:
+    if found["failed"]:
+        return "it has failed (aos inspect faults)"
+    if found["paused"]:
+        return "paused"
+    if found["problem"] is not None:
+        return f"stopped: {found['problem']}"
+    waits = ", the last event is not done yet" if found["waits_for_end"] else ""
+    return (f"next {found['next'][0]}" if found["next"] else "no time is left") + waits
+
+
+def _counts(found: Mapping[str, Any]) -> str:
+    parts = [f"{found['runs']:,}"]
+    parts += [
+        f"{found[name]:,} {words}"
+        for name, words in (
+            ("made_up", "of them made up after an outage"),
+            ("skipped", "times skipped: too long ago"),
+            ("overlapped", "times skipped: the last event was not done"),
+        )
+        if found[name]
+    ]
+    return ", ".join(parts)
+
+
+def _ms(ns: int | None, where: str) -> int | None:
+    if ns is None:
+        return None
+    if ns % _MS:
+        raise BadUsage(f"{where}: expected whole milliseconds, found {ns} ns")
+    return ns // _MS
+
+
+def _object(text: str | None, where: str) -> object:
+    if text is None:
+        return None
+    try:
+        return parse_json(text, max_bytes=VALUE_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"{where}: {problem}") from problem

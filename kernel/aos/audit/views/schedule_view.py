@@ -1,0 +1,132 @@
+"""Schedules as documents (spec/schedule.md, SC-40)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aos.audit.lens.lens import shown
+from aos.audit.lens.words import time_text
+from aos.audit.views.annotations import Annotation
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.core.journal.records import slot_bytes
+from aos.core.state.cell import Cell
+from aos.errors import Refused
+from aos.manifest.schedule_names import SCHEDULE
+from aos.manifest.schedule_setting import must_have_schedules
+from aos.values.cbor import decode_record, encode
+
+NEXT_SHOWN: Final = 5
+_MS: Final = 10**6
+
+
+def refusal_of(answer: Annotation) -> str | None:
+    """Why a schedule refused an event; None if it did what was asked."""
+    return None if answer.tag != "Refused" else str(answer.value["detail"])
+
+
+def schedules(view: View) -> Document:
+    """All schedules, by id.
+
+    Raises:
+        BadUsage: The manifest in force has no schedules.
+    """
+    _must_have(view)
+    found = (_document(view, cell) for cell in view.state.cells.of(SCHEDULE))
+    return {"schedules": sorted((each for each in found if each), key=lambda each: str(each["id"]))}
+
+
+def schedule(view: View, id: str) -> Document:
+    """One schedule: its definition, its next times, and its last runs.
+
+    Raises:
+        BadUsage: As ``schedules``.
+        Refused: There is no such schedule.
+    """
+    _must_have(view)
+    cell = view.state.cells.get((SCHEDULE, encode(id)))
+    found = None if cell is None else _document(view, cell)
+    if found is None:
+        raise Refused(f"there is no schedule {id!r} (aos schedule list)")
+    return found
+
+
+def _must_have(view: View) -> None:
+    manifest = view.state.manifest
+    must_have_schedules({} if manifest is None else manifest.workflows)
+
+
+def _document(view: View, cell: Cell) -> Document | None:
+    if cell.state is None:
+        return None
+    state: Any = decode_record(slot_bytes(cell.state, view.journal.blob))
+    return schedule_document(state, is_failed=cell.fault is not None)
+
+
+def schedule_document(state: Any, *, is_failed: bool = False) -> Document | None:
+    """The document of a schedule's state; None if it is not set."""
+    set_ = state["set"]
+    if set_ is None:
+        return None
+    return {
+        "id": set_["id"],
+        "by_manifest": set_["by_manifest"],
+        **_when(set_["when"]),
+        "start": _time(set_["start"]),
+        "end": _time(set_["end"]),
+        "catchup_ms": set_["catchup"] // _MS,
+        "overlap": set_["overlap"]["$tag"],
+        "jitter_ms": set_["jitter"] // _MS,
+        "event": set_["event"],
+        "value": {name: shown(None, data) for name, data in set_["value"].items()},
+        "at_field": set_["at_field"],
+        "paused": state["paused"],
+        "failed": is_failed,
+        "problem": state["problem"],
+        "next": [] if state["paused"] or is_failed else [_time(each) for each in _next(state)],
+        "waits_for_end": state["running"],
+        **{name: state[name] for name in ("runs", "made_up", "skipped", "overlapped")},
+        "recent": [
+            {"due": _time(run["due"]), "at": _time(run["at"]), "kind": run["kind"]["$tag"]}
+            for run in state["recent"]
+        ],
+        "tzdata": state["tzdata"],
+    }
+
+
+def _when(when: Mapping[str, Any]) -> Document:
+    given = when["$value"]
+    if when["$tag"] == "Cron":
+        return {"cron": given["cron"], "tz": given["tz"], "every_ms": None}
+    return {"cron": None, "tz": None, "every_ms": given["interval"] // _MS}
+
+
+def _next(state: Any) -> list[int]:
+    """The next five times: those that the schedule knows, and more by the same rule."""
+    if state["problem"] is not None:
+        return []
+    known: list[int] = list(state["next"])
+    set_, missing = state["set"], NEXT_SHOWN - len(known)
+    after = known[-1] if known else state["after"]
+    given = set_["when"]["$value"]
+    if missing <= 0:
+        more = []
+    elif set_["when"]["$tag"] == "Cron":
+        # Calendars are slow to import, and only these documents need one.
+        from aos.manifest.cron_times import CronProblem, next_times  # noqa: PLC0415
+
+        try:
+            more = next_times(given["cron"], given["tz"], after, missing)
+        except CronProblem:
+            more = []
+    else:
+        origin, interval = set_["start"] or 0, given["interval"]
+        first = origin + ((after - origin) // interval + 1) * interval
+        more = [first + index * interval for index in range(missing)]
+    found = [*known, *more]
+    return [each for each in found if set_["end"] is None or each <= set_["end"]][:NEXT_SHOWN]
+
+
+def _time(ns: int | None) -> str | None:
+    return None if ns is None else time_text(ns)

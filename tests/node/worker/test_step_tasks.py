@@ -219,7 +219,7 @@ def test_the_events_of_a_retry_and_of_an_exception_are_dropped() -> None:
     play(scene, ship)
 
 
-def test_a_handler_that_raises_does_not_stop_the_others_of_its_claim() -> None:
+def test_37_a_handler_that_raises_does_not_stop_the_others_of_its_claim() -> None:
     """Edge case 37."""
 
     @step("order/*")
@@ -236,7 +236,7 @@ def test_a_handler_that_raises_does_not_stop_the_others_of_its_claim() -> None:
     play(scene, any_step)
 
 
-def test_a_lease_that_is_over_runs_no_handler() -> None:
+def test_42_a_lease_that_is_over_runs_no_handler() -> None:
     """Edge case 42."""
     ran: list[int] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -141,6 +142,31 @@ def test_the_readme_as_a_user_types_it(bin_: Path) -> None:
         r"r-1(.|\n)*status    COMPLETED",
         r"i-1(.|\n)*2  SHIP  DONE  1 of 3 attempts failed",
         r"i-1  order.process@1  COMPLETED",
+        r"byte-identical",
+    ):
+        assert re.search(each, found), f"{each}\n{found}"
+
+
+def test_the_tutorial_is_true_word_for_word(bin_: Path) -> None:
+    (bin_ / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (bin_ / "python3").chmod(0o755)
+    [port] = free_ports(1)
+    typed = [
+        block.replace("aos node ", f"aos node --listen 127.0.0.1:{port} ")
+        for block in blocks(FOLDER / "TUTORIAL.md")
+    ]
+
+    found = follow("\n".join(typed), bin_=bin_)
+
+    for each in (
+        r"the customer got 450 cents after 30 days",
+        r"0  INSPECT  DONE(.|\n)*1  DECIDE  WAITING",
+        r"one return at a time",
+        r"2  REFUND  DONE  1 of 5 attempts failed",
+        r"begin r-1/2\nbegin r-1/2\nrefund r-1/2 450\n",
+        r"r-3  parcel.return@1  COMPLETED",
+        r"r-4  parcel.return@2  COMPLETED",
+        r"2  RESTOCK  DONE",
         r"byte-identical",
     ):
         assert re.search(each, found), f"{each}\n{found}"

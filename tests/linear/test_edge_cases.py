@@ -1,7 +1,7 @@
 """The edge cases of `spec/linear.md`, one test each, in both modes.
 
-Those of claims of many instances and of workers (6, 38, 41) need a node: `tests/node/linear`; those of
-handlers (37, 42) are in `tests/node/worker/test_step_tasks.py`.
+Those of claims of many instances and of workers (6, 38, 41) need a node: `tests/node/linear`;
+those of handlers (37, 42) are in `tests/node/worker/test_step_tasks.py`.
 """
 
 from __future__ import annotations

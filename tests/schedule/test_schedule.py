@@ -132,6 +132,46 @@ def test_an_outage_of_a_week_is_dealt_with_in_many_short_steps(more: dict[str, A
     stage.world.close()
 
 
+def test_events_of_a_large_value_are_made_up_a_few_a_step() -> None:
+    """SC-10: a step emits at most 2 MiB."""
+    text = [{"$kind": "defschema", "name": "shop/Text@1", "type": {"record": {"t": {"text": {}}}}}]
+    manifest = [*nodes(), *text]
+    manifest[1]["schemas"].append({"name": "shop/Text@1"})
+    with World(manifest, now="2026-03-01T00:00:00Z") as world:
+        world.create_schedule(
+            "big", every_ms=60_000, catchup_ms=3_600_000, event="shop/Text@1",
+            value={"t": "x" * 250_000},
+        )  # fmt: skip
+        world.run()
+        world._desk.now_ns += HOUR
+        world.run()
+
+        found = world.schedule("big")
+        assert found is not None
+        assert found["runs"] == 60
+        steps = [each for each in world._desk.records if isinstance(each, Step)]
+        assert max(len(each.events) for each in steps) == 8
+
+
+def test_an_event_whose_key_or_size_the_kernel_refuses_is_refused() -> None:
+    """SC-22."""
+    stage = Stage()
+    cancel = {"every_ms": 1_000, "event": "aos/LinearCancel@1"}
+
+    with pytest.raises(InputRefused):
+        stage.world.create_schedule("a", **cancel, value={"instance": "x" * 1_100, "reason": ""})
+    small = nodes(limits={"world": {"event_bytes": 4_096}})
+    stage.world.apply(small)
+    with pytest.raises(InputRefused):
+        stage.world.create_schedule("a", **cancel, value={"instance": "x", "reason": "y" * 5_000})
+
+    stage.world.create_schedule("a", **cancel, value={"instance": "x", "reason": "y"})
+    stage.world.run()
+    stage.world.advance("5s")
+    assert stage.show("a")["runs"] == 5
+    stage.world.close()
+
+
 @pytest.mark.parametrize("more", [{"every_ms": 60_000}, {"cron": "* * * * *"}])
 def test_old_times_are_counted_and_emit_nothing(more: dict[str, Any]) -> None:
     stage = Stage(sweep(id="often", catchup_ms=0, **more))

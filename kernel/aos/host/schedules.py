@@ -6,13 +6,15 @@ like any other. Everything runs on the core's thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from aos.core.decide.answers import Blocker, Refusal, Rule
 from aos.core.decide.quiescence import Change, blockers
+from aos.core.decide.routing import route
 from aos.core.journal.inputs import EventInput
 from aos.core.journal.records import CellId, slot_bytes
+from aos.core.limits import LIMITS
 from aos.core.state.state import State
 from aos.manifest.effective import Effective
 from aos.manifest.schedule_names import DELETE, SCHEDULE, SET
@@ -26,6 +28,9 @@ Read: TypeAlias = Callable[[Hash], bytes]
 
 GUARDED: Final = frozenset({SET, DELETE})
 """Events of senders that ``refused_event`` looks at."""
+
+EVENTS_MAX: Final = 32
+"""Events that one step of a schedule emits at most (SC-10)."""
 
 DOES_NOT_FIT: Final = "schedule_does_not_fit"
 """A schedule emits an event that does not fit the new manifest (SC-33)."""
@@ -49,7 +54,7 @@ def refused_event(state: State, given: EventInput) -> Refusal | None:
     if value["by_manifest"]:
         return _refusal("by_manifest: only schedules of a manifest have it")
     try:
-        check_set_value(value, manifest.schemas)
+        _check(value, manifest)
     except ScheduleInvalid as problem:
         return _refusal(f"{given.schema}: {problem}")
     return None
@@ -60,7 +65,7 @@ def refused_manifest(state: State, new: Effective, read: Read) -> Refusal | None
     made emits what no longer fits (SC-33)."""
     try:
         for entry in new.schedules:
-            set_value(entry, new.schemas, new.plans, by_manifest=True)
+            _check(set_value(entry, new.schemas, new.plans, by_manifest=True), new)
     except ScheduleInvalid as problem:
         return Refusal(rule=Rule.MANIFEST_IS_INVALID, message=f"schedule {entry.id}: {problem}")
     blockers = tuple(schedule_blockers(state, new, read))
@@ -85,7 +90,7 @@ def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Bloc
         if value["by_manifest"] or value["id"] in ours:
             continue
         try:
-            check_set_value(value, new.schemas)
+            _check(value, new)
         except ScheduleInvalid as problem:
             yield Blocker(
                 kind=DOES_NOT_FIT,
@@ -123,6 +128,31 @@ def _schedules(state: State, read: Read) -> Iterator[tuple[CellId, Any]]:
         found: Any = decode_record(slot_bytes(cell.state, read))
         if isinstance(found, dict) and found.get("set") is not None:
             yield cell.id, found["set"]
+
+
+def _check(value: Mapping[str, Any], manifest: Effective) -> None:
+    """Check that the kernel will take the events of a schedule.
+
+    Raises:
+        ScheduleInvalid: It will not.
+    """
+    schema: str = value["event"]
+    sample = check_set_value(value, manifest.schemas)
+    most = manifest.limits.event_bytes
+    if len(sample) > most:
+        raise ScheduleInvalid(
+            f"value: expected an event of at most {most} bytes, found {len(sample)}", "/value"
+        )
+    try:
+        reached = route(manifest, manifest.schemas[schema], sample)
+    except ValueProblem as problem:
+        raise ScheduleInvalid(f"value: {schema}: {problem}", "/value") from problem
+    if len(reached) * EVENTS_MAX > LIMITS.deliveries:
+        raise ScheduleInvalid(
+            f"event: expected at most {LIMITS.deliveries // EVENTS_MAX} routes of {schema}, found "
+            f"{len(reached)}",
+            "/event",
+        )
 
 
 def _refusal(message: str) -> Refusal:

@@ -69,8 +69,11 @@ def set_value(
     return made
 
 
-def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> None:
+def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> bytes:
     """Check the value of an event ``aos/ScheduleSet@1`` by the schemas of a manifest.
+
+    Returns:
+        An event as the schedule will emit it, in canonical CBOR.
 
     Raises:
         ScheduleInvalid: What it emits does not fit, or its cron text has no times.
@@ -85,10 +88,12 @@ def check_set_value(value: Mapping[str, Any], schemas: Mapping[str, Schema]) -> 
         }
         if value["at_field"] is not None:
             emitted[value["at_field"]] = f"{value['id']}@{_SAMPLE}"
-        schema.from_record(encode(emitted))
+        sample = encode(emitted)
+        schema.from_record(sample)
     except ValueProblem as problem:
         raise ScheduleInvalid(f"value: {event}: {problem}", "/value") from problem
     _check_calendar(value["when"])
+    return sample
 
 
 def _schema(event: str, schemas: Mapping[str, Schema]) -> Schema:

@@ -31,7 +31,7 @@ pub struct ScheduleId(pub String);
     annotations = Answer,
     lifecycle = "explicit",
     upgrade = "in_place",
-    limits(output_bytes = 8388608),
+    limits(output_bytes = 4194304, state_bytes = 1048576, events = 64, effects = 64),
     effects(timer::Set, cron::Next, effect::Cancel),
     routes(
         Set by "id",

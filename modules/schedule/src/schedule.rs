@@ -12,8 +12,9 @@ use crate::times;
 const AHEAD: usize = 5;
 /// Times that one question asks for while an outage is made up.
 const BEHIND: usize = 256;
-/// Events that one step emits.
+/// Events that one step emits, and their bytes.
 const EVENTS_MAX: usize = 32;
+const EVENT_BYTES_MAX: usize = 2 << 20;
 /// A time that is handled later than this, and the jitter, was missed.
 const TOLERANCE: Duration = Duration::minutes(1);
 const RECENT_MAX: usize = 10;
@@ -250,8 +251,10 @@ impl Schedule {
     fn handle_due(&mut self, cx: &mut Context) {
         let now = cx.now();
         let (mut emitted, mut dealt_with) = (0, 0);
+        let size = self.set.as_ref().map_or(0, |set| NAME_BYTES_MAX * 2 + bytes(set));
+        let most = EVENTS_MAX.min(EVENT_BYTES_MAX / size.max(1));
         while let Some(&due) = self.next.get(dealt_with) {
-            if due > now || emitted == EVENTS_MAX {
+            if due > now || emitted == most {
                 break;
             }
             emitted += usize::from(self.one(due, now, cx));
@@ -313,14 +316,13 @@ fn value(set: &Set, due: Time) -> Vec<u8> {
 fn wrong(set: &Set) -> Option<&'static str> {
     let is_name = |text: &str| (1..=NAME_BYTES_MAX).contains(&text.len());
     let is_system = |text: &str| text.starts_with("sys/") || text.starts_with("aos/Schedule");
-    let bytes: usize = set.value.iter().map(|(name, value)| name.len() + value.len()).sum();
     if !is_name(&set.id) || !is_name(&set.event) {
         return Some("id and event: expected 1 to 256 bytes");
     }
     if is_system(&set.event) {
         return Some("event: a schedule cannot emit events of sys/ and aos/Schedule");
     }
-    if bytes > VALUE_BYTES_MAX {
+    if bytes(set) > VALUE_BYTES_MAX {
         return Some("value: expected at most 262144 bytes");
     }
     if set.value.iter().any(|(_, value)| !is_item(value)) {
@@ -333,6 +335,10 @@ fn wrong(set: &Set) -> Option<&'static str> {
         return Some("catchup and jitter: expected 0 or more");
     }
     None
+}
+
+fn bytes(set: &Set) -> usize {
+    set.value.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 fn is_item(bytes: &[u8]) -> bool {

@@ -95,7 +95,8 @@ def schedule_blockers(state: State, new: Effective, read: Read) -> Iterator[Bloc
             yield Blocker(
                 kind=DOES_NOT_FIT,
                 cell=cell,
-                detail=f"schedule {value['id']}: {problem} (delete the schedule, or set it anew)",
+                detail=f"schedule {value['id']}: {problem} (delete the schedule, or give it "
+                "another definition)",
             )
 
 

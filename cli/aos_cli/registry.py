@@ -227,6 +227,58 @@ COMMANDS: Final = (
         ("aos schedule delete nightly",), "schedule:delete",
     ),
     Command(
+        "batch", RUN, "Send a command or an event to each of many cells, through a node.",
+        (
+            "aos batch retry --workflow shop/order --dry-run",
+            """aos batch send shop/OrderCancelRequested@1 '{"order_id": {"$cell": "key"}}' \
+  --workflow shop/order --where 'customer = "c-1"'""",
+        ),
+    ),
+    Command(
+        "batch retry", RUN, "Resume failed cells, each with the entry that failed.",
+        (
+            "aos batch retry --workflow shop/order --dry-run",
+            "aos batch retry --where 'fault = trap' --rate 50/s --wait",
+        ),
+        "batch:retry",
+    ),
+    Command(
+        "batch skip", RUN, "Resume failed cells after the entry that failed.",
+        ("aos batch skip --workflow shop/order --where 'state.total = 0'",), "batch:skip",
+    ),
+    Command(
+        "batch unpin", RUN, "Run pinned cells under the manifest in force.",
+        ("aos batch unpin --workflow shop/order --rate 100/s",), "batch:unpin",
+    ),
+    Command(
+        "batch cancel-effects", RUN, "Cancel the open effects of cells.",
+        (
+            "aos batch cancel-effects --workflow shop/order --where 'customer = \"c-1\"' --dry-run",
+            "aos batch cancel-effects --effect shop/charge --rate 20/s",
+        ),
+        "batch:cancel_effects",
+    ),
+    Command(
+        "batch send", RUN, "Send an event for each cell of a workflow.",
+        (
+            """aos batch send shop/OrderCancelRequested@1 '{"order_id": {"$cell": "key"}}' \
+  --workflow shop/order --where 'customer = "c-1"'""",
+        ),
+        "batch:send",
+    ),
+    Command(
+        "batch list", RUN, "List batches, the newest first.", ("aos batch list",),
+        "batch:list_batches",
+    ),
+    Command(
+        "batch show", RUN, "Show a batch: its counts, and what was refused.",
+        ("aos batch show b-1 --wait",), "batch:show",
+    ),
+    Command(
+        "batch stop", RUN, "End a batch early. Items that are done stay done.",
+        ("aos batch stop b-1",), "batch:stop",
+    ),
+    Command(
         "tasks", RUN, "Show the tasks of workers on other machines; release or retry them.",
         ("aos tasks list", "aos tasks retry --all-parked"),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from aos.audit.lens.words import count
 from aos.host.transfer.adopting import Adopted, adopt_world
+from aos.node.batches.batch_files import stop_batches
 from aos.node.leases.table import clear_table
 from aos.values.digests import hash_text
 from aos_cli.options import DEFAULT_WORLD, Json, World
@@ -32,6 +34,7 @@ def adopt(
         adopted = adopt_world(world, keys=keys, progress=advance)
     if adopted.origin is not None:
         clear_table(adopted.folder.path)  # its leases are those of another folder
+        stop_batches(adopted.folder, time.time_ns())
     if json:
         print_json(_document(adopted))
     else:

@@ -254,6 +254,20 @@ class Client:
         """
         return self._run(steps.schedule(operation, body))
 
+    def batch(self, operation: str = "", **body: object) -> Document:
+        """Begin or stop a batch, and return it; see ``/v1/batches`` in ``spec/batch.md``.
+
+        Args:
+            operation: Empty to begin one (action, id, workflow, where, effect, event, value, rate,
+                dry_run), or ``/stop`` (id). It is sent once. Fields that are None are left out.
+
+        Raises:
+            Refused: The node refuses it; nothing has changed.
+            NodeUnavailable: The node went away. With the same ``id`` it can be sent again: there
+                is one batch of an id.
+        """
+        return self._run(steps.batch(operation, body))
+
     def seq(self) -> int:
         """Return the last durable record."""
         return self._run(steps.read_seq())

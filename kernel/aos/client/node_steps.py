@@ -235,6 +235,11 @@ def schedule(operation: str, body: Mapping[str, object]) -> Steps[Document]:
     return (yield from _operated(f"/v1/schedules/{operation}", body))
 
 
+def batch(operation: str, body: Mapping[str, object]) -> Steps[Document]:
+    """Begin or stop a batch (``/v1/batchesOPERATION``). Raises as ``linear``."""
+    return (yield from _operated(f"/v1/batches{operation}", body))
+
+
 def query_words(query: Mapping[str, object]) -> Words:
     """A query by name. A list gives its parameter several times; None is left out."""
     return [

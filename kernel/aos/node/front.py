@@ -41,6 +41,7 @@ from aos.host.follower import Follower, RecordListener
 from aos.node.access_log import AccessLog
 from aos.node.application import App
 from aos.node.apply_trials import ApplyTrials
+from aos.node.batches.batch_runner import Batches
 from aos.node.bounds import CONNECTIONS_MAX, BoundedProtocol
 from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
@@ -171,6 +172,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
     steps = StepWork(services)
     steps.rebased(follower.state)
     steps_later.listener = services.steps = steps
+    batches = services.batches = Batches(services, _report)
     app = App(services, log)
 
     def work_has_begun() -> None:
@@ -204,6 +206,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
             asyncio.ensure_future(link.follow(on_head, services.sessions.stop)),
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(steps.run()),
+            asyncio.ensure_future(batches.run()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
             *(() if spans is None else (asyncio.ensure_future(keep_exporting(spans, _report)),)),

@@ -13,6 +13,12 @@ from aos.core.decide.answers import Rule
 from aos.errors import AosError, BadUsage
 from aos.host.transfer.adopting import origin_at
 from aos.node import bodies, openapi
+from aos.node.batches.batch_requests import (
+    begin_batch,
+    read_batch,
+    read_batches,
+    stop_batch,
+)
 from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.events import send_events
 from aos.node.health import answer_health, answer_ready
@@ -145,6 +151,10 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "cancel_linear": cancel_linear,
     "create_schedule": create_schedule,
     "command_schedule": command_schedule,
+    "begin_batch": begin_batch,
+    "read_batches": read_batches,
+    "read_batch": read_batch,
+    "stop_batch": stop_batch,
     **dict.fromkeys(DOCUMENTS, _read),
     "read_blob": _read_blob,
     "read_work": _read_work,

@@ -62,13 +62,18 @@ def _is_signed(services: Services, body: dict[str, Any]) -> bool:
             f"body: expected principal, serial and signature together, found only "
             f"{' and '.join(signed)}",
         )  # fmt: skip
-    if not signed and not services.has_operator_key:
+    if not signed:
+        must_sign(services, "expected principal, serial and signature (or start it")
+    return bool(signed)
+
+
+def must_sign(services: Services, hint: str = "start it (or again, if it runs)") -> None:
+    """Raises: Problem: 403; the kernel process has no key of an operator."""
+    if not services.has_operator_key:
         raise Problem(
             403, "command_is_not_signed",
-            "this node signs no commands: expected principal, serial and signature (or start it "
-            "with --operator-key FILE)",
+            f"this node signs no commands: {hint} with --operator-key FILE",
         )  # fmt: skip
-    return bool(signed)
 
 
 async def _cell(services: Services, body: dict[str, Any]) -> CellId | None:

@@ -25,6 +25,7 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import LIMIT, View
 from aos.errors import BadUsage
+from aos.node.batches.batch_items import batch_items
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
 
@@ -181,6 +182,10 @@ def _schedule(view: View, query: Query) -> Document:
     return schedule_view.schedule(view, query["id"])
 
 
+LISTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {"list_batch_items": batch_items}
+"""Documents that the front needs for itself."""
+
+
 def read_document(view: View, operation: str, query: Query) -> Document:
     """Make the document of a reading operation; with ``spelled``, values are for people.
 
@@ -189,7 +194,7 @@ def read_document(view: View, operation: str, query: Query) -> Document:
     """
     if query.get("spelled", False):
         view.spell()
-    return DOCUMENTS[operation](view, query)
+    return (DOCUMENTS.get(operation) or LISTS[operation])(view, query)
 
 
 DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {

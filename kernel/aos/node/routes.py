@@ -17,6 +17,7 @@ from aos.audit.views.journal_view import KINDS
 from aos.audit.views.view import LIMIT, LIMIT_MAX
 from aos.core.journal.vocabulary import ACTIONS, CELL_STATUSES, CONTROL_STATUSES, MODES, STATUSES
 from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
+from aos.node.batches.batch import BATCH_ACTIONS
 from aos.node.bodies import BYTES
 from aos.node.json_schema import Schema
 from aos.node.leases import schemas as leased
@@ -228,6 +229,21 @@ SCHEDULE: Final = _closed(
     context={"type": "object"},
     replace={**FLAG, "description": "Give an existing schedule this definition."},
 )
+BATCH: Final = _closed(
+    ("action",),
+    action={"type": "string", "enum": list(BATCH_ACTIONS)},
+    id={"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"},
+    workflow=NAME,
+    where={"type": "string", "minLength": 1, "maxLength": 1_024},
+    effect=NAME,
+    event=NAME,
+    value={
+        "description": 'Of `send`: the event for each cell; `{"$cell": "key"}` in it is the key.'
+    },
+    rate={"type": "string", "description": "Most items in a given time: 50/s, 100/min or 10/h."},
+    dry_run={**FLAG, "description": "Only count the items."},
+)
+_BATCH_ID: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 64}
 LINEAR_CANCEL: Final = _closed(
     ("instance",), instance=NAME, reason={"type": "string", "maxLength": 4096}
 )
@@ -604,6 +620,36 @@ ROUTES: Final = (
         summary="Show a schedule: its definition, its next times, and its last runs.",
         query=(Parameter(name="id", schema=NAME, help="Its id.", required=True),),
         answer=_document("aos schedule show"),
+    ),
+    ApiRoute(
+        operation="begin_batch", method=POST, path="/v1/batches", scope=OPERATE,
+        summary="Begin a batch: a command or an event for each of many cells.", body=BATCH,
+        answer={
+            "anyOf": [
+                _document("aos batch show"),
+                _object(
+                    "With `dry_run`.",
+                    total={"type": "integer"},
+                    first={"type": "array", "items": {"type": "object"}},
+                ),
+            ]
+        },
+        links=(ApiLink("read_batch", {"id": "/id"}),),
+    ),
+    ApiRoute(
+        operation="read_batches", method=GET, path="/v1/batches", scope=READ,
+        summary="List batches, the newest first.", answer=_document("aos batch list"),
+    ),
+    ApiRoute(
+        operation="read_batch", method=GET, path="/v1/batch", scope=READ,
+        summary="Show a batch: its counts, and the first refusals.",
+        query=(Parameter(name="id", schema=_BATCH_ID, help="Its id.", required=True),),
+        answer=_document("aos batch show"),
+    ),
+    ApiRoute(
+        operation="stop_batch", method=POST, path="/v1/batches/stop", scope=OPERATE,
+        summary="Stop a batch. Items that are done stay done.",
+        body=_closed(("id",), id=_BATCH_ID), answer=_document("aos batch show"),
     ),
     ApiRoute(
         operation="claim_tasks", method=POST, path="/v1/work/claim", scope=WORK,

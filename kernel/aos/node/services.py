@@ -25,7 +25,8 @@ from aos.node.tracing.span_poster import SpanPoster
 from aos.node.waiting import OutcomeWaits
 from aos.node.webhooks import WebhookPoster
 
-if TYPE_CHECKING:  # it sends events for claims, through these services
+if TYPE_CHECKING:  # these send events through these services
+    from aos.node.batches.batch_runner import Batches
     from aos.node.steps.step_work import StepWork
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Services:
     trials: ApplyTrials
     work: LeasedWork | None = None
     steps: StepWork | None = None
+    batches: Batches | None = None
     has_operator_key: bool = False
     sessions: Sessions = field(default_factory=Sessions)
     bodies: BodyRoom = field(default_factory=BodyRoom)

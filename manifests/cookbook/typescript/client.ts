@@ -653,6 +653,41 @@ export type ReadScheduleQuery = {
 
 export type ReadScheduleAnswer = Record<string, unknown>;
 
+export type BeginBatchBody = {
+  action: "retry" | "skip" | "unpin" | "cancel-effects" | "send";
+  id?: string;
+  workflow?: string;
+  where?: string;
+  effect?: string;
+  event?: string;
+  /** Of `send`: the event for each cell; `{"$cell": "key"}` in it is the key. */
+  value?: unknown;
+  /** Most items in a given time: 50/s, 100/min or 10/h. */
+  rate?: string;
+  /** Only count the items. */
+  dry_run?: boolean;
+};
+
+export type BeginBatchAnswer = Record<string, unknown> | {
+  total: number;
+  first: Record<string, unknown>[];
+};
+
+export type ReadBatchesAnswer = Record<string, unknown>;
+
+export type ReadBatchQuery = {
+  /** Its id. */
+  id: string;
+};
+
+export type ReadBatchAnswer = Record<string, unknown>;
+
+export type StopBatchBody = {
+  id: string;
+};
+
+export type StopBatchAnswer = Record<string, unknown>;
+
 export type ClaimTasksBody = {
   worker: string;
   claim: string;
@@ -1068,6 +1103,26 @@ export class Client extends Connection {
   /** Show a schedule: its definition, its next times, and its last runs. */
   readSchedule(query: ReadScheduleQuery): Promise<ReadScheduleAnswer> {
     return this.json({ method: "GET", path: "/v1/schedule", query });
+  }
+
+  /** Begin a batch: a command or an event for each of many cells. */
+  beginBatch(body: BeginBatchBody): Promise<BeginBatchAnswer> {
+    return this.json({ method: "POST", path: "/v1/batches", body });
+  }
+
+  /** List batches, the newest first. */
+  readBatches(): Promise<ReadBatchesAnswer> {
+    return this.json({ method: "GET", path: "/v1/batches" });
+  }
+
+  /** Show a batch: its counts, and the first refusals. */
+  readBatch(query: ReadBatchQuery): Promise<ReadBatchAnswer> {
+    return this.json({ method: "GET", path: "/v1/batch", query });
+  }
+
+  /** Stop a batch. Items that are done stay done. */
+  stopBatch(body: StopBatchBody): Promise<StopBatchAnswer> {
+    return this.json({ method: "POST", path: "/v1/batches/stop", body });
   }
 
   /** Lease tasks to a worker, and wait for them if there are none. */

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from aos.audit.search.kinds import ANY, SCALAR_KINDS, ValueKind, word_kind
 from aos.audit.search.where import WhereInvalid, WhereToken
+from aos.core.journal.faults import FaultKind
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import slot_bytes
 from aos.core.journal.vocabulary import CELL_STATUSES
@@ -73,7 +74,7 @@ def _fault(subject: Subject) -> Iterator[Any]:
 OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
     "status": Attribute(word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))),
     "key": Attribute(SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
-    "fault": Attribute(SCALAR_KINDS["text"], _fault),
+    "fault": Attribute(word_kind(each.value for each in FaultKind), _fault),
     "pinned": Attribute(
         SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
     ),

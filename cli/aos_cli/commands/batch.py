@@ -1,0 +1,267 @@
+"""``aos batch``: a command or an event for each of many cells (spec/cli.md, C-106 to C-108)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.audit.lens.words import compact, count
+from aos.core.journal.inputs import RETRY, SKIP, UNPIN
+from aos.errors import BadUsage, Refused, Unavailable
+from aos.node.batches.batch import CANCEL_EFFECTS, DONE, RUNNING, SEND_EVENTS
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+from aos_cli.node_option import NodeUrl, client_of, from_node
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+
+VALUE_BYTES_MAX: Final = 1 << 20
+LOOK_S: Final = 0.2
+RETRY_S: Final = 5.0
+REFUSALS_SHOWN: Final = 10
+
+Workflow = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only cells of this workflow, or of a unique part of it."),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Only cells that pass a condition: 'customer = \"c-1\" and total > 9'."
+    ),
+]
+Rate = Annotated[
+    str | None,
+    typer.Option(metavar="N/UNIT", help="At most so many in a second, minute or hour: 50/s."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count the cells and show the first; change nothing.")
+]
+BatchId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Id of the batch (default: a random one)."),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until the batch has ended.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id of the batch.")]
+
+
+def retry(
+    *,
+    workflow: Workflow = None,
+    where: Where = None,
+    rate: Rate = None,
+    dry_run: DryRun = False,
+    id: BatchId = None,
+    wait: Wait = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    order = {"action": RETRY, "workflow": workflow, "where": where, "rate": rate}
+    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+
+def skip(
+    *,
+    workflow: Workflow = None,
+    where: Where = None,
+    rate: Rate = None,
+    dry_run: DryRun = False,
+    id: BatchId = None,
+    wait: Wait = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    order = {"action": SKIP, "workflow": workflow, "where": where, "rate": rate}
+    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+
+def unpin(
+    *,
+    workflow: Workflow = None,
+    where: Where = None,
+    rate: Rate = None,
+    dry_run: DryRun = False,
+    id: BatchId = None,
+    wait: Wait = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    order = {"action": UNPIN, "workflow": workflow, "where": where, "rate": rate}
+    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+
+def cancel_effects(
+    *,
+    workflow: Workflow = None,
+    where: Where = None,
+    effect: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only effects of this name.")
+    ] = None,
+    rate: Rate = None,
+    dry_run: DryRun = False,
+    id: BatchId = None,
+    wait: Wait = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    order = {
+        "action": CANCEL_EFFECTS, "workflow": workflow, "where": where, "effect": effect,
+        "rate": rate,
+    }  # fmt: skip
+    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+
+def send(
+    schema: Annotated[str, typer.Argument(metavar="SCHEMA", help="The schema of the event.")],
+    value: Annotated[
+        str,
+        typer.Argument(
+            metavar="VALUE", help='The event as JSON. {"$cell": "key"} in it is the cell\'s key.'
+        ),
+    ],
+    *,
+    workflow: Annotated[
+        str, typer.Option(metavar="NAME", help="The workflow of the cells, or a part of its name.")
+    ],
+    where: Where = None,
+    rate: Rate = None,
+    dry_run: DryRun = False,
+    id: BatchId = None,
+    wait: Wait = False,
+    node: NodeUrl = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    try:
+        event = parse_json(value, max_bytes=VALUE_BYTES_MAX)
+    except ValueProblem as problem:
+        raise BadUsage(f"VALUE: {problem}") from problem
+    order = {
+        "action": SEND_EVENTS, "workflow": workflow, "where": where, "event": schema,
+        "value": event, "rate": rate,
+    }  # fmt: skip
+    return _begin(order, node or str(world), id=id, is_dry=dry_run, wait=wait, json=json)
+
+
+def list_batches(*, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    found = from_node(node or str(world), "/v1/batches")
+    if json:
+        print_json(found)
+        return
+    for each in found["batches"]:
+        line(f"{each['id']}  {_words(each)}  {_counts(each)}")
+    number = len(found["batches"])
+    note("1 batch" if number == 1 else f"{number:,} batches")
+
+
+def show(
+    id: Id, *, wait: Wait = False, node: NodeUrl = None, world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:  # fmt: skip
+    return _end(node or str(world), id, wait=wait, json=json)
+
+
+def stop(id: Id, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    with client_of(node or str(world)) as client:
+        found = client.batch("/stop", id=id)
+    _show(found, json=json)
+
+
+def _begin(
+    order: Mapping[str, object],
+    node: str,
+    *,
+    id: str | None,
+    is_dry: bool,
+    wait: bool,
+    json: bool,
+) -> int:
+    if is_dry and (wait or id is not None):
+        raise BadUsage("batch: --dry-run begins no batch, so it goes without --id and --wait")
+    given = {**order, "id": None if is_dry else id or f"b-{secrets.token_hex(6)}"}
+    found = _asked(node, {**given, "dry_run": is_dry or None})
+    if is_dry:
+        _show_first(found, json=json)
+        return 0
+    return _end(node, found["id"], wait=wait, json=json)
+
+
+def _asked(node: str, body: Mapping[str, object]) -> Mapping[str, Any]:
+    """Send the request, again under the same id while the node is away for a moment."""
+    until_s = time.monotonic() + RETRY_S
+    while True:
+        try:
+            with client_of(node) as client:
+                return client.batch("", **body)
+        except Unavailable:
+            if time.monotonic() >= until_s:
+                raise
+            time.sleep(LOOK_S)
+
+
+def _end(node: str, id: str, *, wait: bool, json: bool) -> int:
+    """Show a batch, with ``wait`` once it has ended; 1 if that was not with every item done."""
+    found = from_node(node, "/v1/batch", id=id)
+    while wait and found["status"] == RUNNING:
+        time.sleep(LOOK_S)
+        found = from_node(node, "/v1/batch", id=id)
+    _show(found, json=json)
+    is_good = found["status"] == DONE and not found["refused"]
+    return Refused.exit_code if wait and not is_good else 0
+
+
+def _show_first(found: Mapping[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(found)
+        return
+    for each in found["first"]:
+        line(_item(each))
+    if (more := found["total"] - len(found["first"])) > 0:
+        line(f"and {more:,} more")
+    note(f"{count(found['total'], 'item')}; nothing was changed (without --dry-run it begins)")
+
+
+def _show(found: Mapping[str, Any], *, json: bool) -> None:
+    if json:
+        print_json(found)
+        return
+    line(f"batch   {found['id']}", style="bold")
+    line(f"does    {_words(found)}")
+    line(f"status  {_counts(found)}")
+    if found["problem"] is not None:
+        line(f"        {found['problem']}")
+    for each in found["refusals"][:REFUSALS_SHOWN]:
+        line(f"  {_item(each)}: {each['detail']}")
+    if (more := found["refused"] - min(len(found["refusals"]), REFUSALS_SHOWN)) > 0:
+        line(f"  and {more:,} more were refused")
+
+
+def _item(each: Mapping[str, Any]) -> str:
+    text = f"{each['workflow']} {compact(each['key'])}"
+    intent = each.get("intent")
+    return text if intent is None else f"{text}  effect {intent[7:19]}"
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    parts = [found["action"]]
+    if "event" in found:
+        parts.append(f"{found['event']} {compact(found.get('value'))}")
+    parts += [
+        f"{name} {found[name]}" for name in ("effect", "workflow", "where", "rate") if name in found
+    ]
+    return ", ".join(parts)
+
+
+def _counts(found: Mapping[str, Any]) -> str:
+    text = f"{found['status']}: {found['done']:,} of {found['total']:,} done"
+    if found["refused"]:
+        text += f", {found['refused']:,} refused"
+    return text

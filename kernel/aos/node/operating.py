@@ -63,16 +63,19 @@ def _is_signed(services: Services, body: dict[str, Any]) -> bool:
             f"{' and '.join(signed)}",
         )  # fmt: skip
     if not signed:
-        must_sign(services, "expected principal, serial and signature (or start it")
+        must_sign(
+            services,
+            "expected principal, serial and signature (or start it with --operator-key FILE)",
+        )
     return bool(signed)
 
 
-def must_sign(services: Services, hint: str = "start it (or again, if it runs)") -> None:
+def must_sign(services: Services, hint: str = "start it with --operator-key FILE") -> None:
     """Raises: Problem: 403; the kernel process has no key of an operator."""
     if not services.has_operator_key:
         raise Problem(
             403, "command_is_not_signed",
-            f"this node signs no commands: {hint} with --operator-key FILE",
+            f"this node signs no commands: {hint}",
         )  # fmt: skip
 
 

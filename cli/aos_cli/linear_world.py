@@ -25,6 +25,7 @@ from aos.values.cbor import encode
 from aos_cli.cell_answers import ask, wait_for_answer
 from aos_cli.node_option import client_of, from_node
 from aos_cli.open_view import looking_at
+from aos_cli.search_names import search_names
 
 if TYPE_CHECKING:
     from aos.values.cbor import Value
@@ -64,7 +65,11 @@ class LinearWorld:
     def instances(self, **query: Any) -> Document:
         """A page of instances; see ``linear_view.instances``."""
         return self._read(
-            "/v1/linear/instances", query, lambda view: linear_view.instances(view, **query)
+            "/v1/linear/instances",
+            query,
+            lambda view: linear_view.instances(
+                view, aliases={} if query["where"] is None else search_names(self.world), **query
+            ),
         )
 
     def instance(self, id: str) -> Document:

@@ -45,7 +45,7 @@ def test_a_world_without_the_file_has_no_limits(tmp_path: Path) -> None:
     [
         (
             "effect = 1",
-            "effect is not a key: expected one of effects, webhooks (did you mean effects?)",
+            "expected one of effects, webhooks, search (did you mean effects?)",
         ),
         (
             '[effects."a/b@1"]\nconcurency = 1',
@@ -63,6 +63,17 @@ def test_a_world_without_the_file_has_no_limits(tmp_path: Path) -> None:
         ('[effects."a/b@1"]\nrate = "1/d"', 'expected text such as "50/s"'),
         ('[effects."a/b@1"]\nrate = "1/s"\nby = "x"', "expected paths of the params"),
         ('[effects."a/b@1"]\nrate = "1/s"\nby = ["x."]', "expected paths of the params"),
+        ("search = 1", "search: expected a table, found 1"),
+        ('[search."shop"]\nx = "y"', "expected a workflow such as shop/order@1"),
+        ('[search."a/b@1"]\n"x y" = "z"', "expected names of letters, digits and underscores"),
+        ('[search."a/b@1"]\nx = 1', "expected a path into the state, such as customer.id"),
+        ('[search."a/b@1"]\nx = "a..b"', "expected a path into the state"),
+        ('[search."a/b@1"]\nstatus = "x"', "expected a name that is not one of every cell"),
+        ('[search."aos/linear@1"]\nplan = "x"', "expected a name that is not one of every cell"),
+        (
+            '[search."a/b@1"]\n' + "".join(f'x{n} = "y"\n' for n in range(17)),
+            "expected at most 16 attributes, found 17",
+        ),
         ("[", "the file is not TOML"),
     ],
 )

@@ -91,6 +91,7 @@ REASONED: Final = {
     ),
     ("kernel/aos/store/walk.py", "os.open"): "the null device",
     ("kernel/aos/node/reader_process.py", "os.open"): "the null device",
+    ("kernel/aos/node/search/index_process.py", "os.open"): "the null device",
 }
 """Other openings by path, each with its reason."""
 

@@ -26,6 +26,7 @@ from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
 from aos_cli.output import has_reader, print_bytes, print_json_line
+from aos_cli.search_names import search_names
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -122,6 +123,7 @@ def inspect_cells(
             pinned=pinned,
             fault=fault,
             where=where,
+            aliases={} if where is None else search_names(world),
         )
         found = cell_view.cells(
             view,

@@ -47,6 +47,7 @@ from aos.node.leases.work import LeasedWork, open_work
 from aos.node.metrics import Counters
 from aos.node.node_settings import NodeSettings, read_settings
 from aos.node.readers import Readers
+from aos.node.search.indexed_reading import IndexedReading
 from aos.node.services import Services
 from aos.node.steps.step_work import StepWork
 from aos.node.supervision import REPLACE
@@ -156,6 +157,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         counters=counters,
         readers=readers,
         trials=ApplyTrials(folder.path),
+        index=IndexedReading(folder.path, node.search, _report),
         has_operator_key=settings.operator_key,
         webhooks=[WebhookPoster(each, folder, follower, _report) for each in node.webhooks],
     )
@@ -207,6 +209,7 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
             asyncio.ensure_future(_worked(work, work_has_begun)),
             asyncio.ensure_future(steps.run()),
             asyncio.ensure_future(batches.run()),
+            *((asyncio.ensure_future(services.index.run()),) if node.search else ()),
             asyncio.ensure_future(services.sessions.watch(services.tokens, time.time_ns)),
             *(asyncio.ensure_future(keep_posting(each, _report)) for each in services.webhooks),
             *(() if spans is None else (asyncio.ensure_future(keep_exporting(spans, _report)),)),

@@ -35,6 +35,7 @@ from aos.node.problems import Problem
 from aos.node.reading import (
     ASKING,
     DOCUMENTS,
+    SEARCHING,
     is_long,
     read_document,
     running_of,
@@ -60,7 +61,9 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     """Every reading operation of ``DOCUMENTS``."""
     operation, query = call.route.operation, call.query
     work = await _work(services) if operation in ASKING and "at" not in query else None
-    if is_long(operation, query):
+    if operation in SEARCHING:
+        found = await _searched(services, operation, query)
+    elif is_long(operation, query):
         found = await services.readers.document(operation, query, work)
     else:
 
@@ -72,6 +75,18 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     if operation == "read_world":
         found = await _with_process(services, found, is_past="at" in query)
     return ApiReply(document=found)
+
+
+async def _searched(services: Services, operation: str, query: Mapping[str, Any]) -> Document:
+    """A list of cells: from the index if it has all that is asked for, else by reading them."""
+    index = services.index
+    await services.follower.advance_to()
+    state = services.follower.state
+    asked = {**query, "aliases": index.settings}
+    found = None
+    if index.has(state, operation, query):
+        found = await index.document(operation, asked)
+    return found or await services.readers.document(operation, asked, None)
 
 
 async def _work(services: Services) -> Document | None:

@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from aos.audit.search.attributes import OF_EVERY_CELL
+from aos.audit.views.linear_view import LINEAR_NAMES
 from aos.errors import BadUsage, excerpt, sentence
 from aos.host.executors.limiter import Limit
+from aos.manifest.linear_names import LINEAR
 from aos.manifest.names import is_name, is_system
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
+from aos.node.search.indexed import ATTRIBUTES_MAX, SearchSettings
 from aos.node.webhooks import Webhook
 from aos.store.plain_files import PlainFolder
 
@@ -25,6 +29,8 @@ BYTES_MAX: Final = 256 * 1024
 CONCURRENCY_MAX: Final = 1_000_000
 
 _PATH: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_]*(\.[A-Za-z_$][A-Za-z0-9_]*)*")
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_STATE_PATH: Final = re.compile(r"[^\s\"=<>!^(),.]+(\.[^\s\"=<>!^(),.]+)*")
 _EFFECT_KEYS: Final = ("concurrency", "rate", "burst", "by")
 
 SEQ_MAX: Final = 2**63 - 1
@@ -40,6 +46,7 @@ class NodeSettings:
 
     limits: Mapping[str, Limit] = field(default_factory=dict)
     webhooks: tuple[Webhook, ...] = ()
+    search: SearchSettings = field(default_factory=dict)
 
 
 def read_settings(path: Path) -> NodeSettings:
@@ -72,7 +79,7 @@ class _Reading:
     file: Path
 
     def settings(self, found: Mapping[str, Any]) -> NodeSettings:
-        self._known(found, ("effects", "webhooks"), "")
+        self._known(found, ("effects", "webhooks", "search"), "")
         limits = {}
         for name, given in self._table(found.get("effects", {}), "effects").items():
             where = f'effects."{name}"'
@@ -83,7 +90,28 @@ class _Reading:
         return NodeSettings(
             limits=limits,
             webhooks=tuple(self._webhook(name, webhooks[name]) for name in sorted(webhooks)),
+            search={
+                name: self._attributes(name, given)
+                for name, given in self._table(found.get("search", {}), "search").items()
+            },
         )
+
+    def _attributes(self, workflow: str, found: object) -> Mapping[str, str]:
+        where = f'search."{workflow}"'
+        if not is_name(workflow):
+            raise self._invalid(where, "a workflow such as shop/order@1", repr(workflow))
+        given = self._table(found, where)
+        if len(given) > ATTRIBUTES_MAX:
+            raise self._invalid(where, f"at most {ATTRIBUTES_MAX} attributes", str(len(given)))
+        for name, path in given.items():
+            if name in OF_EVERY_CELL or (workflow == LINEAR and name in LINEAR_NAMES):
+                raise self._invalid(f"{where}.{name}", "a name that is not one of every cell", name)
+            if not _ATTRIBUTE.fullmatch(name):
+                raise self._invalid(where, "names of letters, digits and underscores", repr(name))
+            if not isinstance(path, str) or not _STATE_PATH.fullmatch(path):
+                expected = "a path into the state, such as customer.id"
+                raise self._invalid(f"{where}.{name}", expected, repr(path))
+        return dict(given)
 
     def _webhook(self, name: str, found: object) -> Webhook:
         where = f'webhooks."{name}"'

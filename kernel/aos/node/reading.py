@@ -53,6 +53,7 @@ def _cells(view: View, query: Query) -> Document:
         pinned=query.get("pinned", False),
         fault=query.get("fault"),
         where=query.get("where"),
+        aliases=query.get("aliases", {}),
     )
     return cell_view.cells(
         view,
@@ -165,6 +166,7 @@ def _linear_instances(view: View, query: Query) -> Document:
         plan=query.get("plan"),
         step=query.get("step"),
         where=query.get("where"),
+        aliases=query.get("aliases", {}),
         limit=query["limit"],
         offset=query["offset"],
     )
@@ -219,6 +221,9 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
 
 ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
 """Documents whose advice depends on the work of the kernel process."""
+
+SEARCHING: Final = frozenset({"read_cells", "read_linear_instances"})
+"""Lists that may come from the search index. ``aliases`` in their query are from ``node.toml``."""
 
 _LONG: Final = frozenset(
     {

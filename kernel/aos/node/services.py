@@ -18,6 +18,7 @@ from aos.node.leases.work import LeasedWork
 from aos.node.metrics import Counters
 from aos.node.rates import TokenRates
 from aos.node.readers import Readers
+from aos.node.search.indexed_reading import IndexedReading
 from aos.node.sessions import Sessions
 from aos.node.staged import KeptModules
 from aos.node.tokens import LiveTokens
@@ -49,6 +50,7 @@ class Services:
     counters: Counters
     readers: Readers
     trials: ApplyTrials
+    index: IndexedReading
     work: LeasedWork | None = None
     steps: StepWork | None = None
     batches: Batches | None = None

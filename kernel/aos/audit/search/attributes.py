@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from aos.audit.search.kinds import ANY, SCALAR_KINDS, ValueKind, word_kind
+from aos.audit.search.kinds import ANY, SCALAR_KINDS, Comparable, ValueKind, word_kind
 from aos.audit.search.where import WhereInvalid, WhereToken
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.ports import BlobReader
@@ -60,10 +60,18 @@ Leaves: TypeAlias = Callable[[Subject], Iterator[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A name with a meaning: ``leaves`` yields its values in a cell, none if it has none."""
+    """A name with a meaning: ``leaves`` yields its values in a cell, none if it has none.
 
+    ``path`` is the place in the state, or ``@`` and the name for something that every cell has.
+    """
+
+    path: str
     kind: ValueKind
     leaves: Leaves
+
+    def comparable(self, subject: Subject) -> Iterator[Comparable | None]:
+        """Its values in a cell as they are compared; None for one of another type."""
+        return (self.kind.of(leaf) for leaf in self.leaves(subject))
 
 
 def _fault(subject: Subject) -> Iterator[Any]:
@@ -72,13 +80,17 @@ def _fault(subject: Subject) -> Iterator[Any]:
 
 
 OF_EVERY_CELL: Final[Mapping[str, Attribute]] = {
-    "status": Attribute(word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))),
-    "key": Attribute(SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
-    "fault": Attribute(word_kind(each.value for each in FaultKind), _fault),
-    "pinned": Attribute(
-        SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
+    "status": Attribute(
+        "@status", word_kind(CELL_STATUSES), lambda each: iter((each.cell.status,))
     ),
-    "last_active": Attribute(SCALAR_KINDS["time"], lambda each: iter((each.cell.last_active_ns,))),
+    "key": Attribute("@key", SCALAR_KINDS["text"], lambda each: iter((each.read_key(),))),
+    "fault": Attribute("@fault", word_kind(each.value for each in FaultKind), _fault),
+    "pinned": Attribute(
+        "@pinned", SCALAR_KINDS["bool"], lambda each: iter((is_pinned(each.world, each.cell),))
+    ),
+    "last_active": Attribute(
+        "@last_active", SCALAR_KINDS["time"], lambda each: iter((each.cell.last_active_ns,))
+    ),
 }
 
 
@@ -135,7 +147,11 @@ class Names:
             )
         kind = self._kind(workflow.state.type, words, name)
         is_packed = kind is ANY
-        return Attribute(kind, lambda subject: _leaves(subject.state, words, is_packed=is_packed))
+        return Attribute(
+            ".".join(words),
+            kind,
+            lambda subject: _leaves(subject.state, words, is_packed=is_packed),
+        )
 
     def _kind(self, type_: Type, words: list[str], name: WhereToken) -> ValueKind:
         type_ = self._bare(type_)

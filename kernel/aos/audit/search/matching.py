@@ -4,13 +4,23 @@ SE-8)."""
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.audit.search.attributes import Attribute, Names, Subject
 from aos.audit.search.kinds import Comparable
-from aos.audit.search.where import EQUAL, IN, NOT_EQUAL, ORDERED, PREFIX, Term, WhereInvalid, parse
+from aos.audit.search.where import (
+    EQUAL,
+    IN,
+    NOT_EQUAL,
+    ORDERED,
+    PREFIX,
+    ParsedWhere,
+    Term,
+    WhereInvalid,
+    parse,
+)
 
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -31,14 +41,14 @@ class Condition:
         leaves = self.attribute.leaves(subject)
         if self.is_null:
             return (next(leaves, None) is None) == (self.operator == EQUAL)
-        found = (self.attribute.kind.of(leaf) for leaf in leaves)
+        found = self.attribute.comparable(subject)
         if self.operator == NOT_EQUAL:
-            return not any(each == self.values[0] for each in found if each is not None)
+            return not any(_is_equal(each, self.values[0]) for each in found if each is not None)
         return any(self._passes(each) for each in found if each is not None)
 
     def _passes(self, found: Comparable) -> bool:
         if self.operator in (EQUAL, IN):
-            return any(type(found) is type(each) and found == each for each in self.values)
+            return any(_is_equal(found, each) for each in self.values)
         wanted = self.values[0]
         if type(found) is not type(wanted):
             return False
@@ -47,51 +57,60 @@ class Condition:
         return _COMPARE[self.operator](found, wanted)
 
 
+def _is_equal(one: Comparable, two: Comparable) -> bool:
+    return type(one) is type(two) and bool(one == two)  # True is not 1
+
+
 class Search:
-    """A condition for the cells that ``names`` knows.
+    """A condition for the cells that ``names`` knows; ``more`` are further terms.
+
+    ``conditions`` are its terms. ``order`` is the attribute of its order, None without one.
 
     Raises:
         WhereInvalid: The text is no condition, or does not fit the names.
     """
 
-    def __init__(self, text: str, names: Names) -> None:
-        where = parse(text)
-        self._conditions = tuple(_condition(term, names) for term in where.terms)
-        self._order = None if where.order is None else names.attribute(where.order)
-        if where.order is not None and self._order is not None and not self._order.kind.is_ordered:
+    def __init__(self, text: str | None, names: Names, more: Sequence[Term] = ()) -> None:
+        where = ParsedWhere(()) if text is None else parse(text)
+        self.conditions = tuple(_condition(term, names) for term in (*where.terms, *more))
+        self.order = None if where.order is None else names.attribute(where.order)
+        if where.order is not None and self.order is not None and not self.order.kind.is_ordered:
             raise WhereInvalid(f"{where.order.word} has no order", where.order.column)
-        self._is_descending = where.is_descending
+        self.is_descending = where.is_descending
 
     @property
     def is_ordered(self) -> bool:
         """Whether it has an order of its own."""
-        return self._order is not None
+        return self.order is not None
 
     def has(self, subject: Subject) -> bool:
         """Whether a cell passes every term."""
-        return all(each.has(subject) for each in self._conditions)
+        return all(each.has(subject) for each in self.conditions)
 
     def place(self, subject: Subject) -> Place:
         """The place of a cell in its order; equal without one."""
-        if self._order is None:
+        if self.order is None:
             return NO_PLACE
-        found = [each for each in self._comparable(self._order, subject) if each is not None]
+        found = [each for each in self.order.comparable(subject) if each is not None]
         if not found:
             return NO_PLACE
-        best = max if self._is_descending else min
-        return Place(best(found), is_descending=self._is_descending)
-
-    @staticmethod
-    def _comparable(attribute: Attribute, subject: Subject) -> Iterator[Comparable | None]:
-        return (attribute.kind.of(leaf) for leaf in attribute.leaves(subject))
+        best = max if self.is_descending else min
+        value = best(found, key=lambda each: (type(each).__name__, each))
+        return Place(value, is_descending=self.is_descending)
 
 
-@dataclass(frozen=True, slots=True, eq=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """Where a cell is in an order. A cell without a value comes last."""
 
     value: Comparable | None
     is_descending: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place) and _is_equal(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     def __lt__(self, other: Place) -> bool:
         if self.value is None or other.value is None:

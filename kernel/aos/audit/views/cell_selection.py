@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.lookup import find_effect, find_workflow
@@ -19,6 +19,7 @@ from aos.manifest.builtins import TIMER
 
 if TYPE_CHECKING:
     from aos.audit.search.attributes import Subject
+    from aos.audit.search.finder import CellQuery
     from aos.audit.search.matching import Search
 
 BY_KEY: Final = "key"
@@ -56,7 +57,8 @@ class CellSelection:
 
     ``waits_for`` is the name of an effect, or one of ``WAITS``; ``older_than_ns`` is the time since
     the last step of the cell, in ns; ``fault`` the kind of its fault; ``where`` a condition
-    (spec/search.md), of which ``search`` is the meaning once the selection is resolved.
+    (spec/search.md), of which ``search`` is the meaning once the selection is resolved;
+    ``aliases`` are, by workflow, names of paths in it.
     """
 
     workflow: str | None = None
@@ -67,6 +69,7 @@ class CellSelection:
     pinned: bool = False
     fault: str | None = None
     where: str | None = None
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     search: Search | None = None
 
     def resolved(self, state: State) -> CellSelection:
@@ -85,14 +88,53 @@ class CellSelection:
         return CellSelection(
             workflow=workflow,
             where=self.where,
-            search=None if self.where is None else _search(self.where, state, workflow),
+            search=None if self.where is None else self._searched(state, workflow),
             status=self.status,
             key_prefix=self.key_prefix,
             waits_for=None if self.waits_for is None else _waited_for(state, self.waits_for),
             older_than_ns=self.older_than_ns,
             pinned=self.pinned,
             fault=self.fault,
+            aliases=self.aliases,
         )
+
+    def _searched(self, state: State, workflow: str | None) -> Search:
+        # Few lists have a condition, and only they need all this.
+        from aos.audit.search.attributes import Names  # noqa: PLC0415
+        from aos.audit.search.matching import Search  # noqa: PLC0415
+
+        aliases = {} if workflow is None else self.aliases.get(workflow)
+        return Search(self.where, Names(state.manifest, workflow, aliases))
+
+    def query(self, now_ns: int) -> CellQuery | None:
+        """The same for an index; None if an index cannot answer it."""
+        if self.workflow is None or self.waits_for is not None:
+            return None
+        from aos.audit.search.attributes import OF_EVERY_CELL  # noqa: PLC0415
+        from aos.audit.search.finder import CellQuery  # noqa: PLC0415
+        from aos.audit.search.matching import Condition  # noqa: PLC0415
+
+        found = []
+        for name, operator, value in (
+            ("status", "=", self.status),
+            ("fault", "=", self.fault),
+            ("pinned", "=", self.pinned or None),
+            ("key", "^=", self.key_prefix),
+            ("last_active", "<=", self._latest_ns(now_ns)),
+        ):
+            if value is not None:
+                found.append(Condition(OF_EVERY_CELL[name], operator, (value,)))
+        if self.search is None:
+            return CellQuery(workflow=self.workflow, conditions=found)
+        return CellQuery(
+            workflow=self.workflow,
+            conditions=(*found, *self.search.conditions),
+            order=self.search.order,
+            is_descending=self.search.is_descending,
+        )
+
+    def _latest_ns(self, now_ns: int) -> int | None:
+        return None if self.older_than_ns is None else now_ns - self.older_than_ns
 
     def candidates(self, state: State) -> Iterator[Cell]:
         """Yield the cells that must be looked at. A cell at rest has no mail, fault or open effect,
@@ -133,14 +175,6 @@ class CellSelection:
             )
             and (self.search is None or self.search.has(subject(view, cell)))
         )
-
-
-def _search(where: str, state: State, workflow: str | None) -> Search:
-    # Few lists have a condition, and only they need all this.
-    from aos.audit.search.attributes import Names  # noqa: PLC0415
-    from aos.audit.search.matching import Search  # noqa: PLC0415
-
-    return Search(where, Names(state.manifest, workflow))
 
 
 def subject(view: View, cell: Cell) -> Subject:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from aos.audit.lens.lens import shown
 from aos.audit.lens.words import time_text
 from aos.audit.search.attributes import Names
-from aos.audit.search.matching import NO_PLACE, Search
+from aos.audit.search.finder import CellQuery
+from aos.audit.search.matching import Search
+from aos.audit.search.where import EQUAL, NOT_EQUAL, Term, WhereToken
 from aos.audit.views.annotations import Annotation
 from aos.audit.views.cell_selection import subject
 from aos.audit.views.record_view import Document
@@ -23,7 +25,7 @@ from aos.manifest.plans import plan_node
 from aos.values.cbor import decode_record, encode
 
 STATUSES: Final = ("RUNNING", "COMPLETED", "FAILED", "CANCELED")
-_ALIASES: Final = {
+LINEAR_NAMES: Final = {
     "instance": "instance",
     "plan": "type",
     "version": "version",
@@ -90,11 +92,13 @@ def instances(
     plan: str | None = None,
     step: str | None = None,
     where: str | None = None,
+    aliases: Mapping[str, Mapping[str, str]] | None = None,
     limit: int,
     offset: int = 0,
 ) -> Document:
     """A page of instances, by id or in the order of ``where``: those of a status, of a plan, with
-    this current plan step, and that pass the condition ``where`` (spec/search.md, SE-9).
+    this current plan step, and that pass the condition ``where`` (spec/search.md, SE-9), in which
+    ``aliases`` are, by workflow, more names of paths.
 
     Raises:
         BadUsage: There is no such status, or the condition is invalid.
@@ -102,25 +106,37 @@ def instances(
     """
     check_word("status", status, STATUSES)
     must_have_linear(_workflows(view))
-    search = None
-    if where is not None:
-        search = Search(where, Names(view.state.manifest, LINEAR, _ALIASES))
+    filters = [
+        _term(name, EQUAL, word, "text")
+        for name, word in (("status", status), ("plan", plan), ("step", step))
+        if word is not None
+    ]
+    exists = _term("instance", NOT_EQUAL, "null", "word")
+    names = Names(view.state.manifest, LINEAR, {**(aliases or {}).get(LINEAR, {}), **LINEAR_NAMES})
+    search = Search(where, names, (*filters, exists))
+    if view.finder is not None:
+        query = CellQuery(
+            workflow=LINEAR, conditions=search.conditions, order=search.order,
+            is_descending=search.is_descending, by_text=True,
+        )  # fmt: skip
+        page = view.finder.page(query, limit=limit, offset=offset)
+        if page is not None:
+            shown_ = [_state(view, view.state.cells[each]) for each in page.cells]
+            rows = [_row(state) for state in shown_ if state is not None]
+            return {"instances": rows, "total": page.total}
     found = []
-    for cell, state in _states(view):
-        row = _row(state)
-        if (
-            status in (None, row["status"])
-            and plan in (None, row["plan"])
-            and step in (None, row["step"])
-        ):
-            looked_at = None if search is None else subject(view, cell)
-            if search is None or looked_at is None:
-                found.append((NO_PLACE, str(row["instance"]), row))
-            elif search.has(looked_at):
-                found.append((search.place(looked_at), str(row["instance"]), row))
+    for cell in view.state.cells.of(LINEAR):
+        looked_at = subject(view, cell)
+        if _is_instance(looked_at.state) and search.has(looked_at):
+            state = looked_at.state
+            found.append((search.place(looked_at), str(state["instance"]), _row(state)))
     found.sort(key=lambda each: each[:2])
     rows = [row for _, _, row in found]
     return {"instances": rows[offset : offset + limit], "total": len(rows)}
+
+
+def _term(name: str, operator: str, word: str, kind: str) -> Term:
+    return Term(WhereToken(name, 1, "word"), operator, (WhereToken(word, 1, kind),))
 
 
 def instance(view: View, id: str) -> Document:
@@ -162,18 +178,15 @@ def _workflows(view: View) -> dict[str, object]:
     return {} if manifest is None else dict(manifest.workflows)
 
 
-def _states(view: View) -> Iterator[tuple[Cell, LinearState]]:
-    for cell in view.state.cells.of(LINEAR):
-        state = _state(view, cell)
-        if state is not None:
-            yield cell, state
-
-
 def _state(view: View, cell: Cell) -> LinearState | None:
     if cell.state is None:
         return None
     value: Any = decode_record(slot_bytes(cell.state, view.journal.blob))
-    return value if isinstance(value, dict) and value.get("steps") else None
+    return value if _is_instance(value) else None
+
+
+def _is_instance(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value.get("steps"))
 
 
 def _row(state: LinearState) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.audit.lens.lens import ALL_BYTES, LISTED_BYTES, Lens
 from aos.audit.lens.manifests import Manifests
@@ -16,6 +16,9 @@ from aos.errors import BadUsage, sentence
 
 LIMIT: Final = 100
 LIMIT_MAX: Final = 10_000
+
+if TYPE_CHECKING:
+    from aos.audit.search.finder import CellFinder
 
 T = TypeVar("T")
 
@@ -46,6 +49,8 @@ class View:
         self.records = Records(journal)
         self.running: Running | None = None
         """The process that runs the world, if it was asked."""
+        self.finder: CellFinder | None = None
+        """An index that lists of cells are read from, if there is one."""
 
     def spell(self, *, most: int = LISTED_BYTES) -> None:
         """Show values for people instead of programs from now on (A-48), in lists up to ``most``

@@ -1,0 +1,72 @@
+"""The indexed attributes of a workflow: those that every cell has, and those of ``node.toml``
+(spec/search.md, SE-21)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from aos.audit.search.attributes import OF_EVERY_CELL, Attribute, Names
+from aos.audit.search.where import WhereInvalid, WhereToken
+from aos.audit.views.linear_view import LINEAR_NAMES
+from aos.core.state.state import State
+from aos.manifest.effective import Effective
+from aos.manifest.linear_names import LINEAR
+from aos.values.cbor import Value, encode
+from aos.values.digests import content_hash
+
+FORMAT: Final = 1
+"""Counts changes of the index's form: an index of another one is rebuilt."""
+
+ATTRIBUTES_MAX: Final = 16
+"""Attributes of one workflow in ``node.toml``."""
+
+SearchSettings = Mapping[str, Mapping[str, str]]
+"""By workflow: names and their paths into the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedWorkflow:
+    """A workflow and its attributes, by path. Cells with the same ``signature`` have the same
+    rows."""
+
+    name: str
+    attributes: Mapping[str, Attribute] = field(repr=False)
+    signature: bytes = field(repr=False)
+
+
+def indexed_workflows(
+    settings: SearchSettings, state: State, report: Callable[[str], None]
+) -> dict[str, IndexedWorkflow]:
+    """The workflows of the settings that the manifest in force has. A path that its states do not
+    have is reported, and has no index."""
+    manifest = state.manifest
+    if manifest is None:
+        return {}
+    return {
+        name: _indexed(manifest, name, aliases, report)
+        for name, aliases in settings.items()
+        if name in manifest.workflows
+    }
+
+
+def _indexed(
+    manifest: Effective,
+    name: str,
+    aliases: Mapping[str, str],
+    report: Callable[[str], None],
+) -> IndexedWorkflow:
+    names = Names(manifest, name, {})
+    # A manifest may pin and release cells without a record for each of them.
+    attributes = {each.path: each for name_, each in OF_EVERY_CELL.items() if name_ != "pinned"}
+    own = {each: each for each in LINEAR_NAMES.values()} if name == LINEAR else {}
+    for alias, path in {**own, **aliases}.items():
+        try:
+            attribute = names.attribute(WhereToken(f"state.{path}", 1, "word"))
+        except WhereInvalid as problem:
+            report(f'search."{name}".{alias}: {problem}; it is not indexed')
+            continue
+        attributes[attribute.path] = attribute
+    kinds: list[Value] = [[path, each.kind.name] for path, each in sorted(attributes.items())]
+    return IndexedWorkflow(name, attributes, content_hash(encode([FORMAT, kinds])))

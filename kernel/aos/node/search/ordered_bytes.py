@@ -1,0 +1,67 @@
+"""Values as bytes whose order is that of the values (spec/search.md, SE-23).
+
+    first byte   type, in the order of the types' names
+    rest         dec128: sign, exponent, digits; bool: a byte; bytes and text: themselves; int: 9
+                 bytes with an offset
+
+The order of different types is that of a list without an index.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from aos.audit.search.kinds import Comparable
+
+OTHER: Final = b""
+"""A value that is not of the type that the schema says: there, and equal to nothing."""
+
+_DECIMAL, _BOOL, _BYTES, _INT, _TEXT = b"\x01", b"\x02", b"\x03", b"\x04", b"\x05"
+_INT_BYTES: Final = 9
+_INT_OFFSET: Final = 1 << 64
+_NEGATIVE, _ZERO, _POSITIVE = b"\x01", b"\x02", b"\x03"
+_EXPONENT_OFFSET: Final = 1 << 15
+
+
+def ordered_bytes(value: Comparable) -> bytes:
+    """The bytes of a value as ``ValueKind.of`` returns it; ``OTHER`` of None.
+
+    Equal values have equal bytes, and bytes compare as the values do.
+    """
+    match value:
+        case None:
+            return OTHER
+        case bool():
+            return _BOOL + (b"\x01" if value else b"\x00")
+        case int():
+            return _INT + (value + _INT_OFFSET).to_bytes(_INT_BYTES, "big")
+        case str():
+            return _TEXT + value.encode()
+        case bytes():
+            return _BYTES + value
+        case Decimal():
+            return _DECIMAL + _decimal(value)
+    raise AssertionError(f"no such value: {type(value).__name__}")
+
+
+def after_prefix(text: str) -> bytes:
+    """The least bytes that come after those of every text that begins with ``text``."""
+    found = bytearray(ordered_bytes(text))
+    while found[-1] == 0xFF:
+        found.pop()
+    found[-1] += 1
+    return bytes(found)
+
+
+def _decimal(value: Decimal) -> bytes:
+    if not value:
+        return _ZERO
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    number = bytes(digits).rstrip(b"\x00")
+    place = (exponent + len(digits) + _EXPONENT_OFFSET).to_bytes(2, "big")
+    if not sign:
+        return _POSITIVE + place + number
+    # The greater the amount, the smaller the number; more digits come before fewer.
+    return _NEGATIVE + bytes(255 - each for each in place + number) + b"\xff"

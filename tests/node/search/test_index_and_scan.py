@@ -1,0 +1,382 @@
+"""The index answers as reading every cell does, after whatever happened (SE-20 to SE-26)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from aos.audit.search.finder import CellPage, CellQuery
+from aos.audit.views import cell_view
+from aos.audit.views.cell_selection import CellSelection
+from aos.audit.views.view import View
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import MIGRATE, PIN
+from aos.host.door.writer import open_writer
+from aos.host.folder.folder import init_world
+from aos.host.follower import Follower
+from aos.manifest.load import load
+from aos.node.search.following_index import FollowingIndex
+from aos.node.search.search_index import FILE_NAME, SearchIndex
+from aos.values.cbor import encode
+from tests.cli.shell import in_silence
+from tests.cli.test_commands import GARBAGE
+from tests.host import puppet
+from tests.host.apply.test_upgrades import counted
+from tests.host.puppet import PUPPET
+from tests.host.upgrades import migrating, rebuilt, state_is
+from tests.node.nodes import running_kernel
+from tests.tools import long_form
+
+STATE: Final = {
+    "record": {
+        "n": {"nat": {}},
+        "name": {"option": {"text": {}}},
+        "tags": {"list": {"text": {}}},
+        "amount": {"option": {"dec128": {}}},
+        "paid": {"bool": {}},
+        "way": {"variant": {"Post": {"unit": {}}, "Courier": {"record": {"who": {"text": {}}}}}},
+        "context": {"map": {"key": {"text": {}}, "value": {"bytes": {}}}},
+    }
+}
+SETTINGS: Final = {
+    PUPPET: {
+        "number": "n", "called": "name", "tag": "tags", "amount": "amount", "paid": "paid",
+        "way": "way", "courier": "way.Courier.who", "any": "context.any", "gone": "no.such.path",
+    }
+}  # fmt: skip
+ROUNDS: Final = 60 if long_form() else 14
+WORDS: Final = ("", "a", "ab", "b", "ä", "z\u0000", "zz")
+AMOUNTS: Final = ("-12.5", "0", "1", "1.50", "2", "1E+3", "-1E-9")
+
+
+def manifest(version: int) -> Any:
+    files = puppet.files(version=version)
+    nodes = json.loads(files["m.air.json"])
+    for node in nodes:
+        state_is(STATE)(node)
+    wasm = rebuilt(files["p.wasm"], version)
+    return load({"m.air.json": json.dumps(nodes).encode(), "p.wasm": wasm})
+
+
+def random_state(chosen: random.Random) -> dict[str, Any]:
+    way: dict[str, Any] = {"$tag": "Post"}
+    if chosen.random() < 0.5:
+        way = {"$tag": "Courier", "$value": {"who": chosen.choice(WORDS)}}
+    packed: list[Any] = ["a", "ab", 1, 2**63, True, None, ["a", 1, False], {"x": 1}]
+    return {
+        "n": chosen.choice([0, 1, 2, 2**63, 2**64 - 1]),
+        "name": chosen.choice([None, *WORDS]),
+        "tags": chosen.choices(WORDS, k=chosen.randrange(4)),
+        "amount": chosen.choice([None, *AMOUNTS]),
+        "paid": chosen.random() < 0.5,
+        "way": way,
+        "context": {} if chosen.random() < 0.3 else {"any": encode(chosen.choice(packed))},
+    }
+
+
+def random_events(chosen: random.Random) -> Iterator[Any]:
+    for _ in range(chosen.randrange(1, 25)):
+        key = f"k-{chosen.randrange(30)}"
+        kind = chosen.random()
+        if kind < 0.07:
+            yield puppet.do(key, GARBAGE)
+        elif kind < 0.14:
+            yield puppet.do(key, encode({"state": None}))  # it is deleted
+        else:
+            state: Any = random_state(chosen)
+            out: Any = {"state": encode(state)}
+            if kind < 0.3:
+                out["effects"] = [{"effect": puppet.ECHO, "params": encode({"word": "w"})}]
+            elif kind < 0.5:
+                out["status"] = chosen.choice(["completed", "failed"])
+            yield puppet.do(key, encode(out))
+
+
+def random_where(chosen: random.Random) -> str:
+    def text() -> str:
+        return json.dumps(chosen.choice(WORDS))
+
+    def term() -> str:
+        match chosen.randrange(12):
+            case 0:
+                return f"number {chosen.choice(['=', '!=', '<', '<=', '>', '>='])} 2"
+            case 1:
+                return f"called {chosen.choice(['=', '!=', '<', '>=', '^='])} {text()}"
+            case 2:
+                return f"tag {chosen.choice(['=', '!=', '^='])} {text()}"
+            case 3:
+                return f"amount {chosen.choice(['=', '<', '>=', '!='])} {chosen.choice(AMOUNTS)}"
+            case 4:
+                return f"paid {chosen.choice(['=', '!='])} true"
+            case 5:
+                return f"way {chosen.choice(['=', '!='])} Courier"
+            case 6:
+                return f"courier in ({text()}, {text()})"
+            case 7:
+                value = chosen.choice(["a", "1", "true", '"1"'])
+                operators = ["=", "!="] if value == "true" else ["=", "!=", "<", ">="]
+                return f"any {chosen.choice(operators)} {value}"
+            case 8:
+                name = chosen.choice(["called", "amount", "tag", "any", "courier", "number"])
+                return f"{name} {chosen.choice(['=', '!='])} null"
+            case 9:
+                return f"status in (running, {chosen.choice(['failed', 'waiting', 'completed'])})"
+            case 10:
+                return f"key ^= k-{chosen.randrange(3)}"
+        return "last_active >= 2020-01-01T00:00:00Z"
+
+    terms = " and ".join(term() for _ in range(chosen.randrange(4)))
+    names = ["called", "number", "amount", "tag", "any", "last_active", "key", "status"]
+    order = f" order by {chosen.choice(names)} {chosen.choice(['asc', 'desc'])}"
+    return terms + order if not terms or chosen.random() < 0.5 else terms
+
+
+class Exact:
+    """The index, which must have everything that is asked for."""
+
+    def __init__(self, index: SearchIndex) -> None:
+        self.index = index
+
+    def page(self, query: CellQuery, *, limit: int, offset: int) -> CellPage:
+        found = self.index.page(query, limit=limit, offset=offset)
+        assert found is not None
+        return found
+
+
+class Followed:
+    """A world that is followed and indexed in this process."""
+
+    def __init__(self, path: Path, settings: Any = SETTINGS) -> None:
+        self.path = path
+        self.settings = settings
+        self.loop = asyncio.new_event_loop()
+        self.said: list[str] = []
+        self.filled: list[int] = []
+        self.open()
+
+    def open(self) -> None:
+        self.following = FollowingIndex(
+            self.path, self.settings, lambda _w, _d, total: self.filled.append(total),
+            self.said.append,
+        )  # fmt: skip
+        self.follower = Follower(self.path, [self.following])
+        self.loop.run_until_complete(self.follower.start())
+
+    def advance(self) -> SearchIndex:
+        """Wait until no cell has anything to run; return the index."""
+        self.loop.run_until_complete(self.follower.advance_to())
+        until_s = time.monotonic() + 60
+        while self.follower.state.ring:
+            assert time.monotonic() < until_s
+            self.loop.run_until_complete(self.follower.advance_to())
+        return self.following.advance(self.follower)
+
+    def commit(self) -> None:
+        self.following.commit(self.follower)
+
+    def close(self) -> None:
+        """End without a commit, as a kill does."""
+        self.following.close()
+        self.follower.close()
+
+    def compare(self, **given: Any) -> int:
+        """Compare a list from the index with one without it; return the number of cells."""
+        limit, offset = given.pop("limit", 10_000), given.pop("offset", 0)
+        selection = CellSelection(workflow=PUPPET, aliases=self.settings, **given)
+        found = []
+        for finder in (None, Exact(self.advance())):
+            view = View(self.follower.state, self.follower.store)
+            view.finder = finder
+            found.append(cell_view.cells(view, selection, limit=limit, offset=offset))
+            found[-1].pop("looked_at")
+        assert found[0] == found[1], given
+        total: int = found[0]["total"]
+        return total
+
+
+@contextmanager
+def followed(path: Path, settings: Any = SETTINGS) -> Iterator[Followed]:
+    opened = Followed(path, settings)
+    try:
+        yield opened
+    finally:
+        opened.close()
+        opened.loop.close()
+
+
+def damaged(path: Path, chosen: random.Random) -> None:
+    """Cut the file of the index, or flip a byte of it."""
+    file = path / "node" / "index" / FILE_NAME
+    data = bytearray(file.read_bytes())
+    if chosen.random() < 0.5:
+        del data[chosen.randrange(len(data)) :]
+    else:
+        data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+    for each in file.parent.iterdir():
+        each.unlink()
+    file.write_bytes(data)
+
+
+def send(path: Path, *items: Any) -> None:
+    with open_writer(path) as writer:
+        list(writer.send(items))
+
+
+@contextmanager
+def running(path: Path) -> Iterator[Path]:
+    """A world whose states have fields of many types, which another process runs."""
+    init_world(path)
+    with open_writer(path) as writer:
+        writer.apply(manifest(1))
+    with running_kernel(path, executors=False):
+        yield path
+
+
+@pytest.fixture
+def rich(tmp_path: Path) -> Iterator[Path]:
+    with running(tmp_path / "world") as path:
+        yield path
+
+
+@pytest.mark.parametrize("seed", range(3 if long_form() else 2))
+def test_the_index_equals_a_scan_after_random_steps(rich: Path, seed: int) -> None:
+    """SE-20, SE-22, SE-23, SE-25: steps, deletions, faults, pins, snapshots, kills, damage."""
+    chosen = random.Random(f"search {seed} {ROUNDS}")
+    selected = version = 0
+    with followed(rich) as world:
+        for _ in range(ROUNDS):
+            send(rich, *random_events(chosen))
+            match chosen.randrange(8):
+                case 0:
+                    assert in_silence("snapshot", "--world", rich) == 0
+                case 1:
+                    world.close()
+                    world.open()
+                case 2:
+                    world.advance()
+                    world.commit()
+                    world.close()
+                    send(rich, *random_events(chosen))
+                    world.open()
+                case 3:
+                    world.commit() if world.following.index else None
+                    world.close()
+                    damaged(rich, chosen)
+                    world.open()
+                case 4 if version < 3:
+                    version += 1
+                    with open_writer(rich) as writer:
+                        writer.apply(manifest(1 + version), mode=PIN)
+            for _ in range(12):
+                selected += world.compare(
+                    where=random_where(chosen), limit=chosen.choice([3, 10_000]),
+                    offset=chosen.choice([0, 0, 2]),
+                )  # fmt: skip
+            world.compare(status="failed", key_prefix="k-1")
+            world.compare(fault="output_malformed", older_than_ns=0)
+    assert selected > ROUNDS
+
+
+def test_every_flipped_or_missing_byte_is_noticed(rich: Path) -> None:
+    """SE-25: lists are right after any damage."""
+    chosen = random.Random("damage")
+    send(rich, *(each for _ in range(4) for each in random_events(chosen)))
+    rebuilds = 0
+    for _ in range(60 if long_form() else 12):
+        with followed(rich) as world:
+            world.compare(where="number >= 0 order by called")
+            world.commit()
+            rebuilds += bool(world.filled)
+        damaged(rich, chosen)
+    assert rebuilds > 3
+
+
+def test_an_index_that_is_not_damaged_is_not_filled_again(rich: Path) -> None:
+    """SE-22, SE-24"""
+    chosen = random.Random("again")
+    with followed(rich) as world:
+        send(rich, *random_events(chosen))
+        world.compare(where="number >= 0")
+        world.commit()
+        assert len(world.filled) == 1
+        assert [each.partition(":")[0] for each in world.said] == [f'search."{PUPPET}".gone']
+    send(rich, *random_events(chosen))
+    with followed(rich) as world:
+        world.compare(where="number >= 0 order by amount desc")
+        world.commit()
+        assert world.filled == []
+    more = {PUPPET: {**SETTINGS[PUPPET], "other": "n"}, "no/such@1": {"x": "y"}}
+    with followed(rich, more) as world:  # another name of the same path
+        world.compare(where="other >= 0")
+        assert world.filled == []
+    fewer = {PUPPET: {"number": "n"}}
+    with followed(rich, fewer) as world:
+        world.compare(where="number >= 0")
+        assert len(world.filled) == 1
+
+
+def test_an_index_of_another_world_or_an_older_backup_is_rebuilt(
+    rich: Path, tmp_path: Path
+) -> None:
+    """SE-25"""
+    chosen = random.Random("other")
+    other = tmp_path / "other"
+    with running(other):
+        send(other, *random_events(chosen))
+        with followed(other) as world:
+            world.compare(where="number >= 0")
+            world.commit()
+    send(rich, *random_events(chosen))
+    with followed(rich) as world:
+        world.compare(where="number >= 0")
+        world.commit()
+    file = Path("node") / "index" / FILE_NAME
+    (rich / file).write_bytes((other / file).read_bytes())
+
+    with followed(rich) as world:
+        assert world.compare(where="number >= 0")
+        assert len(world.filled) == 1
+        assert "another world" in world.said[0]
+        index = world.advance()
+        index.commit(world.follower.seq + 7, b"")
+    with followed(rich) as world:
+        world.compare(where="number >= 0")
+        assert "older backup" in world.said[0]
+        index = world.advance()
+        index.commit(world.follower.seq, b"\x00" * 32)
+    with followed(rich) as world:
+        world.compare(where="number >= 0")
+        assert "another history" in world.said[0]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_migrated_states_are_indexed(tmp_path: Path, *, is_open: bool) -> None:
+    """SE-22: a manifest replaces all states without a record for each of them."""
+    path = counted(tmp_path / "world", 1, 2)
+    where = "status in (running, waiting) order by last_active"
+    with running_kernel(path, executors=False):
+        with followed(path, {PUPPET: {}}) as world:
+            assert world.compare(where=where) > 0
+            world.commit()
+            if is_open:
+                migrate(path)
+                assert world.compare(where=where) > 0
+                assert len(world.filled) == 2
+        if not is_open:
+            migrate(path)
+            with followed(path, {PUPPET: {}}) as world:
+                assert world.compare(where=where) > 0
+                assert len(world.filled) == 1
+
+
+def migrate(path: Path) -> None:
+    with open_writer(path) as writer:
+        assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)

@@ -1,0 +1,148 @@
+"""Lists of a node with an index: its process is killed, cut off, or not ready (SE-20, SE-24)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from aos.node.problems import Problem
+from aos.node.search.indexed_reading import IndexedReading
+from tests.audit.search.test_lists import check, world
+from tests.cli.shell import here
+from tests.copies import copied
+from tests.node.test_node_process import Started, started, wait_until
+
+__all__ = ["world"]
+
+PROCESS = b"aos.node.search.index_process"
+SETTINGS = """
+[search."aos/schedule@1"]
+every = "set.when.Every.interval"
+count = "runs"
+
+[search."aos/linear@1"]
+customer = "context.customer"
+"""
+WHERE = {"workflow": "aos/schedule", "where": "every > 2m order by every desc"}
+
+
+@pytest.fixture
+def indexed(world: Path, tmp_path: Path) -> Path:
+    path = copied(world, tmp_path / "indexed")
+    (path / "node.toml").write_text(SETTINGS)
+    return path
+
+
+def pids(node: Started) -> list[int]:
+    """The processes of the index: children of the fronts."""
+    found = []
+    for front in node.fronts():
+        for each in Path(f"/proc/{front}/task").glob("*/children"):
+            for pid in each.read_text().split():
+                with contextlib.suppress(OSError):
+                    if PROCESS in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        found.append(int(pid))
+    return found
+
+
+def listed(node: Started, **query: str) -> list[Any] | None:
+    """The keys of a list; None while the index is not ready."""
+    with httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client:
+        answer = client.get("/v1/cells", params=query or WHERE)
+    if answer.status_code == 503:
+        problem = answer.json()
+        assert problem["rule"] == "index_is_building", problem
+        assert answer.headers["retry-after"] == "1"
+        return None
+    assert answer.status_code == 200, answer.text
+    return [each["key"] for each in answer.json()["cells"]]
+
+
+def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_path: Path) -> None:
+    """SE-9, SE-20, SE-21: names of node.toml, in the folder too."""
+    with started(indexed, tmp_path / "log") as node:
+        wait_until(lambda: listed(node) is not None)
+        for where in (("--node", node.url), ("--world", indexed)):
+            check(*where)
+            words = ("--workflow", "aos/schedule", "--json", "--where", "every > 2m and count = 0")
+            rows = here("inspect", "cells", *words, *where).json["cells"]
+            assert [each["key"] for each in rows] == ["c", "d", "e"]
+            found = here("linear", "list", "--json", "--where", "customer = c-1", *where).json
+            assert [each["instance"] for each in found["instances"]] == ["i-1"]
+            for filters in ({"--status": "RUNNING"}, {"--plan": "report", "--step": "MAKE"}):
+                given = [word for pair in filters.items() for word in pair]
+                assert here("linear", "list", "--json", *given, *where).json["total"] == 3
+        # A condition that the index does not have is answered by reading the cells.
+        assert listed(node, workflow="aos/schedule", where='set.event != "x"', limit="2") == [
+            "a", "b",
+        ]  # fmt: skip
+        assert listed(node, workflow="aos/schedule", waits_for="timer") == ["a", "b", "c", "d", "e"]
+    index = indexed / "node" / "index" / "cells.db"
+    assert index.stat().st_mode & 0o077 == 0
+
+
+def test_a_killed_index_comes_back_and_is_exact(indexed: Path, tmp_path: Path) -> None:
+    """SE-24"""
+    with started(indexed, tmp_path / "log") as node:
+        wait_until(lambda: listed(node) == ["e", "d", "c"])
+        for n in range(3):
+            [pid] = pids(node)
+            words = (
+                "--every",
+                f"{n + 10}m",
+                "--event",
+                "shop/Sweep@1",
+                "--value",
+                '{"id": "x", "days": 1}',
+            )
+            created = here("schedule", "create", f"new-{n}", *words, "--node", node.url)
+            assert created.code == 0, created.err
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda pid=pid: pids(node) not in ([], [pid]))
+            wait_until(lambda: listed(node) is not None)
+            assert listed(node) == [*(f"new-{m}" for m in range(n, -1, -1)), "e", "d", "c"]
+        assert "it is started again" in (tmp_path / "log").read_text()
+
+
+def test_a_front_with_an_index_ends_and_leaves_no_process(indexed: Path, tmp_path: Path) -> None:
+    """SE-24"""
+    with started(indexed, tmp_path / "log") as node:
+        wait_until(lambda: bool(pids(node)))
+        before = pids(node)
+        [front] = node.fronts()
+        os.kill(front, signal.SIGKILL)
+        wait_until(lambda: pids(node) not in ([], before))
+        wait_until(lambda: not any(Path(f"/proc/{each}").exists() for each in before))
+        wait_until(lambda: listed(node) == ["e", "d", "c"])
+
+
+def test_settings_change_by_a_signal(indexed: Path, tmp_path: Path) -> None:
+    """SE-21: a new name is filled in without a restart of the world."""
+    with started(indexed, tmp_path / "log") as node:
+        wait_until(lambda: listed(node) is not None)
+        (indexed / "node.toml").write_text(SETTINGS.replace("count =", "number ="))
+        node.process.send_signal(signal.SIGHUP)
+        query = {"workflow": "aos/schedule", "where": "number = 0 and key > c"}
+        until_s = time.monotonic() + 60
+        with httpx.Client(base_url=node.url, trust_env=False, timeout=60) as client:
+            while (answer := client.get("/v1/cells", params=query)).status_code != 200:
+                assert time.monotonic() < until_s, answer.text
+                time.sleep(0.1)
+        assert [each["key"] for each in answer.json()["cells"]] == ["d", "e"]
+
+
+def test_before_it_is_ready_it_says_how_far_it_is(tmp_path: Path) -> None:
+    """SE-24"""
+    reading = IndexedReading(tmp_path, {"shop/order@1": {}}, print)
+    with pytest.raises(Problem) as found:
+        asyncio.run(reading.document("read_cells", {}))
+
+    assert (found.value.status, found.value.rule) == (503, "index_is_building")

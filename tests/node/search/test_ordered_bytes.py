@@ -1,0 +1,51 @@
+"""Bytes of values compare as the values do (SE-23)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from aos.node.search.ordered_bytes import OTHER, after_prefix, ordered_bytes
+
+DECIMALS = st.builds(
+    lambda sign, digits, exponent: Decimal((sign, digits, exponent)),
+    st.integers(0, 1),
+    st.lists(st.integers(0, 9), min_size=1, max_size=34).map(tuple),
+    st.integers(-6176, 6111),
+)
+WHOLE = st.integers(-(2**63), 2**64 - 1)
+VALUES = (st.text(), st.binary(), WHOLE, st.booleans(), DECIMALS)
+
+
+@given(st.one_of(*(st.tuples(each, each) for each in VALUES)))
+@example((Decimal("1.0"), Decimal(1)))
+@example((Decimal("-0"), Decimal(0)))
+@example((Decimal(-12), Decimal("-1.2E1")))
+@example((Decimal(-1), Decimal("-1.5")))
+@example(("a", "a\x00"))
+def test_bytes_compare_as_their_values(pair: tuple[object, object]) -> None:
+    one, two = pair
+    assert (ordered_bytes(one) == ordered_bytes(two)) == (one == two)
+    assert (ordered_bytes(one) < ordered_bytes(two)) == (one < two)  # type: ignore[operator]
+
+
+@given(st.one_of(*VALUES), st.one_of(*VALUES))
+def test_values_of_different_types_compare_by_the_names_of_their_types(
+    one: object, two: object
+) -> None:
+    names = type(one).__name__, type(two).__name__
+    if names[0] != names[1]:
+        assert (ordered_bytes(one) < ordered_bytes(two)) == (names[0] < names[1])
+    assert ordered_bytes(one) > OTHER
+    assert ordered_bytes(None) == OTHER
+
+
+@given(st.text(), st.text())
+def test_texts_with_a_prefix_are_between_its_bytes_and_the_ones_after(
+    prefix: str, text: str
+) -> None:
+    for each in (text, prefix + text):
+        is_between = ordered_bytes(prefix) <= ordered_bytes(each) < after_prefix(prefix)
+        assert is_between == each.startswith(prefix)

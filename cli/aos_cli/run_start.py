@@ -38,7 +38,12 @@ def standard_executors(
         BlobExecutor(read, report=note),
         CronExecutor(report=note),
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
-        *(PythonExecutor(spec, world=world, report=note, limits=limits) for spec in specs),
+        *(
+            PythonExecutor(
+                spec, world=world, read=read, secrets=secrets, report=note, limits=limits
+            )
+            for spec in specs
+        ),
     ]
 
 

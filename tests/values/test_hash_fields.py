@@ -66,6 +66,58 @@ def test_every_field_of_type_hash_is_found_and_nothing_else(typed: tuple[Any, An
     assert sorted(map(hash_text, hashes)) == of_blake3(named_by_hand(type_, value))
 
 
+PAGE: dict[str, Any] = {"record": {"image": {"option": HASH}, "title": {"text": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("one", [A]),
+        ("pages", [B, C]),
+        ("pages.image", [B, C]),
+        ("choice.image", [D]),
+        ("names", [A]),
+        ("inner.one", [B]),
+        ("inner", [B]),
+    ],
+)
+def test_hashes_below_a_field_are_found_through_options_lists_and_variants(
+    path: str, expected: list[Hash]
+) -> None:
+    """X-79."""
+    type_: dict[str, Any] = {
+        "record": {
+            "one": {"option": HASH},
+            "pages": {"list": {"ref": "t/Page@1"}},
+            "choice": {"variant": {"Page": {"ref": "t/Page@1"}, "None": {"unit": {}}}},
+            "names": {"map": {"key": HASH, "value": {"text": {}}}},
+            "inner": {"record": {"one": HASH}},
+            "title": {"text": {}},
+        }
+    }
+    a, b, c, d = map(hash_text, (A, B, C, D))
+    value: Any = {
+        "one": a,
+        "pages": [
+            {"image": b, "title": ""},
+            {"image": None, "title": ""},
+            {"image": c, "title": ""},
+        ],
+        "choice": {"$tag": "Page", "$value": {"image": d, "title": ""}},
+        "names": {a: "x"},
+        "inner": {"one": b},
+        "title": "t",
+    }
+    fields = HashFields(compile_schemas({"t/Subject@1": type_, "t/Page@1": PAGE}))
+
+    walk = fields.below("t/Subject@1", path)
+
+    assert walk is not None
+    assert list(walk(value)) == list(map(hash_text, expected))
+    for none in ("title", "none", "one.more", "pages.title", "choice.none"):
+        assert fields.below("t/Subject@1", none) is None
+
+
 @given(typed_values, chances)
 def test_bytes_as_they_came_name_what_their_normal_form_names(
     typed: tuple[Any, Any], chance: random.Random

@@ -149,6 +149,31 @@ def test_a_bad_number_is_refused(given: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("given", ["data", ("data", ""), ("a..b",), (b"data",), True, (7,)])
+def test_bad_fields_of_blobs_are_refused(given: Any) -> None:
+    """X-79."""
+    with pytest.raises(BadUsage, match="blobs: expected names of fields of the params"):
+        effect("acme/x@1", blobs=given)
+
+
+def test_a_secret_or_blob_that_did_not_come_is_named_and_no_value_is_shown() -> None:
+    ctx = context(secrets={("acme/key", 1): "the-value"}, blobs={"blake3:00": b"x"})
+    assert ctx.secret({"alias": "acme/key", "version": 1}) == "the-value"
+    wrong: list[Any] = [
+        {"alias": "acme/key", "version": 2},
+        "the-value",
+        {"alias": []},
+        None,
+        ["the-value"],
+    ]
+    for ref in wrong:
+        with pytest.raises(BadUsage, match="expected a sys/SecretRef@1 of the params") as caught:
+            ctx.secret(ref)
+        assert "the-value" not in str(caught.value)
+    with pytest.raises(BadUsage, match="'blake3:11' did not come with this task"):
+        ctx.blob("blake3:11")
+
+
 def test_an_effect_that_is_there_twice_is_refused_with_both_functions() -> None:
     @effect("acme/charge@1")
     def again(params: Plain, ctx: EffectContext) -> Plain:

@@ -7,7 +7,7 @@ import gzip
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from aos.worker.http import Client
 from aos.worker.http_limits import HttpLimits
 from aos.worker.job import RequestContext
 from aos.worker.results import WithBlobs, payload_of
+from aos.worker.worker_secrets import SecretValue
 from tests.worker.stage import (
     Journal,
     act,
@@ -139,7 +140,7 @@ def params(url: str, method: str = "GET", **more: Any) -> Any:
     return normal
 
 
-def context(*blobs: bytes) -> RequestContext:
+def context(*secrets: SecretValue, blobs: Mapping[str, bytes] | None = None) -> RequestContext:
     ctx = RequestContext(
         intent="blake3:00",
         effect=HTTP,
@@ -150,8 +151,9 @@ def context(*blobs: bytes) -> RequestContext:
         issuer_ref=None,
         world="",
         deadline_ns=0,
+        blobs=blobs or {},
     )
-    ctx.blobs = blobs
+    ctx.named_secrets = {each.name: each for each in secrets}
     return ctx
 
 

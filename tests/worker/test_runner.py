@@ -17,12 +17,20 @@ from aos.core.journal.records import Batch
 from aos.core.journal.signing import is_signed
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, hash_text
-from aos.worker import EffectContext, EffectFailed, Executors, NotConfigured, effect
+from aos.worker import (
+    EffectContext,
+    EffectFailed,
+    Executors,
+    NotConfigured,
+    effect,
+    redacted_output,
+)
 from aos.worker.api import EffectFunction
 from aos.worker.calls import Callers
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
+from aos.worker.worker_secrets import SecretValue, to_wire
 from tests.worker.stage import WORLD, effective, intent_of, task
 
 Plain = dict[str, Any]
@@ -60,7 +68,7 @@ class Node:
             "workflow": given.workflow,
             "cell_key": given.cell_key,
             "issuer_ref": given.issuer_ref,
-            "blobs": [],
+            "blobs": {},
             "next_frame": 0,
             "has_taker": True,
         }
@@ -795,3 +803,119 @@ def test_setup_is_entered_once_on_the_loop_of_the_calls_and_left_at_the_end() ->
 
     rehearse([echo], scene, setup=setup)
     assert heard == ["entered", True, True, "left"]
+
+
+# Secrets
+
+REF: Plain = {"alias": "t/key", "version": 1}
+
+
+def secrets(value: str = "0123456789abcdef") -> bytes:
+    return to_wire([SecretValue(name="t/key@1", value=value.encode(), hosts=None)])
+
+
+def test_every_attempt_of_a_task_has_its_secret_and_no_other_task_does() -> None:
+    """X-75."""
+    seen: list[str] = []
+
+    @effect("test/retried@1", attempts=2)
+    async def retried(_: Plain, ctx: EffectContext) -> Plain:
+        seen.append(ctx.secret(REF))
+        if ctx.attempt == 1:
+            raise ConnectionError(f"no answer to {seen[0]}")
+        return {"n": len(seen)}
+
+    @effect("test/echo@1", attempts=1)
+    async def echo(_: Plain, ctx: EffectContext) -> Plain:
+        return {"n": len(ctx.secrets) + len(ctx.secret(REF))}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/retried@1", secrets=secrets())
+        await node.results()
+        node.run(2)
+        halt = await node.halt()
+        assert halt["code"] == "exception"
+        assert "expected a sys/SecretRef@1 of the params of this task" in halt["problem"]
+
+    node = rehearse([retried, echo], scene)
+
+    assert seen == ["0123456789abcdef"] * 2
+    [asked] = [each for each in node.heard if each["op"] == "attempt"]
+    assert asked["problem"] == "transport: ConnectionError: no answer to [secret t/key@1]"
+    assert redacted_output._HIDDEN == []
+
+
+def test_progress_that_holds_a_secret_is_dropped_and_the_rest_arrives(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """X-77."""
+
+    @effect("test/echo@1")
+    async def echo(_: Plain, ctx: EffectContext) -> Plain:
+        value = ctx.secret(REF)
+        ctx.progress(value)
+        ctx.progress("k", {"key": value})
+        ctx.progress("k", value.encode().hex())
+        ctx.progress("k", {value: 1.5})
+        ctx.progress("k", 1, blob=value.encode())
+        ctx.progress("k", 2)
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        node.run(secrets=secrets())
+        await node.results()
+
+    node = rehearse([echo], scene)
+
+    frames = [each for each in node.heard if each["op"] == "progress"]
+    assert [decode_record(each["payload"]) for each in frames] == [2]
+    told = capsys.readouterr().err
+    assert told.count("it holds the value of a secret") == 1
+    assert "0123456789abcdef" not in told
+
+
+def test_a_result_with_half_of_a_secret_in_the_words_of_its_misfit_is_not_quoted() -> None:
+    """X-78: the check of the schema would quote the first characters alone."""
+    value = "correct-horse-" * 20
+
+    @effect("test/echo@1", attempts=3)
+    async def echo(_: Plain, ctx: EffectContext) -> Plain:
+        return {"n": ctx.secret(REF)}
+
+    @effect("test/other@1", attempts=3)
+    async def other(_: Plain, ctx: EffectContext) -> Plain:
+        ctx.cost_cents = ctx.secret(REF)  # type: ignore[assignment]  # the mistake of the test
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        node.run(1, secrets=secrets(value))
+        node.run(2, "test/other@1", secrets=secrets(value))
+        await node.until(lambda: len([each for each in node.heard if each["op"] == "halt"]) == 2)
+
+    node = rehearse([echo, other], scene)
+
+    assert [each["op"] for each in node.heard] == ["halt", "halt"], "no further attempt"
+    for each in node.heard:
+        assert (each["phase"], each["code"]) == ("parked", "secret_in_result")
+        assert "correct-horse" not in each["problem"]
+
+
+def test_a_call_that_outlives_its_task_still_prints_no_secret() -> None:
+    """X-77."""
+    go_on = threading.Event()
+
+    @effect("test/quick@1")
+    def stuck(_: Plain, ctx: EffectContext) -> Plain:
+        go_on.wait(5)
+        return {"n": 1}
+
+    async def scene(node: Node) -> None:
+        node.run(1, "test/quick@1", secrets=secrets())
+        await node.until(lambda: bool(node.done))
+        assert len(redacted_output._HIDDEN) == 1
+        go_on.set()
+        async with asyncio.timeout(5):
+            while redacted_output._HIDDEN:  # noqa: ASYNC110  # nothing is sent when a late call ends
+                await asyncio.sleep(0.005)
+
+    assert rehearse([stuck], scene).done[0]["status"] == "timeout"

@@ -195,9 +195,10 @@ def test_the_process_gets_the_value_with_its_task_and_nothing_of_the_environment
         plain = task(1, "sys/http.request@1", {"method": "GET", "url": "http://x/", "headers": {}})
         return executor.prepare(replace(plain, params=encode(asking("http://x/"))))
 
-    (wire,) = asyncio.run(prepared())
+    enclosed = asyncio.run(prepared())
 
-    assert cbor2.loads(wire) == [{"name": NAME, "value": VALUE, "hosts": None}]
+    assert enclosed.blobs == {}
+    assert cbor2.loads(to_wire(enclosed.secrets)) == [{"name": NAME, "value": VALUE, "hosts": None}]
     assert "T_BANK" not in (executor._process.environment or {})
 
 
@@ -234,6 +235,54 @@ def test_a_header_of_a_scheme_is_taken_out_in_its_parts() -> None:
     assert b"tok-123" not in Redactor([held(data=b"Bearer tok-123")]).redacted(b"tok-123")
 
 
+def found_in(value: bytes, *spelt: bytes) -> list[bytes]:
+    """Those of the spellings that a secret of this value hides."""
+    redactor = Redactor([held(data=value)])
+    return [each for each in spelt if redactor.holds(b"<" + each + b">")]
+
+
+def test_each_part_of_a_value_with_several_is_taken_out_alone() -> None:
+    """X-69: without its 0x, in the other case, as bytes, and in base64."""
+    keys = [bytes(range(at, at + 32)) for at in (160, 192)]
+    value = ",".join(f"0x{each.hex()}" for each in keys).encode()
+    for key in keys:
+        spelt = (
+            key.hex().encode(),
+            key.hex().upper().encode(),
+            key,
+            repr(key).encode()[2:-1],
+            base64.b64encode(key),
+            base64.b64encode(key.hex().encode()),
+            key.hex().encode().hex().encode(),
+        )
+        assert found_in(value, *spelt) == list(spelt)
+    redacted = Redactor([held(data=value)]).redacted(b"key " + keys[0].hex().encode())
+    assert redacted == b"key [secret t/bank@1]"
+    assert Redactor([held(data=value)]).redacted(value) == b"[secret t/bank@1]"
+
+
+def test_short_parts_and_words_around_them_are_no_secrets() -> None:
+    value = b"account=acme, Bearer sixteen-or-more-chars"
+    assert found_in(value, b"account=acme", b"sixteen-or-more-chars") == [b"sixteen-or-more-chars"]
+
+
+def test_the_private_members_of_a_json_key_are_parts_and_the_public_ones_are_not() -> None:
+    n, d, seed = (bytes([at]) * 48 for at in (5, 6, 7))
+    texts = [base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in (n, d)]
+    jwk = {"kty": "RSA", "n": texts[0], "e": "AQAB", "d": texts[1]}
+    value = json.dumps({"item_seed": seed.hex(), "jwk": jwk}).encode()
+
+    assert found_in(value, n, texts[0].encode(), b"AQAB") == []
+    private = (d, texts[1].encode(), d.hex().encode(), seed, seed.hex().encode())
+    assert found_in(value, *private) == list(private)
+
+
+def test_each_line_of_a_pem_file_is_a_part() -> None:
+    lines = [base64.b64encode(bytes([at]) * 48) for at in range(3)]
+    value = b"\n".join([b"-----BEGIN PRIVATE KEY-----", *lines, b"-----END PRIVATE KEY-----"])
+    assert found_in(value, *lines) == lines
+
+
 def test_a_value_without_secrets_keeps_its_bytes() -> None:
     data = b"nothing here"
     assert Redactor([held()]).redacted(data) is data
@@ -265,7 +314,7 @@ def test_an_honest_echo_does_not_reach_the_receipt(monkeypatch: pytest.MonkeyPat
     results: list[Any] = []
 
     async def play(server: Server, client: Client) -> None:
-        ctx = context(to_wire([held()]))
+        ctx = context(held())
         url = f"http://127.0.0.1:{server.port}"
         results.append(await client.request(asking(f"{url}/echo"), ctx))
         with pytest.raises(EffectFailed) as caught:

@@ -84,7 +84,10 @@ def _executors(order: Order, read: BlobReader, world: Hash) -> list[TaskExecutor
         BlobExecutor(read, report=_note),
         CronExecutor(report=_note),
         HttpExecutor(order.allow_http, read=read, secrets=secrets, report=_note),
-        *(PythonExecutor(spec, world=world, report=_note) for spec in order.executors),
+        *(
+            PythonExecutor(spec, world=world, read=read, secrets=secrets, report=_note)
+            for spec in order.executors
+        ),
     ]
 
 

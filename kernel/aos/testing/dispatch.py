@@ -15,9 +15,13 @@ from aos.core.state.cell import OpenIntent
 from aos.errors import Erased
 from aos.host.executors import cron
 from aos.host.executors.blob import GET, PUT, carry_out
+from aos.host.executors.enclosures import Enclosed, Enclosing
 from aos.host.executors.naming import StoredBlobs
 from aos.host.executors.redelivery import LOST_PROBLEM, Redelivery
+from aos.host.folder.secrets import checked, unavailable
 from aos.manifest.builtins import CRON, TIMER
+from aos.manifest.effective import Effective
+from aos.manifest.manifest_secrets import Secret
 from aos.testing.agenda import Agenda
 from aos.testing.desk import Desk
 from aos.testing.functions import Again as AnotherAttempt
@@ -31,7 +35,7 @@ from aos.testing.steps import StepHandlers
 from aos.values.cbor import encode
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.worker.api import EffectContext
-from aos.worker.failure import EffectFailed
+from aos.worker.failure import AttemptFailure, EffectFailed
 
 
 class Taker(Protocol):
@@ -43,7 +47,8 @@ class Taker(Protocol):
 class Dispatch:
     """Gives intents to their executors, and passes the results to the desk.
 
-    ``waiting`` holds the intents without an executor: the test answers them itself.
+    ``waiting`` holds the intents without an executor: the test answers them itself. ``secrets``
+    are the values that the test gives, by the names of the definitions.
     """
 
     desk: Desk
@@ -54,6 +59,9 @@ class Dispatch:
         self._agenda = Agenda()
         self._waiting: dict[Hash, OpenIntent] = {}
         self._silent: set[Hash] = set()
+        self.secrets: dict[str, str] = {}
+        self._enclosing: tuple[Effective, Enclosing] | None = None
+        self._blob_fields: dict[str, tuple[str, ...]] = {}
         self._takers: dict[str, Taker] = {
             TIMER: self._set_timer,
             PUT: self._blob,
@@ -77,8 +85,10 @@ class Dispatch:
 
     def use(self, functions: Functions) -> None:
         self._steps.use(functions)
-        for name in functions.effects:
+        for name, function in functions.effects.items():
             self._takers[name] = partial(self._call, functions)
+            self._blob_fields[name] = function.blobs
+        self._enclosing = None
 
     def serve(self) -> bool:
         """Give published intents to their executors, or, without any, do the first action that is
@@ -235,7 +245,8 @@ class Dispatch:
     def _call(self, functions: Functions, intent: OpenIntent) -> None:
         ctx = self._context(intent)
         limits = self.desk.state.effective.limits
-        came = functions.call(intent, self.params(intent), ctx, limits)
+        enclosed = self._enclosed(intent)
+        came = functions.call(intent, self.params(intent), ctx, limits, enclosed)
         if isinstance(came, AnotherAttempt):
             self._attempt(intent, ctx.attempt + 1, BEGUN, came.problem)
             due_ns = self.desk.now_ns + came.pause_ns
@@ -244,6 +255,25 @@ class Dispatch:
             self._attempt(intent, ctx.attempt, came.phase, came.problem, came.code)
         else:
             self.settle(intent, came)
+
+    def _enclosed(self, intent: OpenIntent) -> Enclosed | AttemptFailure:
+        """The blobs and secrets that the params name, found as for a worker (T-25b)."""
+        effective = self.desk.state.effective
+        if self._enclosing is None or self._enclosing[0] is not effective:
+            read = StoredBlobs(self.desk.read, self.desk.store.named)
+            self._enclosing = effective, Enclosing(read, self._secret_value)
+            self._enclosing[1].use(effective, self._blob_fields)
+        effect = effective.effects.get(intent.effect.name, intent.effect)
+        params = completed(effect.params, slot_bytes(intent.params, self.desk.read))
+        return self._enclosing[1].of(effect.name, intent.cell[0], params)
+
+    def _secret_value(self, secret: Secret) -> bytes:
+        value = self.secrets.get(secret.name)
+        if value is None:
+            raise unavailable(
+                secret, f'the test gives no value (World(…, secrets={{"{secret.name}": …}}))'
+            )
+        return checked(secret, value.encode())
 
     def _context(self, intent: OpenIntent) -> EffectContext:
         def on_progress(kind: Any, payload: Any, blob: Any) -> None:

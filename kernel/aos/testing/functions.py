@@ -6,6 +6,7 @@ apply. Timeouts are not measured.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Coroutine, Iterable
@@ -15,17 +16,23 @@ from typing import Any, Final, TypeAlias, cast
 from aos.core.journal.vocabulary import HaltPhase
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
+from aos.host.executors.enclosures import Enclosed
 from aos.manifest.limits import WorldLimits
 from aos.testing.loop import Loop
 from aos.testing.receipts import Reply
-from aos.worker.api import EffectContext, EffectFunction
+from aos.values.errors import ValueProblem
+from aos.worker.api import EffectContext, EffectFunction, OnProgress
 from aos.worker.calls import Callee
 from aos.worker.executors import Executors
 from aos.worker.failure import AttemptFailure, EffectFailed, failure_of
 from aos.worker.load_executors import load
 from aos.worker.policy import policy_of
+from aos.worker.progress import check_secrets
+from aos.worker.redaction import Redactor
 from aos.worker.results import cost_problem, payload_of
+from aos.worker.secret_leaks import leak_in, without_secrets
 from aos.worker.step_api import StepContext, StepFunction, failed_outcome, outcome_document
+from aos.worker.worker_secrets import texts_of
 
 Given: TypeAlias = Executors | EffectFunction[Any] | StepFunction[Any] | str
 
@@ -61,10 +68,21 @@ class Functions:
         self._is_set_up = executors.setup is None
 
     def call(
-        self, intent: OpenIntent, params: object, ctx: EffectContext, limits: WorldLimits
+        self,
+        intent: OpenIntent,
+        params: object,
+        ctx: EffectContext,
+        limits: WorldLimits,
+        enclosed: Enclosed | AttemptFailure,
     ) -> Reply | Again | Stop:
-        """Run one attempt."""
+        """Run one attempt, with the blobs and secrets that its params name."""
         function = self.effects[intent.effect.name]
+        if isinstance(enclosed, AttemptFailure):
+            return self._failed(intent, function, ctx, enclosed)
+        redactor = Redactor(enclosed.secrets) if enclosed.secrets else None
+        ctx.blobs, ctx.secrets = enclosed.blobs, texts_of(enclosed.secrets)
+        if redactor is not None:
+            ctx.on_progress = _without_secrets(ctx.on_progress, redactor)
         ctx.resource = self._entered()
         try:
             value = self._called(function, params, ctx)
@@ -73,9 +91,14 @@ class Functions:
             if failure.end == "park":
                 print(f"{function.name} raised:", file=sys.stderr)  # noqa: T201  # as a worker does
                 traceback.print_exception(problem)
+            if redactor is not None:
+                failure = without_secrets(failure, redactor)
             return self._failed(intent, function, ctx, failure)
-        payload = cost_problem(ctx.cost_cents) or payload_of(
-            value, intent.effect.receipt, bytes_max=limits.event_bytes
+        leak = None if redactor is None else leak_in(value, redactor, cost=ctx.cost_cents)
+        payload = (
+            leak
+            or cost_problem(ctx.cost_cents)
+            or payload_of(value, intent.effect.receipt, bytes_max=limits.event_bytes)
         )
         if isinstance(payload, AttemptFailure):
             return self._failed(intent, function, ctx, payload)
@@ -123,6 +146,18 @@ class Functions:
             return Stop(phase=phase, code=failure.code, problem=failure.message)
         cost = None if cost_problem(ctx.cost_cents) else ctx.cost_cents
         return Reply(status="error", payload=failure.payload(), cost_cents=cost)
+
+
+def _without_secrets(tell: OnProgress | None, redactor: Redactor) -> OnProgress:
+    """Drop reports that hold a secret, as a worker does (X-77)."""
+
+    def on_progress(kind: Any, payload: Any, blob: Any) -> None:
+        with contextlib.suppress(ValueProblem):
+            check_secrets(redactor, kind, payload, blob)
+            if tell is not None:
+                tell(kind, payload, blob)
+
+    return on_progress
 
 
 def read(given: Given | Iterable[Given]) -> list[Executors]:

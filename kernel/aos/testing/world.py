@@ -76,6 +76,7 @@ class World:
         now: Initial time of the clock.
         seed: Seed of all randomness.
         executors: As for ``use``.
+        secrets: Values for ``ctx.secret``, by the names of their definitions (T-25b).
         replay: Whether ``close`` replays the journal.
 
     Raises:
@@ -92,6 +93,7 @@ class World:
         now: Time = START,
         seed: str = "aos",
         executors: Given | Iterable[Given] = (),
+        secrets: Mapping[str, str] | None = None,
         replay: bool = True,
     ) -> None:
         self._dispatch = Dispatch()
@@ -106,6 +108,8 @@ class World:
         self._told = 0
         self.apply(source, modules=modules, abi=abi)
         self.use(executors)
+        self.secrets.update(secrets or {})
+        self._check_secrets()
 
     def __enter__(self) -> Self:
         return self
@@ -123,6 +127,23 @@ class World:
         self.close()
 
     # Inputs
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """The values for ``ctx.secret``, by the names of their definitions. A change counts for the
+        next attempt."""
+        return self._dispatch.secrets
+
+    def _check_secrets(self) -> None:
+        unknown = sorted(self.secrets.keys() - self.manifest.secrets.keys())
+        if unknown:
+            raise BadUsage(
+                sentence(
+                    "the manifest has no such secret",
+                    expected=", ".join(sorted(self.manifest.secrets)) or "no secrets",
+                    found=", ".join(unknown),
+                )
+            )
 
     @property
     def now_ns(self) -> int:

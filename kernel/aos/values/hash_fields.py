@@ -65,6 +65,37 @@ class HashFields:
                 return
             yield from blobs_of(walk(value), self._named_so)
 
+    def below(self, name: str, path: str) -> _Walk | None:
+        """A function that finds the hashes at or below the field ``path`` of values of this schema;
+        None if there can be none.
+
+        ``path`` has the names of fields, joined by dots. Options, lists, sets, maps and variants on
+        the way have no name in it: all that is in them counts.
+        """
+        return self._below(self._types[name], tuple(path.split(".")))
+
+    def _below(self, type_: Type, path: tuple[str, ...]) -> _Walk | None:
+        if not path:
+            return self._walk(type_)
+        match type_:
+            case TypeRef(name):
+                return self._below(self._types[name], path)
+            case Option(item):
+                return _in_option(self._below(item, path))
+            case ListOf(item) | SetOf(item):
+                return _in_list(self._below(item, path))
+            case MapOf(_, item):
+                return _in_map(None, self._below(item, path))
+            case Record(fields):
+                inner = dict(fields).get(path[0])
+                walk = None if inner is None else self._below(inner, path[1:])
+                return _in_record({} if walk is None else {path[0]: walk})
+            case Variant(arms):
+                walks = {tag: self._below(arm, path) for tag, arm in arms}
+                return _in_variant({tag: walk for tag, walk in walks.items() if walk is not None})
+            case Scalar():
+                return None
+
     def _named(self, name: str) -> _Walk | None:
         if name not in self._walks:
             # References have no cycles (V-25).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -54,6 +54,8 @@ class EffectContext:
             Send it on as a header, so that the spans of the service that you call are below it.
         on_progress: Called with the arguments of ``progress``. Replace it in your own tests to
             observe them.
+        secrets: The values that ``secret`` returns, by alias and version.
+        blobs: The bytes that ``blob`` returns, by hash.
     """
 
     intent: str
@@ -69,6 +71,47 @@ class EffectContext:
     cost_cents: int | None = None
     traceparent: str | None = None
     on_progress: OnProgress | None = field(default=None, repr=False)
+    secrets: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
+    blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def secret(self, ref: Mapping[str, Any]) -> str:
+        """Return the value of a secret that the params name (X-75).
+
+        It is here for this task alone. AOS removes it from the text of errors and from printed
+        lines, and refuses a result that holds it (X-77, X-78); do not store it anywhere.
+
+        Args:
+            ref: The ``sys/SecretRef@1`` of the params, ``{"alias": …, "version": …}``.
+
+        Raises:
+            BadUsage: The params do not name it, or the manifest has no secrets.
+        """
+        try:
+            return self.secrets[ref["alias"], ref["version"]]
+        except (KeyError, TypeError):
+            # The value of something else must not come up in a message.
+            raise BadUsage(
+                f"ctx.secret of {self.effect}: expected a sys/SecretRef@1 of the params of this "
+                f"task, whose defsecret is in the manifest, found {_shown_ref(ref)}"
+            ) from None
+
+    def blob(self, hash: str) -> bytes:
+        """Return the bytes of a blob that the params name, below a field that the decorator lists
+        in ``blobs`` (X-79).
+
+        Args:
+            hash: A ``hash`` of the params, ``blake3:…``.
+
+        Raises:
+            BadUsage: The blob did not come with this task.
+        """
+        found = self.blobs.get(hash)
+        if found is None:
+            raise BadUsage(
+                f"ctx.blob of {self.effect}: {hash!r:.80} did not come with this task: expected a "
+                'hash of the params, below a field that @effect lists in blobs=("FIELD", …)'
+            )
+        return found
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
         """Report progress to the requesting workflow, from ``async`` and plain functions alike
@@ -89,6 +132,12 @@ class EffectContext:
         return _TOLD
 
 
+def _shown_ref(ref: object) -> str:
+    if isinstance(ref, Mapping) and ref.keys() == {"alias", "version"}:
+        return f"{ref['alias']!s:.256}@{ref['version']!s:.20}"
+    return type(ref).__name__
+
+
 Function: TypeAlias = Callable[[Any, EffectContext], R]
 """``async def`` or plain ``def``; takes (params, ctx)."""
 
@@ -105,6 +154,7 @@ class EffectFunction(Generic[R]):
     timeout_s: float | None
     backoff_ms: int | None
     backoff_cap_ms: int | None
+    blobs: tuple[str, ...] = ()
 
     def __call__(self, params: Any, ctx: EffectContext) -> R:
         return self.function(params, ctx)
@@ -118,6 +168,7 @@ def effect(
     timeout_s: float | None = None,
     backoff_ms: int | None = None,
     backoff_cap_ms: int | None = None,
+    blobs: Iterable[str] = (),
 ) -> Callable[[Function[R]], EffectFunction[R]]:
     """Make a function the executor of one effect of the manifest (X-40).
 
@@ -136,6 +187,8 @@ def effect(
         timeout_s: Maximum run time of one attempt, in seconds (default 30).
         backoff_ms: Pause before the second attempt, doubled for each further one (default 1,000).
         backoff_cap_ms: Longest pause (default 60,000).
+        blobs: Fields of the params, ``("data", "pages.image")``. The blobs that ``hash`` values at
+            or below them name come with each task, for ``ctx.blob``; together at most 16 MiB.
 
     Raises:
         BadUsage: The name, a number or the function's parameters are invalid.
@@ -156,9 +209,12 @@ def effect(
             f"seconds, found {timeout_s!r}"
         )
 
+    paths = _paths(name, blobs)
+
     def wrap(function: Function[R]) -> EffectFunction[R]:
         return EffectFunction(
             name=name,
+            blobs=paths,
             function=function,
             is_async=check_function(f"effect {name!r}", _no_effect(name, function), "params"),
             concurrency=concurrency,
@@ -185,6 +241,21 @@ def _check_whole(name: str, what: str, number: object, low: int, high: int) -> N
             f"effect {name!r}: {what}: expected a whole number from {low} to {high}, "
             f"found {number!r}"
         )
+
+
+def _paths(name: str, blobs: object) -> tuple[str, ...]:
+    is_list = isinstance(blobs, Iterable) and not isinstance(blobs, str | bytes)
+    paths = tuple(blobs) if is_list and isinstance(blobs, Iterable) else ()
+    if not is_list or not all(map(_is_path, paths)):
+        raise BadUsage(
+            f"effect {name!r}: blobs: expected names of fields of the params, such as "
+            f'("data", "pages.image"), found {blobs!r:.80}'
+        )
+    return paths
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, str) and all(path.split("."))
 
 
 def _no_effect(name: str, function: Function[Any]) -> Function[Any]:

@@ -21,6 +21,7 @@ from aos.worker.console import flush, say, show
 from aos.worker.executor_key import Signer, read_key
 from aos.worker.executors import Executors
 from aos.worker.load_executors import load
+from aos.worker.redacted_output import protect_output
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import FD_VARIABLE, PROTOCOL, Message, WireLink, frame
 
@@ -52,7 +53,7 @@ def serve(make: Callable[[], Executors]) -> int:
     channel.set_inheritable(False)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a text file at the start
+    protect_output()
     try:
         executors = make()
         signer = None
@@ -133,7 +134,7 @@ class _Worker:
                 "name": executors.name,
                 "key": None if signer is None else signer.public_key,
                 "effects": [
-                    {"name": name, "concurrency": each.concurrency}
+                    {"name": name, "concurrency": each.concurrency, "blobs": list(each.blobs)}
                     for name, each in executors.effects.items()
                 ],
             }

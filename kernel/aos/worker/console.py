@@ -9,6 +9,9 @@ import contextlib
 import sys
 import traceback
 
+from aos.worker import redacted_output
+from aos.worker.redaction import Redactor
+
 
 def say(line: str) -> None:
     """Print one line; without effect if a function has closed the stream."""
@@ -16,10 +19,11 @@ def say(line: str) -> None:
         sys.stderr.write(f"{line}\n")
 
 
-def show(error: BaseException) -> None:
-    """Print the traceback, which is never journaled."""
+def show(error: BaseException, redactor: Redactor | None = None) -> None:
+    """Print the traceback, which is never journaled, without the secrets of ``redactor``."""
     with contextlib.suppress(Exception):
-        traceback.print_exception(error)
+        text = "".join(traceback.format_exception(error))
+        sys.stderr.write(text if redactor is None else redactor.text(text))
 
 
 def flush() -> None:
@@ -27,3 +31,4 @@ def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
+    redacted_output.end_lines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from aos.values.digests import Hash
@@ -11,7 +12,9 @@ from aos.worker.api import EffectContext
 from aos.worker.calls import FunctionCall
 from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
 from aos.worker.progress import ProgressStream
+from aos.worker.redaction import Redactor
 from aos.worker.wire import Message
+from aos.worker.worker_secrets import SecretValue, from_wire
 
 
 def _new_future() -> asyncio.Future[None]:
@@ -24,7 +27,8 @@ class Job:
 
     ``attempt`` is the number of the current attempt, of which the first ``spent`` do not count
     against the policy (X-16); ``next_frame`` is the lowest number that a stream frame may have;
-    without ``has_taker`` no workflow takes the frames. Used on the loop that talks to the node.
+    without ``has_taker`` no workflow takes the frames. ``blobs`` are by hash, ``secrets`` by name.
+    Used on the loop that talks to the node.
     """
 
     intent: Hash
@@ -36,10 +40,13 @@ class Job:
     workflow: str
     cell_key: bytes
     issuer_ref: str | None
-    blobs: tuple[bytes, ...]
+    blobs: Mapping[str, bytes]
     next_frame: int
     has_taker: bool
     traceparent: str | None = None
+    secrets: Mapping[str, SecretValue] = field(default_factory=dict, repr=False)
+    redactor: Redactor | None = None
+    """Finds the values of ``secrets``, while a function of an author runs."""
     stream: ProgressStream | None = None
     """The stream frames of the running function."""
     granted: asyncio.Future[bool] | None = None
@@ -77,10 +84,11 @@ class Job:
             workflow=message["workflow"],
             cell_key=message["cell_key"],
             issuer_ref=message["issuer_ref"],
-            blobs=tuple(message["blobs"]),
+            blobs=message["blobs"],
             next_frame=message["next_frame"],
             has_taker=message["has_taker"],
             traceparent=message.get("traceparent"),
+            secrets=from_wire(message["secrets"]) if "secrets" in message else {},
         )
 
 
@@ -134,6 +142,7 @@ class AttemptResult:
 
 
 class RequestContext(EffectContext):
-    """The context of a built-in effect: it adds the blobs that the params refer to, in order."""
+    """The context of a built-in effect: it adds the secrets that the params name, by their names,
+    with the hosts to which they may be sent."""
 
-    blobs: tuple[bytes, ...]
+    named_secrets: Mapping[str, SecretValue]

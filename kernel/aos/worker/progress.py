@@ -20,6 +20,7 @@ from aos.manifest.limits import MIB, WorldLimits
 from aos.values.cbor import encode
 from aos.values.digests import Hash
 from aos.values.errors import ValueProblem
+from aos.worker.redaction import Redactor
 from aos.worker.results import to_value
 
 KIND_BYTES_MAX: Final = 128
@@ -61,7 +62,8 @@ class ProgressStream:
     """The frames of one intent. Created and used on the loop that talks to the node.
 
     ``first`` is the lowest number that a frame may have. Without ``has_taker`` all frames are
-    dropped. ``complain`` is called with the first invalid report, and only with that one.
+    dropped. ``complain`` is called with the first invalid report, and only with that one. A report
+    that holds a secret of ``redactor`` is invalid.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class ProgressStream:
         has_taker: bool,
         send: Callable[[Progress], None],
         complain: Callable[[str], None],
+        redactor: Redactor | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -84,6 +87,7 @@ class ProgressStream:
         self._has_taker = has_taker
         self._send = send
         self._complain = complain
+        self._redactor = redactor
         self._clock = clock
         self._lock = threading.Lock()
         self._attempt: int | None = None
@@ -135,6 +139,8 @@ class ProgressStream:
 
     def _read(self, kind: object, payload: object, blob: object) -> tuple[str, bytes, bytes | None]:
         """Check a report. Raises ValueProblem if it cannot become a frame."""
+        if self._redactor is not None:
+            check_secrets(self._redactor, kind, payload, blob)
         if not isinstance(kind, str) or not 0 < len(kind.encode("utf-8")) <= KIND_BYTES_MAX:
             raise ValueProblem(
                 f"kind: expected text of 1 to {KIND_BYTES_MAX} bytes, found {kind!r:.80}"
@@ -218,6 +224,25 @@ def _payload(payload: Any) -> bytes:
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload)
     return encode(to_value(payload))
+
+
+def check_secrets(redactor: Redactor, kind: object, payload: object, blob: object) -> None:
+    """Refuse a report that holds a secret (X-77). No text quotes the report: a part of a secret
+    could not be found in it.
+
+    Raises:
+        ValueProblem: It holds one, or what it holds cannot be found out.
+    """
+    try:
+        data = [str(kind).encode(), _payload(payload)]
+        data += [bytes(blob)] if isinstance(blob, bytes | bytearray | memoryview) else []
+    except Exception as problem:
+        raise ValueProblem(
+            "expected a kind, a plain value and bytes (the value found is not shown, because the "
+            "task has secrets)"
+        ) from problem
+    if any(map(redactor.holds, data)):
+        raise ValueProblem("it holds the value of a secret")
 
 
 def _check_size(what: str, data: bytes, most: int, limit: str) -> None:

@@ -1,9 +1,10 @@
-"""Replace secrets in a server's bytes by ``[secret NAME]`` (X-69).
+"""Replace secrets in bytes of a server or a function by ``[secret NAME]`` (X-69, X-77).
 
 A server may echo a request in the usual encodings, so each secret is searched for unchanged,
-percent-encoded, in base64 and hex, and escaped as in JSON, HTML and Python. This keeps an honest
-server's echo out of the journal. It cannot stop a malicious server, which may encode a secret in a
-way of its own.
+percent-encoded, in base64 and hex, and escaped as in JSON, HTML and Python. A secret of several
+parts (keys with commas, JSON) is searched for in its parts too. This keeps an honest server's echo
+out of the journal. It cannot stop a malicious server, which may encode a secret in a way of its
+own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,34 @@ _AFTER_SCHEME: Final = re.compile(rb"(?P<scheme>[A-Za-z][A-Za-z0-9_-]*) +(?P<res
 _PERCENT_SAFE: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~", " ")
 """Characters that percent-encoders keep: most encoders, those of paths, encodeURIComponent,
 encodeURI."""
+
+PART_CHARS_MIN: Final = 16
+"""A shorter part of a secret may be a word that occurs anywhere."""
+
+_BETWEEN_PARTS: Final = re.compile(r"""[\s,;|"'`(){}\[\]<>]+""")
+_UNRESERVED: Final = re.compile(rb"[A-Za-z0-9._-]+")
+_HEX: Final = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+
+_PUBLIC_OF_JWK: Final = frozenset(
+    {
+        "alg",
+        "crv",
+        "e",
+        "key_ops",
+        "kid",
+        "kty",
+        "n",
+        "use",
+        "x",
+        "x5c",
+        "x5t",
+        "x5t#S256",
+        "x5u",
+        "y",
+    }
+)
+"""Members of a JSON Web Key that are public (RFC 7517, 7518): they may be in results."""
 
 
 class Overlong(Exception):
@@ -66,6 +95,15 @@ class Redactor:
             raise Overlong
         return b"".join(parts)
 
+    def holds(self, data: bytes) -> bool:
+        """Whether ``data`` has a secret in it, in one of its forms."""
+        return any(form in data for form in self._names)
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest form, in bytes."""
+        return max(map(len, self._names), default=0)
+
     def text(self, text: str) -> str:
         """As ``redacted``, for a header or the text of an error. Characters that are not UTF-8
         are replaced."""
@@ -75,6 +113,7 @@ class Redactor:
 def forms(value: bytes) -> set[bytes]:
     """Every encoding of a value that is searched for; none is shorter than the shortest secret."""
     spelt = {form for part in _parts(value) for form in _spellings(part)}
+    spelt.update(_inner_forms(value))
     return {form for form in spelt if len(form) >= VALUE_BYTES_MIN}
 
 
@@ -95,16 +134,78 @@ def _parts(value: bytes) -> Iterator[bytes]:
                 yield password
 
 
+def _inner_forms(value: bytes) -> Iterator[bytes]:
+    """Forms of the parts of a value that are secrets of their own: each key of a list, each text of
+    a JSON value, each line of a PEM file. Of a part in hex or base64 also the bytes that it
+    encodes, and hex in both cases."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return
+    for part in dict.fromkeys(_texts(text)):
+        if len(part) < PART_CHARS_MIN:
+            continue
+        if encoded := _HEX.fullmatch(part):
+            digits = encoded[1]  # a leading 0x is no secret
+            yield from _spellings(digits.encode())
+            yield from (digits.lower().encode(), digits.upper().encode())
+            yield from _spellings_of_bytes(bytes.fromhex(digits))
+            continue
+        yield from _spellings(part.encode())
+        if _BASE64.fullmatch(part):
+            bare = part.rstrip("=").replace("-", "+").replace("_", "/")
+            with suppress(binascii.Error):
+                yield from _spellings_of_bytes(base64.b64decode(bare + "=" * (-len(bare) % 4)))
+
+
+def _texts(text: str) -> Iterator[str]:
+    """The texts in a JSON value, without the public members of a key; else the words between
+    blanks, commas, quotes and brackets."""
+    if text.lstrip()[:1] in ("{", "[", '"'):
+        try:
+            yield from _json_texts(json.loads(text))
+        except (ValueError, RecursionError):
+            pass  # it only looks like JSON
+        else:
+            return
+    yield from _BETWEEN_PARTS.split(text)
+
+
+def _json_texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        yield from _BETWEEN_PARTS.split(value)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _json_texts(item)
+    elif isinstance(value, dict):
+        public = _PUBLIC_OF_JWK if "kty" in value else frozenset()
+        for name, item in value.items():
+            if name not in public:
+                yield from _json_texts(item)
+
+
 def _spellings(part: bytes) -> Iterator[bytes]:
     if len(part) < VALUE_BYTES_MIN:
         return
-    yield part
+    yield from _spellings_of_bytes(part)
+    yield from _each_byte_percent_encoded(part)
+    if _UNRESERVED.fullmatch(part):
+        # No encoder and no escape changes it.
+        yield from (part.decode().encode(form) for form in ("utf-16-le", "utf-16-be"))
+        return
     yield from _percent_encoded(part)
+    with suppress(UnicodeDecodeError):
+        yield from _escaped(part.decode())
+
+
+def _spellings_of_bytes(part: bytes) -> Iterator[bytes]:
+    if len(part) < VALUE_BYTES_MIN:
+        return
+    yield part
     yield from _base64(part)
     yield from (part.hex().encode(), part.hex().upper().encode())
     yield repr(part)[2:-1].encode()
-    with suppress(UnicodeDecodeError):
-        yield from _escaped(part.decode())
 
 
 def _percent_encoded(part: bytes) -> Iterator[bytes]:
@@ -114,6 +215,9 @@ def _percent_encoded(part: bytes) -> Iterator[bytes]:
         for each in (upper, lower):
             yield each.encode()
             yield each.replace("%20", "+").replace(" ", "+").encode()
+
+
+def _each_byte_percent_encoded(part: bytes) -> Iterator[bytes]:
     whole = part.hex()
     each_byte = [whole[at : at + 2] for at in range(0, len(whole), 2)]
     yield "".join(f"%{byte}" for byte in each_byte).encode()

@@ -16,7 +16,7 @@ from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext
 from aos.worker.failure import EffectFailed, NotConfigured
 from aos.worker.job import RequestContext
-from aos.worker.worker_secrets import HOST_DENIED, UNAVAILABLE, SecretValue, from_wire
+from aos.worker.worker_secrets import HOST_DENIED, UNAVAILABLE, SecretValue
 
 BAD_REQUEST: Final = "http_bad_request"
 
@@ -64,7 +64,7 @@ def secrets_of(params: Mapping[str, Any], ctx: EffectContext) -> Mapping[str, Se
     if all(header["$tag"] == "literal" for header in params["headers"].values()):
         return {}
     assert isinstance(ctx, RequestContext), "the node sends the values with the task"
-    return from_wire(ctx.blobs[-1])
+    return ctx.named_secrets
 
 
 def read_request(
@@ -186,5 +186,4 @@ def _content(params: Mapping[str, Any], ctx: EffectContext) -> bytes | None:
         return body
     if body is not None:
         raise EffectFailed(BAD_REQUEST, "expected body or body_ref, found both")
-    assert isinstance(ctx, RequestContext), "the node sends the blob with the task"
-    return ctx.blobs[0]
+    return ctx.blob(params["body_ref"])

@@ -14,8 +14,10 @@ from typing import Any, Final
 
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.limits import WorldLimits
+from aos.manifest.names import is_system
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
+from aos.worker import redacted_output
 from aos.worker.api import EffectContext, EffectFunction
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.causes import Causes
@@ -33,8 +35,11 @@ from aos.worker.job import AttemptResult, Job, RequestContext
 from aos.worker.outbox import Outbox
 from aos.worker.policy import Policy, policy_of
 from aos.worker.progress import ProgressStream
+from aos.worker.redaction import Redactor
 from aos.worker.results import WithBlobs, cost_problem, payload_of
+from aos.worker.secret_leaks import leak_in, without_secrets
 from aos.worker.wire import Message
+from aos.worker.worker_secrets import texts_of
 
 CANCEL_GRACE_S: Final = 0.25
 """How long a canceled call may take to end before it counts as overdue."""
@@ -66,6 +71,8 @@ class TaskRunner:
         self._world = world
         self._resource = resource
         self._send = send
+        self.effective: Effective | None = None
+        """The manifest in force, as the node has sent it."""
         self._effects: Mapping[str, Effect] = {}
         self._limits = WorldLimits()
         self._policies: dict[str, Policy] = {}
@@ -102,6 +109,7 @@ class TaskRunner:
                 job.task.cancel()
 
     def _use(self, effective: Effective) -> None:
+        self.effective = effective
         self._effects = effective.effects
         self._limits = effective.limits
         self._policies = {
@@ -133,10 +141,15 @@ class TaskRunner:
             job.granted.set_result(message["is_granted"])
 
     async def _run(self, job: Job) -> None:
+        if job.secrets and not is_system(job.effect):  # a built-in effect redacts by itself
+            job.redactor = Redactor(job.secrets.values())
+            redacted_output.hide(job.redactor)
         try:
             result = await self._result(job)
         except asyncio.CancelledError:
             result = job.ended(time.time_ns()).cancel("while it waited for an attempt")
+        if job.redactor is not None:
+            _unhide_after(job.redactor, job.overdue)
         del self._jobs[job.intent]
         dropped = 0 if job.stream is None else job.stream.dropped
         failure = result.failure
@@ -255,6 +268,7 @@ class TaskRunner:
             has_taker=job.has_taker,
             send=self._outbox.tell,
             complain=complain,
+            redactor=job.redactor,
         )
 
     async def _attempt(
@@ -282,7 +296,8 @@ class TaskRunner:
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:
-        cls: type[EffectContext] = RequestContext if job.blobs else EffectContext
+        is_request = is_system(job.effect)
+        cls: type[EffectContext] = RequestContext if is_request else EffectContext
         ctx = cls(
             intent=hash_text(job.intent),
             effect=job.effect,
@@ -295,9 +310,12 @@ class TaskRunner:
             deadline_ns=deadline_ns,
             resource=self._resource,
             traceparent=job.traceparent,
+            blobs=job.blobs,
         )
         if isinstance(ctx, RequestContext):
-            ctx.blobs = job.blobs
+            ctx.named_secrets = job.secrets
+        elif job.secrets:
+            ctx.secrets = texts_of(job.secrets.values())
         return ctx
 
     def _judge(
@@ -309,13 +327,22 @@ class TaskRunner:
             result.cost_cents = ctx.cost_cents
         if ended.error is not None:
             failure = failure_of(ended.error)
+            if job.redactor is not None:
+                failure = without_secrets(failure, job.redactor)
             self._tell(job, failure, ended.error)
             return result.fail(failure)
         value = ended.value
         if isinstance(value, WithBlobs):
             result.blobs = value.blobs
             value = value.value
-        payload = bad_cost or payload_of(value, effect.receipt, bytes_max=self._limits.event_bytes)
+        leak = None
+        if job.redactor is not None:
+            leak = leak_in(value, job.redactor, cost=ctx.cost_cents, blobs=result.blobs)
+        payload = (
+            leak
+            or bad_cost
+            or payload_of(value, effect.receipt, bytes_max=self._limits.event_bytes)
+        )
         if isinstance(payload, AttemptFailure):
             self._tell(job, payload)
             return result.fail(payload)
@@ -334,7 +361,7 @@ class TaskRunner:
             where = f"{job.effect} {hash_text(job.intent)}: attempt {job.attempt}"
             say(f"{where}: {failure.message}")
             if error is not None:
-                show(error)
+                show(error, job.redactor)
         elif count is not None:
             say(f"{job.effect}: {count:,} attempts have failed so: {failure.message}")
 
@@ -358,6 +385,14 @@ class TaskRunner:
                     "that did not end at their timeout",
                 }
             )
+
+
+def _unhide_after(redactor: Redactor, overdue: FunctionCall | None) -> None:
+    """Print the secrets of a task again once its last call has ended, which may outlive it."""
+    if overdue is None:
+        redacted_output.unhide(redactor)
+    else:
+        overdue.ended.add_done_callback(lambda _: redacted_output.unhide(redactor))
 
 
 def _at(error: BaseException) -> tuple[type[BaseException], str, int]:

@@ -1,4 +1,4 @@
-"""Secrets with their values, in the process that sends HTTP requests (X-67 to X-69).
+"""Secrets with their values, in the process that uses them (X-67 to X-69, X-75).
 
 The node sends them with a task, over the process's socket; they are kept for that task only.
 """
@@ -35,6 +35,15 @@ class SecretValue:
         """Whether ``hosts`` permit this target (X-68). The list of allowed hosts applies in
         addition. ``host`` is spelled as ``read_host`` returns it."""
         return self.hosts is None or any(place.covers(host, port) for place in self.hosts)
+
+
+def texts_of(secrets: Iterable[SecretValue]) -> dict[tuple[str, int], str]:
+    """The values by alias and version, as a function gets them. The node sends UTF-8 alone."""
+    found = {}
+    for each in secrets:
+        alias, _, version = each.name.rpartition("@")
+        found[alias, int(version)] = each.value.decode()
+    return found
 
 
 def to_wire(secrets: Iterable[SecretValue]) -> bytes:

@@ -267,12 +267,14 @@ def play(
     path: Path,
     scene: Callable[[Stage], Awaitable[None]],
     settings: NodeSettings | None = None,
+    *,
+    world: MemoryWorld | None = None,
     **manifest: Any,
 ) -> Stage:
-    """Play a scene on a new world."""
+    """Play a scene on a new world, by default one of ``desks``."""
 
     async def run() -> Stage:
-        link, clock, lines = MemoryLink(desks(**manifest)), Clock(), list[str]()
+        link, clock, lines = MemoryLink(world or desks(**manifest)), Clock(), list[str]()
         link.publish()
         found = settings or NodeSettings()
         work = await begin(path, link, clock, lines, found)

@@ -1,4 +1,4 @@
-"""A worker over HTTP: failed connections, lost leases, keys, and its end (W-2 to W-7)."""
+"""A worker over HTTP: failed connections, lost leases, keys, and its end (W-2 to W-9)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from aos.errors import BadUsage, Refused, Unavailable
 from aos.node.problems import Problem
 from aos.node.worker import Worker
 from aos.worker import EffectContext, Executors, effect
-from tests.core.desk import ONCE, PAY, log_of
-from tests.memory_world import WORLD_KEY
+from tests.core.desk import ARMS, DESK, ONCE, PAY, desk, log_of, nodes, tell, wish
+from tests.memory_world import WORLD_KEY, MemoryWorld, air, route, schema
 from tests.node.leases.stage import Stage, play
 from tests.node.worker.wire import NodeWire
 
@@ -295,3 +295,93 @@ def test_a_token_that_does_not_work_ends_the_worker_with_what_to_do(tmp_path: Pa
 def test_invalid_arguments_are_refused(url: str, more: dict[str, Any]) -> None:
     with pytest.raises(BadUsage):
         Worker(url, Executors("shop", [pay]), **more)
+
+
+SECRETS: Plain = {
+    "$kind": "defsecret",
+    "name": "t/key@1",
+    "binding_id": "env:T_KEY",
+}
+
+
+def keyed_world(*, has_secrets: bool) -> MemoryWorld:
+    """Its effect takes a secret."""
+    given = [
+        schema("t/Keyed@1", {"record": {"key": {"ref": "sys/SecretRef@1"}}})
+        if each["name"] == "t/Pay@1"
+        else {**each, "params": "t/Keyed@1"}
+        if each["$kind"] == "defeffect"
+        else each
+        for each in nodes(ARMS)
+    ]
+    more: Plain = {"secrets": [{"name": "t/key@1"}]} if has_secrets else {}
+    secrets = [SECRETS] if has_secrets else []
+    loaded = air([*given, *secrets], [route("t/Tell@1", DESK, "key")], **more)
+    return MemoryWorld(loaded, {DESK: desk})
+
+
+@pytest.mark.parametrize("has_secrets", [True, False])
+def test_a_task_that_names_a_secret_is_held(tmp_path: Path, has_secrets: bool) -> None:
+    """W-8: no value is sent over HTTP, and the function does not run. Without secrets in the
+    manifest, a reference is plain data (M-56)."""
+    began: list[Plain] = []
+
+    @effect(PAY)
+    async def keyed(params: Plain, ctx: EffectContext) -> Plain:
+        began.append(params)
+        return {"ref": ""}
+
+    async def scene(stage: Stage) -> None:
+        world = stage.world
+        asked = wish(PAY, {"key": {"alias": "t/key", "version": 1}}, "r")
+        tell(world, "k", asked)
+        stage.link.publish()
+
+        def is_over() -> bool:
+            return not world.state.intents or ("held", 1) in stage.phases()
+
+        async def act(_: Worker) -> None:
+            await until(stage, is_over)
+
+        await with_worker(
+            stage, wire_of(stage), act, Executors("shop", [keyed]), report=lambda _: None
+        )
+        if has_secrets:
+            [halt] = [world.state.halt(each) for each in world.state.intents.values()]
+            assert halt is not None
+            assert halt.code == "secret_unavailable"
+            assert halt.problem is not None
+            assert halt.problem.startswith("secret t/key@1: a worker elsewhere gets no values")
+
+    play(tmp_path, scene, world=keyed_world(has_secrets=has_secrets))
+    assert len(began) == (0 if has_secrets else 1)
+
+
+def test_functions_that_need_blobs_are_left_to_the_process_of_the_world(tmp_path: Path) -> None:
+    """W-9."""
+
+    @effect(ONCE, blobs=("data",))
+    async def blobs(params: Plain, ctx: EffectContext) -> Plain:
+        return {"ref": ""}
+
+    with pytest.raises(BadUsage, match=r"no tasks of t/once@1: .* run them in the process"):
+        Worker("http://node", Executors("shop", [blobs]), transport=NodeWire(pytest.fail))
+
+    async def scene(stage: Stage) -> None:
+        stage.open("a")
+        stage.open("b", effect=ONCE, key="other")
+        wire = wire_of(stage)
+        lines: list[str] = []
+
+        async def act(_: Worker) -> None:
+            await until(stage, lambda: len(stage.world.state.intents) == 1)
+
+        executors = Executors("shop", [pay, blobs])
+        await with_worker(stage, wire, act, executors, report=lines.append)
+        claimed = [
+            each["name"] for name, body in wire.heard if name == "claim" for each in body["effects"]
+        ]
+        assert set(claimed) == {PAY}
+        assert "no tasks of t/once@1" in lines[0]
+
+    play(tmp_path, scene)

@@ -19,6 +19,7 @@ from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.backlog import NO_LIMITS, Backlog, Where, Work
+from aos.host.executors.enclosures import NOTHING, Enclosed
 from aos.host.executors.life import STALL_S, Ready
 from aos.host.executors.limiter import Limit
 from aos.host.executors.settling import Settling
@@ -320,14 +321,14 @@ class ChildExecutor:
         self._plan()
 
     def _send(self, work: Work) -> None:
-        blobs = self.prepare(work.task)
-        if isinstance(blobs, AttemptFailure) and blobs.end == "hold":
-            self._halt(work, Halted("held", blobs.code, blobs.message))
-        elif isinstance(blobs, AttemptFailure):
-            self._end_unsent(work, blobs)
+        enclosed = self.prepare(work.task)
+        if isinstance(enclosed, AttemptFailure) and enclosed.end == "hold":
+            self._halt(work, Halted("held", enclosed.code, enclosed.message))
+        elif isinstance(enclosed, AttemptFailure):
+            self._end_unsent(work, enclosed)
         else:
             work.since_ns = time.time_ns()
-            self._process.send(messages.run(work, blobs, has_taker=self._has_taker(work.task)))
+            self._process.send(messages.run(work, enclosed, has_taker=self._has_taker(work.task)))
 
     def _has_taker(self, task: Task) -> bool:
         """Whether the workflow takes stream frames in any manifest that was in force here. The core
@@ -339,9 +340,9 @@ class ChildExecutor:
             self._process.send({"op": "ack", "intents": list(self._acks)})
             self._acks.clear()
 
-    def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:  # noqa: ARG002  # others use it
-        """Return the blobs to send with a task, or why it cannot run. Only if the host signs."""
-        return ()
+    def prepare(self, task: Task) -> Enclosed | AttemptFailure:  # noqa: ARG002  # others use it
+        """Return the blobs and secrets to send with a task, or why it cannot run."""
+        return NOTHING
 
     def still_lacks(self, task: Task, halted: Halted) -> bool:  # noqa: ARG002  # others use it
         """Whether a task that was held when it was last published would be held again for the same

@@ -12,11 +12,12 @@ from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
+from aos.host.executors.enclosures import Enclosed, permitted, secret_failure, without_value
 from aos.host.executors.naming import blob_of, documents
 from aos.host.executors.task import Halted, Outcome, Report, Task, report_to_stderr
 from aos.host.folder.secrets import SecretProblem, Secrets
 from aos.manifest.forms import AGENTOS
-from aos.manifest.manifest_secrets import Secret, secret_name
+from aos.manifest.manifest_secrets import secret_name
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.errors import ValueProblem
@@ -30,13 +31,7 @@ from aos.worker.http_limits import (
     REQUEST_BYTES_MAX,
     HttpLimits,
 )
-from aos.worker.worker_secrets import (
-    MISMATCH,
-    UNAVAILABLE,
-    WORKFLOW_DENIED,
-    SecretValue,
-    to_wire,
-)
+from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE, SecretValue
 
 DEFAULT: Final = HttpLimits()
 
@@ -100,35 +95,25 @@ class HttpExecutor(ChildExecutor):
         if self._manifest is None or HTTP not in self._manifest.effects:
             return []
         found = [] if self._allows_any else [f"{HTTP}: no host is allowed (--allow-http HOST)"]
-        for secret in self._manifest.secrets.values():
-            try:
-                self._secrets.value(secret)
-            except SecretProblem as problem:
-                found.append(str(problem))
-        return found
+        secrets = tuple(self._manifest.secrets.values())
+        return [*found, *without_value(secrets, self._secrets.value)]
 
-    def prepare(self, task: Task) -> Sequence[bytes] | AttemptFailure:
-        """The body, if it is a blob, then the values of secrets, if headers name any."""
+    def prepare(self, task: Task) -> Enclosed | AttemptFailure:
+        """The body, if it is a blob, and the secrets that headers name."""
         params: Any = decode_record(task.params)
-        sent: list[bytes] = []
-        names = _secret_names(params)
-        if params["body_ref"] is not None:
-            body = self._body(params["body_ref"])
+        blobs: dict[str, bytes] = {}
+        ref = params["body_ref"]
+        if ref is not None:
+            body = self._body(ref)
             if isinstance(body, AttemptFailure):
                 return body
-            sent.append(body)
-        if names:
-            try:
-                sent.append(to_wire(self._secret(name, task.workflow) for name in names))
-            except SecretProblem as problem:
-                return AttemptFailure(
-                    code=problem.code,
-                    message=str(problem),
-                    retryable=False,
-                    # The manifest forbids it: this process lacks nothing.
-                    end="settle" if problem.code == WORKFLOW_DENIED else "hold",
-                )
-        return sent
+            blobs[ref] = body
+        names = _secret_names(params)
+        try:
+            secrets = tuple(self._secret(name, task.workflow) for name in names)
+        except SecretProblem as problem:
+            return secret_failure(problem)
+        return Enclosed(blobs=blobs, secrets=secrets)
 
     def still_lacks(self, task: Task, halted: Halted) -> bool:
         if halted.code == NOT_ALLOWED:
@@ -169,12 +154,8 @@ class HttpExecutor(ChildExecutor):
         return data
 
     def _secret(self, name: str, workflow: str) -> SecretValue:
-        known: Mapping[str, Secret] = {} if self._manifest is None else self._manifest.secrets
-        secret = known.get(name)
-        if secret is None:
-            raise SecretProblem(UNAVAILABLE, f"secret {name:.300} is not in the manifest in force")
-        if not secret.may_be_used_by(workflow):
-            raise SecretProblem(WORKFLOW_DENIED, f"secret {name} may not be used by {workflow}")
+        known = {} if self._manifest is None else self._manifest.secrets
+        secret = permitted(known, name, workflow)
         return SecretValue(name=name, value=self._secrets.value(secret), hosts=secret.hosts)
 
 

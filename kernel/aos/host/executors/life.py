@@ -39,11 +39,13 @@ class NotReady(BadUsage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """``slots`` is how many calls of each effect may run at the same time."""
+    """``slots`` is how many calls of each effect may run at the same time; ``blobs`` has the fields
+    of its params whose blobs its tasks need (X-79)."""
 
     name: str
     key: bytes | None
     slots: dict[str, int]
+    blobs: dict[str, tuple[str, ...]]
 
 
 class Life:
@@ -229,7 +231,12 @@ def _read_ready(message: Message) -> Ready:
         or not isinstance(effects, list)
     ):
         raise WireProblem("a ready message without name, key and effects")
-    return Ready(name=name, key=key, slots={each["name"]: each["concurrency"] for each in effects})
+    return Ready(
+        name=name,
+        key=key,
+        slots={each["name"]: each["concurrency"] for each in effects},
+        blobs={each["name"]: tuple(each.get("blobs", ())) for each in effects},
+    )
 
 
 def _environment(descriptor: int, base: Mapping[str, str] | None) -> dict[str, str]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from aos.core.journal.records import Batch
 from aos.core.journal.vocabulary import HALTS, STATUSES, word_of
 from aos.host.executors.backlog import Work
+from aos.host.executors.enclosures import Enclosed
 from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
 from aos.manifest.names import NODE
 from aos.values.digests import HASH_BYTES, Hash, content_hash
 from aos.worker.wire import Message, WireProblem
+from aos.worker.worker_secrets import to_wire
 
 
-def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
-    """A task to run, with the blobs that its parameters refer to."""
+def run(work: Work, enclosed: Enclosed, *, has_taker: bool) -> Message:
+    """A task to run, with the blobs and the secrets that its params name."""
     task = work.task
-    return {
+    message: Message = {
         "op": "run",
         "intent": task.intent,
         "effect": task.effect.name,
@@ -28,10 +29,13 @@ def run(work: Work, blobs: Sequence[bytes], *, has_taker: bool) -> Message:
         "workflow": task.workflow,
         "cell_key": task.cell_key,
         "issuer_ref": task.issuer_ref,
-        "blobs": list(blobs),
+        "blobs": dict(enclosed.blobs),
         "next_frame": task.next_frame,
         "has_taker": has_taker,
     }
+    if enclosed.secrets:
+        message["secrets"] = to_wire(enclosed.secrets)
+    return message
 
 
 def begin(work: Work, *, is_granted: bool) -> Message:

@@ -142,12 +142,13 @@ class Pool:
         for line in _without_authority(self._by_effect, effective):
             self._report(line)
         coverage = self.check(effective.effects)
-        lacking = [
+        # Two executors may lack the same secret.
+        lacking = dict.fromkeys(
             line
             for executor in self._executors
             if isinstance(executor, Configured)
             for line in executor.lacking()
-        ]
+        )
         return replace(coverage, lacking=tuple(lacking))
 
     def check(self, effects: Mapping[str, Effect]) -> Coverage:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from aos.core.journal.ports import BlobReader
 from aos.host.executors.backlog import NO_LIMITS
 from aos.host.executors.child import ChildExecutor
+from aos.host.executors.enclosures import Enclosed, Enclosing, no_blobs, without_value
+from aos.host.executors.life import Ready
 from aos.host.executors.limiter import Limit
-from aos.host.executors.task import Report, report_to_stderr
+from aos.host.executors.task import Halted, Report, Task, report_to_stderr
+from aos.host.folder.secrets import Secrets
+from aos.manifest.effective import Effective
 from aos.values.digests import Hash
+from aos.worker.failure import AttemptFailure
+from aos.worker.worker_secrets import MISMATCH, UNAVAILABLE
 
 
 class PythonExecutor(ChildExecutor):
     """``spec`` is ``package.module:attr`` or ``path/to/file.py:attr``, from the working directory.
 
-    ``limits`` are those of a node, by effect. ``effects``, ``name`` and ``signer`` are known after
-    ``start``.
+    ``limits`` are those of a node, by effect. ``read`` reads the store for ``ctx.blob``, and
+    ``secrets`` has the values for ``ctx.secret``. ``effects``, ``name`` and ``signer`` are known
+    after ``start``.
     """
 
     def __init__(
@@ -24,6 +32,8 @@ class PythonExecutor(ChildExecutor):
         spec: str,
         *,
         world: Hash,
+        read: BlobReader = no_blobs,
+        secrets: Secrets | None = None,
         report: Report = report_to_stderr,
         limits: Mapping[str, Limit] = NO_LIMITS,
     ) -> None:
@@ -33,4 +43,45 @@ class PythonExecutor(ChildExecutor):
             world=world,
             report=report,
             limits=limits,
+        )
+        self._secrets = secrets or Secrets()
+        self._enclosing = Enclosing(read, self._secrets.value)
+        self._blobs: Mapping[str, Sequence[str]] = {}
+
+    def use(self, effective: Effective) -> None:
+        super().use(effective)
+        self._use_enclosing()
+
+    def _get_ready(self, ready: Ready) -> None:
+        self._blobs = ready.blobs
+        super()._get_ready(ready)
+        self._use_enclosing()
+
+    def _use_enclosing(self) -> None:
+        if self._manifest is not None:
+            for problem in self._enclosing.use(self._manifest, self._blobs):
+                self._report(f"executor {self.name}: {problem}")
+
+    def lacking(self) -> Sequence[str]:
+        """Report which secrets have no value before the first task is held for one (X-19)."""
+        if self._manifest is None:
+            return []
+        effects = self._manifest.effects
+        if not any(name in effects and effects[name].takes_secrets for name in self.effects):
+            return []
+        # One with hosts goes to no function.
+        named = [each for each in self._manifest.secrets.values() if each.hosts is None]
+        return without_value(named, self._secrets.value)
+
+    def prepare(self, task: Task) -> Enclosed | AttemptFailure:
+        """The secrets and blobs that the params name (X-75, X-79)."""
+        return self._enclosing.of(task.effect.name, task.workflow, task.params)
+
+    def still_lacks(self, task: Task, halted: Halted) -> bool:
+        if halted.code not in (UNAVAILABLE, MISMATCH):
+            return False
+        found = self.prepare(task)
+        return isinstance(found, AttemptFailure) and (found.code, found.message) == (
+            halted.code,
+            halted.problem,
         )

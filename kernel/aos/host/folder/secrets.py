@@ -50,37 +50,23 @@ class Secrets:
             SecretProblem: It is missing, too short or too long, or does not have the digest that
                 the manifest expects.
         """
-        value = self._found(secret)
-        if not VALUE_BYTES_MIN <= len(value) <= VALUE_BYTES_MAX:
-            raise _unavailable(
-                secret,
-                f"expected {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX} bytes, found {len(value)} "
-                "(a shorter one could not be kept out of what comes back)",
-            )
-        if secret.expected_digest not in (None, content_hash(value)):
-            assert secret.expected_digest is not None
-            raise SecretProblem(
-                MISMATCH,
-                f"secret {secret.name}: the value at {secret.binding} is not the one whose hash "
-                f"is {hash_text(secret.expected_digest)} (expected_digest in the manifest)",
-            )
-        return value
+        return checked(secret, self._found(secret))
 
     def _found(self, secret: Secret) -> bytes:
         binding = secret.binding
         if binding.source == "env":
             value = os.environb.get(binding.key.encode())
             if value is None:
-                raise _unavailable(secret, f"the environment has no {binding.key}")
+                raise unavailable(secret, f"the environment has no {binding.key}")
             return value
         if self._file is None:
-            raise _unavailable(secret, "the node must be run with --secrets FILE")
+            raise unavailable(secret, "the node must be run with --secrets FILE")
         try:
             values = self._values(self._file)
         except AosError as problem:
-            raise _unavailable(secret, str(problem)) from None
+            raise unavailable(secret, str(problem)) from None
         if binding.key not in values:
-            raise _unavailable(secret, f"{self._file} has no key {binding.key}")
+            raise unavailable(secret, f"{self._file} has no key {binding.key}")
         return values[binding.key]
 
     def _values(self, file: Path) -> Mapping[str, bytes]:
@@ -95,7 +81,30 @@ class Secrets:
         return self._held.values
 
 
-def _unavailable(secret: Secret, why: str) -> SecretProblem:
+def checked(secret: Secret, value: bytes) -> bytes:
+    """Return a value that was found for a secret, if it can be used.
+
+    Raises:
+        SecretProblem: It is too short or too long, or does not have the expected digest.
+    """
+    if not VALUE_BYTES_MIN <= len(value) <= VALUE_BYTES_MAX:
+        raise unavailable(
+            secret,
+            f"expected {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX} bytes, found {len(value)} "
+            "(a shorter one could not be kept out of what comes back)",
+        )
+    if secret.expected_digest not in (None, content_hash(value)):
+        assert secret.expected_digest is not None
+        raise SecretProblem(
+            MISMATCH,
+            f"secret {secret.name}: the value at {secret.binding} is not the one whose hash "
+            f"is {hash_text(secret.expected_digest)} (expected_digest in the manifest)",
+        )
+    return value
+
+
+def unavailable(secret: Secret, why: str) -> SecretProblem:
+    """The problem of a secret without a value that can be used."""
     return SecretProblem(UNAVAILABLE, f"secret {secret.name} at {secret.binding}: {why}")
 
 

@@ -30,6 +30,11 @@ class HeldTasks:
         self._tasks: dict[Hash, HeldTask] = {}
         self._taken: Counter[str] = Counter()
 
+    @property
+    def effects(self) -> frozenset[str]:
+        """The effects that the worker claims."""
+        return frozenset(self._functions)
+
     def __len__(self) -> int:
         return len(self._tasks)
 

@@ -16,11 +16,13 @@ import httpx
 from aos.client.node_address import NodeAddress
 from aos.client.node_errors import NodeUnavailable
 from aos.errors import AosError, BadUsage, Unavailable
+from aos.manifest.secret_use import named_secrets
 from aos.node.worker.held_tasks import HeldTask, HeldTasks
 from aos.node.worker.node_requests import NodeRequests, bytes_of
 from aos.node.worker.step_tasks import StepTasks
 from aos.values.cbor import encode
 from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.errors import ValueProblem
 from aos.worker.calls import Callers
 from aos.worker.console import say
 from aos.worker.executor_key import Signer, read_key
@@ -28,6 +30,7 @@ from aos.worker.executors import Executors
 from aos.worker.failure import RESULT_INVALID, RESULT_TOO_LARGE
 from aos.worker.runner import TaskRunner
 from aos.worker.wire import Message
+from aos.worker.worker_secrets import UNAVAILABLE
 
 LEASE_S: Final = 30.0
 LEASE_S_MIN: Final = 1.0
@@ -66,7 +69,7 @@ class Worker:
         transport: Replaces the connections, in tests.
 
     Raises:
-        BadUsage: An argument is invalid, or the key cannot be read.
+        BadUsage: An argument is invalid, the key cannot be read, or all functions need blobs.
     """
 
     def __init__(
@@ -93,7 +96,11 @@ class Worker:
         self._signer: Signer | None = None if path is None else read_key(executors.name, path)
         self._node = NodeRequests(NodeAddress.read(url), token=token, transport=transport)
         self._report = report
-        self._tasks = HeldTasks(executors.effects, concurrency)
+        effects = {name: each for name, each in executors.effects.items() if not each.blobs}
+        self._without_blobs = sorted(executors.effects.keys() - effects.keys())
+        if self._without_blobs and not effects and not executors.steps:
+            raise BadUsage(self._needs_blobs())
+        self._tasks = HeldTasks(effects, concurrency)
         self._callers = Callers([*executors.effects.values(), *executors.steps.values()])
         self._steps = StepTasks(
             self._node,
@@ -131,6 +138,8 @@ class Worker:
             BadUsage: The node did not understand a request; it may be of another release.
             Unavailable: Functions hold all slots and do not end. The process must be started again.
         """
+        if self._without_blobs:
+            self._report(f"worker {self._name}: {self._needs_blobs()}")
         self._resource = await self._callers.start(self._executors.setup)
         self._steps.resource = self._resource
         claims, others = self._parts()
@@ -158,12 +167,19 @@ class Worker:
             await asyncio.to_thread(self._callers.close)
             await self._node.close()
 
+    def _needs_blobs(self) -> str:
+        return (
+            f"no tasks of {', '.join(self._without_blobs)}: their functions get blobs of the world "
+            "(blobs=… of @effect), which a node does not send: run them in the process of the "
+            "world (--executors of aos run or aos node)"
+        )
+
     def _parts(self) -> tuple[list[asyncio.Future[None]], list[asyncio.Future[None]]]:
         """The parts that run until the worker stops: claims, and all others. Each kind of task is
         claimed only if there are functions for it."""
         claims: list[asyncio.Future[None]] = []
         others: list[asyncio.Future[None]] = []
-        if self._executors.effects:
+        if self._tasks.effects:
             claims.append(asyncio.ensure_future(self._claim_tasks()))
             others += map(asyncio.ensure_future, (self._beat(), self._send_results()))
         if self._executors.steps:
@@ -265,7 +281,7 @@ class Worker:
             "workflow": task["workflow"],
             "cell_key": bytes_of(task["key_cbor"]),
             "issuer_ref": task["issuer_ref"],
-            "blobs": [],
+            "blobs": {},
             "next_frame": task["next_frame"],
             "has_taker": task["takes_progress"],
             "traceparent": task.get("traceparent"),
@@ -280,7 +296,26 @@ class Worker:
             self._runner.receive({**message, "op": "cancel"})
             return
         self._forget_result(intent)
-        self._runner.receive(message)
+        secret = self._secret_of(message)
+        if secret is None:
+            self._runner.receive(message)
+        else:
+            self._put(message, _halted({**message, **_no_value_of(secret)}))
+
+    def _secret_of(self, message: Message) -> str | None:
+        """The first secret that the params of a task name; None without one (W-8)."""
+        effective = None if self._runner is None else self._runner.effective
+        effect = None if effective is None else effective.effects.get(message["effect"])
+        if effective is None or effect is None or not effect.takes_secrets:
+            return None
+        if not effective.secrets:
+            return None  # then references are plain data (M-56)
+        try:
+            params = effect.params.from_record(message["params"])
+        except ValueProblem:
+            return None  # an earlier release left other params (K-71c): the function sees them
+        named = named_secrets(effect.params, params, effective.schemas)
+        return next((name for _, name in named), None)
 
     def _forget_result(self, intent: Hash) -> None:
         """Drop the result of an attempt that was lost meanwhile."""
@@ -477,6 +512,16 @@ def _signature(message: Message, signer: Signer) -> dict[str, Any]:
         index, size, path = message["batch"]
         found["batch"] = {"index": index, "size": size, "path": path}
     return found
+
+
+def _no_value_of(secret: str) -> dict[str, str]:
+    """Why a task that names a secret is held here: a node sends no values (W-8)."""
+    return {
+        "phase": "held",
+        "code": UNAVAILABLE,
+        "problem": f"secret {secret}: a worker elsewhere gets no values of secrets: run the effect "
+        "in the process of the world (--executors and --secrets of aos run or aos node)",
+    }
 
 
 def _halted(message: Message) -> dict[str, Any]:

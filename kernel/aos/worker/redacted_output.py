@@ -1,0 +1,114 @@
+"""Standard output and error of a worker process, without the secrets of its running calls (X-77).
+
+``protect_output`` replaces both streams before any function is loaded, so that loggers keep the
+replaced ones. While a call has secrets, only whole lines are written: in a part of a line, a secret
+may not be complete. Output that bypasses Python's streams (of a child process, or written to the
+descriptor) is not covered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import threading
+from typing import Any, Final
+
+from aos.worker.redaction import Redactor
+
+LINE_BYTES_MAX: Final = 64 * 1024
+"""Bytes without a line feed that are kept back."""
+
+
+class RedactedFile(io.RawIOBase):
+    """Writes to a descriptor, without the secrets of ``hidden``. Used from any thread."""
+
+    def __init__(self, descriptor: int, hidden: list[Redactor]) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._hidden = hidden
+        self._lock = threading.Lock()
+        self._rest = b""
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        given = bytes(data)
+        with self._lock:
+            if self._rest or self._hidden:
+                self._take(given)
+            else:
+                self._put(given)
+        return len(given)
+
+    def end_line(self) -> None:
+        """Write what is kept back of a line that has not ended."""
+        with self._lock:
+            rest, self._rest = self._rest, b""
+            self._put(self._redacted(rest))
+
+    def _take(self, given: bytes) -> None:
+        lines, line_feed, self._rest = (self._rest + given).rpartition(b"\n")
+        self._put(self._redacted(lines + line_feed))
+        if len(self._rest) > LINE_BYTES_MAX:
+            # A secret may begin in the last bytes and continue in the next ones.
+            kept = max((each.longest for each in self._hidden), default=0)
+            text = self._redacted(self._rest)
+            self._put(text[: max(0, len(text) - kept)])
+            self._rest = text[max(0, len(text) - kept) :]
+
+    def _redacted(self, data: bytes) -> bytes:
+        for each in tuple(self._hidden):
+            data = each.redacted(data)
+        return data
+
+    def _put(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+
+_HIDDEN: Final[list[Redactor]] = []
+_STREAMS: Final[list[tuple[io.TextIOWrapper, RedactedFile]]] = []
+
+
+def protect_output() -> None:
+    """Replace ``sys.stdout`` and ``sys.stderr``; both write each line immediately."""
+    sys.stdout = _replaced(1, sys.stdout.encoding, sys.stdout.errors)
+    sys.stderr = _replaced(2, sys.stderr.encoding, sys.stderr.errors)
+
+
+def _replaced(descriptor: int, encoding: str, errors: str | None) -> io.TextIOWrapper:
+    file = RedactedFile(descriptor, _HIDDEN)
+    buffer: Any = file  # it is unbuffered, as with ``python -u``
+    stream = io.TextIOWrapper(buffer, encoding=encoding, errors=errors, line_buffering=True)
+    _STREAMS.append((stream, file))
+    return stream
+
+
+def hide(redactor: Redactor) -> None:
+    """From now on, write no secret of this redactor."""
+    _HIDDEN.append(redactor)
+
+
+def unhide(redactor: Redactor) -> None:
+    """Its calls have ended. A line that has not ended is written before."""
+    end_lines()
+    _HIDDEN.remove(redactor)
+
+
+def end_lines() -> None:
+    """Write the lines that have not ended."""
+    for stream, file in _STREAMS:
+        # A function has closed the stream, or the node is gone.
+        with contextlib.suppress(ValueError, OSError):
+            stream.flush()
+        with contextlib.suppress(OSError):
+            file.end_line()

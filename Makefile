@@ -12,7 +12,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node modules lock clean help
+.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node modules gateway-tools gateway-arlocal lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -33,6 +33,8 @@ help:
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-node  events and workers over HTTP, and Restate's ingress, by turns (5 minutes)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
+	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
+	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
 	@echo "make lock     resolve the dependencies again and write requirements.lock"
 
 demo: $(READY)
@@ -98,6 +100,13 @@ modules: $(READY)
 	$(BIN)/python modules/build
 	$(BIN)/python modules/cookbook/generate
 	$(BIN)/python modules/build-assemblyscript
+
+gateway-tools: $(READY)
+	$(BIN)/python manifests/gateway/tools/install
+
+gateway-arlocal: $(READY)
+	$(BIN)/python manifests/gateway/arlocal/install
+	AOS_ARLOCAL=1 $(BIN)/python -m pytest tests/executors/arweave/test_arweave_scenarios.py
 
 lock:
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \

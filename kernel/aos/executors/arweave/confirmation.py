@@ -1,0 +1,96 @@
+"""Wait until a bundle is deep enough in the chain, then prove the content of its item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.executors.arweave.content_check import content_of
+from aos.executors.arweave.gateway_client import UNAVAILABLE, GatewayClient, NotInChain
+from aos.executors.arweave.item_bundle import BundleProblem
+from aos.worker import EffectFailed
+
+FIRST_PAUSE_S: Final = 0.25
+PAUSE_FACTOR: Final = 1.5
+PAUSE_S_MAX: Final = 3.0
+
+FINAL: Final = ("Confirmed", "Rejected")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited:
+    """The params of a status, checked."""
+
+    item: str
+    bundle: str
+    conf: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How to wait: a clock in seconds, and a sleep."""
+
+    now: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+
+
+async def await_confirmation(
+    gateway: GatewayClient, awaited: Awaited, *, wait_s: float, patience: Patience
+) -> dict[str, Any]:
+    """The state of a bundle once it is final, or as the last look found it after ``wait_s``
+    (AW-25). Looks at least once.
+
+    Raises:
+        EffectFailed: The last look got no usable answer.
+    """
+    until = patience.now() + wait_s
+    pause_s = FIRST_PAUSE_S
+    while True:
+        state = await _looked(gateway, awaited)
+        rest_s = until - patience.now()
+        if rest_s <= 0 or (isinstance(state, dict) and state["$tag"] in FINAL):
+            break
+        await patience.sleep(min(pause_s, rest_s))
+        pause_s = min(pause_s * PAUSE_FACTOR, PAUSE_S_MAX)
+    if isinstance(state, EffectFailed):
+        raise state
+    return state
+
+
+async def _looked(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any] | EffectFailed:
+    try:
+        return await _look(gateway, awaited)
+    except EffectFailed as error:
+        return error
+
+
+async def _look(gateway: GatewayClient, awaited: Awaited) -> dict[str, Any]:
+    """One look (AW-24), and for a bundle that is deep enough the check of its content (AW-31)."""
+    place = await gateway.place(awaited.bundle)
+    match place:
+        case NotInChain.ABSENT:
+            return _state("NotFound")
+        case NotInChain.DROPPED:
+            return _state("Rejected")
+        case NotInChain.PENDING:
+            return _state("Pending", depth=0)
+        case _ if place.depth < awaited.conf:
+            return _state("Pending", depth=place.depth)
+    bundle = await gateway.content(awaited.bundle)
+    if bundle is None:
+        return _state("Pending", depth=place.depth)
+    try:
+        content = await asyncio.to_thread(content_of, bundle, awaited.item)
+    except BundleProblem as problem:
+        raise EffectFailed(
+            UNAVAILABLE,
+            f"the gateway {gateway.host} returned no bundle as {awaited.bundle}: {problem}",
+            retryable=True,
+        ) from None
+    return _state("Confirmed", depth=place.depth, content=content)
+
+
+def _state(tag: str, **fields: Any) -> dict[str, Any]:
+    return {"$tag": tag, "$value": fields} if fields else {"$tag": tag}

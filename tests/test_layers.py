@@ -24,13 +24,17 @@ PURE_STDLIB = {
 }  # fmt: skip
 
 IMPORTED_AS = {"pynacl": "nacl", "prometheus-client": "prometheus_client"}
-OPTIONAL = {("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests")}
-"""pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there."""
+OPTIONAL = {
+    ("plugin.py", "pytest"), ("otlp.py", "opentelemetry"), ("otlp.py", "requests"),
+    ("evm_packages.py", "eth_hash"), ("evm_packages.py", "eth_keys"), ("rsa_pss.py", "Crypto"),
+}  # fmt: skip
+"""pytest itself loads its plugin; the front loads ``otlp.py`` if the extra ``otel`` is there; the
+others say that the extra ``evm`` is missing, and do not load."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
     "aos_cli", "aos.node", "aos.authoring", "aos.testing", "aos.client", "aos.host", "aos.audit",
-    "aos.worker", "aos.store", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
+    "aos.executors", "aos.worker", "aos.store", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors")
 

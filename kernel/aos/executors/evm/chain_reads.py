@@ -1,0 +1,144 @@
+"""Reads of one chain: typed, bounded, retried, and ``unavailable`` when they have no meaning.
+
+``ask`` is the only place where an answer of a node becomes an error of an effect (EV-6 to EV-10).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from aos.executors.evm.evm_errors import unavailable
+from aos.executors.evm.hex_values import BadHex
+from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.rpc_connections import AnswerLost, NeverSent
+from aos.executors.evm.rpc_nodes import RpcNode
+from aos.worker import EffectFailed
+
+T = TypeVar("T")
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+
+PAUSES_S: Final = (0.05, 0.25)
+"""Pauses before the second and the third try of a read."""
+
+_PRUNED: Final = re.compile(
+    r"missing trie node|historical state|state .*not available|state .*unavailable|pruned"
+    r"|state histories|distance to target block",
+    re.IGNORECASE,
+)
+"""Words of geth, nethermind, erigon and reth for a state that they no longer have."""
+
+
+class NodeConnections(Protocol):
+    """The connections to one node."""
+
+    @property
+    def node(self) -> RpcNode: ...
+
+    async def ask(self, method: str, params: list[Any]) -> Any | RpcError: ...
+
+
+class ChainReads:
+    """Reads of one chain through its node."""
+
+    def __init__(self, connections: NodeConnections, *, sleep: Sleep = asyncio.sleep) -> None:
+        self._connections = connections
+        self._sleep = sleep
+
+    @property
+    def place(self) -> str:
+        return self._connections.node.place
+
+    @property
+    def chain(self) -> int:
+        return self._connections.node.chain
+
+    def said(self, words: str) -> str:
+        """See ``RpcNode.said``."""
+        return self._connections.node.said(words)
+
+    async def ask(self, method: str, params: list[Any]) -> Any | RpcError:
+        """The result of a read, or the node's own error. A read without an answer is tried three
+        times, but only once if the node asks for fewer requests (EV-6).
+
+        Raises:
+            EffectFailed: ``unavailable``, or ``wrong_chain``.
+        """
+        for pause_s in (*PAUSES_S, None):
+            try:
+                return await self._connections.ask(method, params)
+            except NeverSent as error:
+                failure: Exception = error
+            except AnswerLost as error:
+                failure = error
+                if error.is_limit:
+                    break
+            if pause_s is not None:
+                await self._sleep(pause_s)
+        raise unavailable(f"the node at {self.place} {failure}; nothing is known ({method})")
+
+    async def read(self, method: str, params: list[Any], parse: Callable[[Any], T]) -> T:
+        """The result of a read, as ``parse`` reads it.
+
+        Raises:
+            EffectFailed: ``unavailable``: also for an error of the node and for a result that
+                ``parse`` refuses.
+        """
+        answer = await self.ask(method, params)
+        if isinstance(answer, RpcError):
+            raise self.refused(method, answer)
+        return self.parsed(method, answer, parse)
+
+    def parsed(self, method: str, answer: Any, parse: Callable[[Any], T]) -> T:
+        """``parse(answer)``; a refusal of it is an ``unavailable`` that names the method."""
+        try:
+            return parse(answer)
+        except BadHex as error:
+            raise self.nonsense(method, str(error)) from None
+
+    def nonsense(self, method: str, problem: str) -> EffectFailed:
+        """The node answered a read with something that cannot be."""
+        return unavailable(
+            f"the node at {self.place} answered {method} with nonsense: {self.said(problem)}"
+        )
+
+    def refused(self, method: str, error: RpcError) -> EffectFailed:
+        """The node answered a read with an error of its own (EV-9, EV-10)."""
+        words = self.said(error.message)
+        if _PRUNED.search(error.message):
+            return unavailable(
+                f"the node at {self.place} no longer has the state of an older block that "
+                f"{method} needs: use a node that keeps more history (it said: {words})"
+            )
+        code = "" if error.code is None else f" {error.code}"
+        return unavailable(f"the node at {self.place} refused {method}: error{code}, {words}")
+
+    async def send(self, raw: bytes) -> Any | RpcError:
+        """Publish a signed transaction, once (EV-42).
+
+        Raises:
+            EffectFailed: ``unavailable`` or ``wrong_chain``: nothing was sent.
+            AnswerLost: It may have been sent.
+        """
+        try:
+            return await self._connections.ask("eth_sendRawTransaction", ["0x" + raw.hex()])
+        except NeverSent as error:
+            raise unavailable(f"the node at {self.place} {error}; nothing was sent") from None
+
+
+async def together(*reads: Awaitable[Any]) -> tuple[Any, ...]:
+    """The results of reads that run concurrently. If one fails, the others are canceled, and its
+    error is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_awaited(each)) for each in reads]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tuple(task.result() for task in tasks)
+
+
+async def _awaited(read: Awaitable[T]) -> T:
+    return await read

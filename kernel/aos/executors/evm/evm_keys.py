@@ -1,0 +1,91 @@
+"""Private keys of a secret, found by address, and the signing of transactions (EV-50, EV-53).
+
+RFC 6979 makes a signature a function of key and transaction, so the same params give the same
+bytes in every process, with and without coincurve.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+from aos.executors.evm.evm_errors import keys_malformed
+from aos.executors.evm.evm_packages import PrivateKey, keccak
+from aos.executors.evm.inputs import SubmitParams
+from aos.executors.evm.raw_transaction import TYPE_2, rlp, unsigned_fields
+
+ORDER: Final = 0xFFFFFFFF_FFFFFFFF_FFFFFFFF_FFFFFFFE_BAAEDCE6_AF48A03B_BFD25E8C_D0364141
+"""Private keys are 1 to ORDER - 1 (secp256k1)."""
+
+_KEY: Final = re.compile(r"(?:0x)?[0-9a-fA-F]{64}", re.ASCII)
+_PLACES: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+SECRETS_MAX: Final = 8
+"""Secrets whose addresses are kept: to derive one takes milliseconds."""
+
+_addresses: dict[bytes, tuple[str, ...]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedTransaction:
+    """The bytes to publish, and their hash."""
+
+    raw: bytes = field(repr=False)
+    hash: str
+
+
+def sign(secret: str, name: str, params: SubmitParams) -> SignedTransaction | None:
+    """Sign the transaction with the key of its signer; None if the secret has no such key.
+
+    Takes 5 to 20 ms, so it belongs into a thread.
+
+    Raises:
+        NotConfigured: A key of the secret is malformed.
+    """
+    key = find_key(secret, name, params.signer)
+    if key is None:
+        return None
+    fields = unsigned_fields(params)
+    signature = PrivateKey(key).sign_msg_hash(keccak(TYPE_2 + rlp(fields)))
+    raw = TYPE_2 + rlp([*fields, signature.v, signature.r, signature.s])
+    return SignedTransaction(raw=raw, hash="0x" + keccak(raw).hex())
+
+
+def find_key(secret: str, name: str, signer: str) -> bytes | None:
+    """The private key of ``signer``. ``name`` is the secret's, for errors.
+
+    Raises:
+        NotConfigured: A key is malformed; it is named by its place and not shown (EV-51).
+    """
+    found = [_key(each.strip()) for each in secret.split(",")]
+    if None in found:
+        place = _place(found.index(None))
+        raise keys_malformed(
+            f"the {place} key of {name} is malformed: expected 64 hex digits of a private key of "
+            "secp256k1"
+        )
+    # Only addresses are kept between calls: a secret is here for one call.
+    digest = sha256(secret.encode()).digest()
+    addresses = _addresses.get(digest)
+    if addresses is None:
+        addresses = tuple(_address(key) for key in found if key is not None)
+        _addresses[digest] = addresses
+        while len(_addresses) > SECRETS_MAX:
+            _addresses.pop(next(iter(_addresses)), None)
+    return found[addresses.index(signer)] if signer in addresses else None
+
+
+def _address(key: bytes) -> str:
+    return str(PrivateKey(key).public_key.to_address())
+
+
+def _key(text: str) -> bytes | None:
+    if not _KEY.fullmatch(text):
+        return None
+    key = bytes.fromhex(text.removeprefix("0x"))
+    return key if 0 < int.from_bytes(key) < ORDER else None
+
+
+def _place(index: int) -> str:
+    return _PLACES[index] if index < len(_PLACES) else f"{index + 1}th"

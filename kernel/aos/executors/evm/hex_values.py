@@ -1,0 +1,79 @@
+"""Read the hex of JSON-RPC answers: quantities, bytes, addresses and hashes (EV-8).
+
+A node is not trusted: each value has an exact form and a bound. ``BadHex`` says what is wrong with
+it, and the caller says whose answer it is in.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+U64_MAX: Final = 2**64 - 1
+U256_MAX: Final = 2**256 - 1
+
+_QUANTITY: Final = re.compile(r"0x(?:0|[1-9a-fA-F][0-9a-fA-F]*)", re.ASCII)
+_DATA: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
+
+ADDRESS_BYTES: Final = 20
+HASH_BYTES: Final = 32
+
+
+class BadHex(ValueError):
+    """A value of an answer is not the hex that it must be."""
+
+
+def quantity(given: object, *, most: int = U64_MAX) -> int:
+    """A number such as ``0x1a``, without leading zeros, of at most ``most``.
+
+    Raises:
+        BadHex: It is not one.
+    """
+    # The length is checked first: converting a number of megabytes would take minutes.
+    if not isinstance(given, str) or len(given) > 66 or not _QUANTITY.fullmatch(given):
+        raise BadHex(f"expected a quantity such as 0x1a, found {shown(given)}")
+    number = int(given, 16)
+    if number > most:
+        raise BadHex(f"expected a quantity of at most {most:#x}, found {given}")
+    return number
+
+
+def data(given: object) -> bytes:
+    """Bytes such as ``0x08c379a0``.
+
+    Raises:
+        BadHex: It is not an even number of hex digits after 0x.
+    """
+    if not isinstance(given, str) or not _DATA.fullmatch(given):
+        raise BadHex(f"expected bytes such as 0x08c379a0, found {shown(given)}")
+    return bytes.fromhex(given[2:])
+
+
+def address(given: object) -> str:
+    """An address in lower case. Nodes may answer in mixed case, which is not checked here.
+
+    Raises:
+        BadHex: It does not have 20 bytes.
+    """
+    return _fixed(given, ADDRESS_BYTES, "an address")
+
+
+def hash32(given: object) -> str:
+    """The hash of a block or transaction in lower case.
+
+    Raises:
+        BadHex: It does not have 32 bytes.
+    """
+    return _fixed(given, HASH_BYTES, "a hash")
+
+
+def _fixed(given: object, size: int, what: str) -> str:
+    if not isinstance(given, str) or len(given) != 2 + 2 * size or not _DATA.fullmatch(given):
+        raise BadHex(f"expected {what} of {size} bytes, found {shown(given)}")
+    return given.lower()
+
+
+def shown(given: object) -> str:
+    """A value for a message: its beginning, as Python writes it."""
+    text = repr(given[:80] if isinstance(given, str) else given)
+    return text if len(text) <= 90 else f"{text[:90]}…"

@@ -1,0 +1,176 @@
+"""The params of the four effects as frozen values, each checked once (EV-13).
+
+The kernel has checked the params against their schemas, so types are right; sizes, ranges and
+addresses are checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.executors.evm.addresses import checked_address, checked_hash
+from aos.executors.evm.evm_errors import bad_request
+from aos.executors.evm.hex_values import U64_MAX, U256_MAX
+
+DATA_BYTES_MAX: Final = 128 * 1024
+"""Nodes refuse transactions with more."""
+
+HASHES_MAX: Final = 256
+CONF_MAX: Final = 100_000
+WAIT_MS_MAX: Final = 45_000
+"""Below the effect's timeout of 60 s, so that a wait always ends with an answer."""
+
+NONCE_MAX: Final = U64_MAX - 1
+"""EIP-2681."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallParams:
+    """``evm/call@1``. ``block`` is the tag of ``evm/BlockAt@1`` and its number."""
+
+    chain: int
+    to: str
+    data: bytes
+    block: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    to: str
+    data: bytes
+    undone: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteParams:
+    """``evm/tx.quote@1``."""
+
+    chain: int
+    signer: str
+    to: str
+    data: bytes
+    value: int
+    conf: int
+    guard: Guard | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitParams:
+    """``evm/tx.submit@1``. ``keys`` is the reference of the secret."""
+
+    keys: Any
+    chain: int
+    signer: str
+    nonce: int
+    to: str
+    data: bytes
+    value: int
+    gas: int
+    max_fee: int
+    max_tip: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptParams:
+    """``evm/tx.receipt@1``."""
+
+    chain: int
+    signer: str
+    nonce: int
+    hashes: tuple[str, ...]
+    to: str
+    data: bytes
+    value: int
+    conf: int
+    since: int
+    wait_s: float
+
+
+def call_params(params: dict[str, Any]) -> CallParams:
+    tag = params["block"]["$tag"]
+    number = params["block"].get("$value", 0)
+    if tag == "Depth" and not 1 <= number <= CONF_MAX:
+        raise bad_request(f"block: expected a depth of 1 (the head) to {CONF_MAX}, found {number}")
+    return CallParams(
+        chain=params["chain"],
+        to=checked_address(params["to"], "to"),
+        data=_data(params["data"], "data"),
+        block=(tag, number),
+    )
+
+
+def quote_params(params: dict[str, Any]) -> QuoteParams:
+    given = params["guard"]
+    return QuoteParams(
+        chain=params["chain"],
+        signer=checked_address(params["signer"], "signer"),
+        to=checked_address(params["to"], "to"),
+        data=_data(params["data"], "data"),
+        value=_wei(params["value"]),
+        conf=_whole(params["conf"], "conf", 0, CONF_MAX),
+        guard=None
+        if given is None
+        else Guard(
+            to=checked_address(given["to"], "guard.to"),
+            data=_data(given["data"], "guard.data"),
+            undone=_data(given["undone"], "guard.undone"),
+        ),
+    )
+
+
+def submit_params(params: dict[str, Any]) -> SubmitParams:
+    max_fee = _whole(params["max_fee"], "max_fee", 0, U64_MAX)
+    return SubmitParams(
+        keys=params["keys"],
+        chain=params["chain"],
+        signer=checked_address(params["signer"], "signer"),
+        nonce=_whole(params["nonce"], "nonce", 0, NONCE_MAX),
+        to=checked_address(params["to"], "to"),
+        data=_data(params["data"], "data"),
+        value=_wei(params["value"]),
+        gas=_whole(params["gas"], "gas", 21_000, U64_MAX),
+        max_fee=max_fee,
+        max_tip=_whole(params["max_tip"], "max_tip", 0, max_fee),
+    )
+
+
+def receipt_params(params: dict[str, Any]) -> ReceiptParams:
+    hashes = params["hashes"]
+    if len(hashes) > HASHES_MAX:
+        raise bad_request(f"hashes: expected at most {HASHES_MAX}, found {len(hashes)}")
+    unique = dict.fromkeys(
+        checked_hash(each, f"hashes[{index}]") for index, each in enumerate(hashes)
+    )
+    return ReceiptParams(
+        chain=params["chain"],
+        signer=checked_address(params["signer"], "signer"),
+        nonce=_whole(params["nonce"], "nonce", 0, NONCE_MAX),
+        hashes=tuple(unique),
+        to=checked_address(params["to"], "to"),
+        data=_data(params["data"], "data"),
+        value=_wei(params["value"]),
+        conf=_whole(params["conf"], "conf", 0, CONF_MAX),
+        since=params["since"],
+        wait_s=min(params["wait_ms"], WAIT_MS_MAX) / 1000,
+    )
+
+
+def _data(given: bytes, what: str) -> bytes:
+    if len(given) > DATA_BYTES_MAX:
+        raise bad_request(f"{what}: expected at most {DATA_BYTES_MAX} bytes, found {len(given)}")
+    return given
+
+
+def _whole(given: int, what: str, low: int, high: int) -> int:
+    if not low <= given <= high:
+        raise bad_request(f"{what}: expected {low} to {high}, found {given}")
+    return given
+
+
+def _wei(given: str) -> int:
+    """Wei, which the kernel gives as the text of a decimal."""
+    if not re.fullmatch(r"[0-9]{1,78}", given, re.ASCII) or int(given) > U256_MAX:
+        raise bad_request(f"value: expected a whole number of wei, 0 or more, found {given:.80}")
+    return int(given)

@@ -1,0 +1,92 @@
+"""One JSON-RPC 2.0 request as bytes, and its answer read strictly (EV-7)."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.executors.evm.hex_values import shown
+
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+DEPTH_MAX: Final = 64
+"""Lists and objects inside of each other. Answers of nodes have about 8."""
+
+_CODE_MAX: Final = 2**31
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class NoAnswer(Exception):
+    """The bytes are no answer to the request. Its text completes "the node …"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcError:
+    """The node's own error. ``code`` is None if the node gives no whole number."""
+
+    code: int | None
+    message: str
+    data: Any = None
+
+
+def request_bytes(number: int, method: str, params: list[Any]) -> bytes:
+    document = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
+
+
+def read_answer(body: bytes, number: int) -> Any | RpcError:
+    """The result of request ``number``, or the node's error.
+
+    Raises:
+        NoAnswer: The body is not JSON, not an answer of JSON-RPC 2.0, or answers another request.
+    """
+    try:
+        document = json.loads(body) if _is_shallow(body) else None
+    except ValueError:
+        document = None
+    if document is None:
+        raise NoAnswer(f"did not answer in JSON: {_excerpt(body)}")
+    if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
+        raise NoAnswer(f"did not answer in JSON-RPC 2.0: {_excerpt(body)}")
+    found = document.get("id")
+    if type(found) is not int or found != number:
+        raise NoAnswer(f"answered another request: expected id {number}, found {shown(found)}")
+    error = document.get("error")
+    if error is not None and document.get("result") is None:
+        return _error(error)
+    if error is not None or "result" not in document:
+        raise NoAnswer("answered without exactly one of result and error")
+    return document["result"]
+
+
+def _is_shallow(body: bytes) -> bool:
+    """Whether lists and objects nest at most about ``DEPTH_MAX`` levels.
+
+    Python's parser recurses: without this check a node could end the process, because packages
+    such as py_ecc raise the recursion limit beyond the stack.
+    """
+    if body.count(b"[") + body.count(b"{") <= DEPTH_MAX:
+        return True
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    for _ in range(DEPTH_MAX):
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if not brackets:
+            return True
+    return False
+
+
+def _error(error: object) -> RpcError:
+    if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+        raise NoAnswer(f"answered with an error that has no message: {shown(error)}")
+    code = error.get("code")
+    is_code = type(code) is int and abs(code) < _CODE_MAX
+    return RpcError(
+        code=code if is_code else None, message=error["message"], data=error.get("data")
+    )
+
+
+def _excerpt(body: bytes) -> str:
+    return repr(body[:80].decode("utf-8", "replace")) if body else "the body is empty"

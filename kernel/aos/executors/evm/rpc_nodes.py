@@ -1,0 +1,118 @@
+"""``AOS_EVM_RPC``: the node of each chain, with its URL kept out of every message (EV-1, EV-3)."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import unquote
+
+import httpx
+
+from aos.errors import BadUsage
+from aos.executors.evm.hex_values import U64_MAX
+from aos.manifest.hosts import as_address
+
+VARIABLE: Final = "AOS_EVM_RPC"
+WORDS_MAX: Final = 300
+"""Longest excerpt of a node's own words in a message, in characters."""
+
+_FORM: Final = "CHAIN_ID=URL, such as 31337=http://127.0.0.1:8545"
+_PORTS: Final = {"http": 80, "https": 443}
+_PORT_MAX: Final = 65_535
+_HOST: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_UNPRINTABLE: Final = re.compile(r"[^\x20-\x7e]+")
+_SECRET_CHARS_MIN: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RpcNode:
+    """The node of one chain. ``place`` is its host and port, which messages may show."""
+
+    chain: int
+    place: str
+    scheme: str
+    host: str
+    port: int
+    target: str = field(repr=False)
+    """Path and query: they often contain a token."""
+    authorization: str | None = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
+    """Parts of the URL that no message may contain, the longest first."""
+
+    def said(self, words: str) -> str:
+        """The words of the node as one bounded line, without parts of the URL (EV-3)."""
+        for secret in self.secrets:
+            words = words.replace(secret, "…")
+        line = _UNPRINTABLE.sub(" ", words.replace("…", "...")).strip()
+        return line if len(line) <= WORDS_MAX else f"{line[:WORDS_MAX]}..."
+
+
+def parse_nodes(text: str) -> dict[int, RpcNode]:
+    """The nodes that ``AOS_EVM_RPC`` names, by chain id; none for an empty text.
+
+    Raises:
+        BadUsage: An entry is malformed, or a chain has two. The entry is named by its place,
+            because it may contain a token.
+    """
+    nodes: dict[int, RpcNode] = {}
+    for place, entry in enumerate(text.split(), 1):
+        chain, equals, url = entry.partition("=")
+        if not equals or not re.fullmatch(r"[1-9][0-9]{0,19}", chain, re.ASCII):
+            raise BadUsage(f"{VARIABLE}: entry {place} is not valid: expected {_FORM}")
+        if int(chain) > U64_MAX:
+            raise BadUsage(f"{VARIABLE}: entry {place}: expected a chain id below 2^64")
+        if int(chain) in nodes:
+            raise BadUsage(
+                f"{VARIABLE}: entry {place} is the second one of chain {chain}: expected one node "
+                "for each chain"
+            )
+        nodes[int(chain)] = _node(place, int(chain), url)
+    return nodes
+
+
+def _node(place: int, chain: int, text: str) -> RpcNode:
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, ValueError):
+        url = None
+    if url is None or not _is_usable(url):
+        # Without the cause: the words of httpx contain the URL.
+        raise BadUsage(
+            f"{VARIABLE}: entry {place}, of chain {chain}, has no valid URL: expected {_FORM}"
+        )
+    host = url.raw_host.decode("ascii")
+    shown = f"[{host}]" if ":" in host else host
+    port = url.port or _PORTS[url.scheme]
+    target = url.raw_path.decode("ascii")
+    userinfo = url.userinfo.decode("ascii")
+    return RpcNode(
+        chain=chain,
+        place=shown if url.port is None else f"{shown}:{url.port}",
+        scheme=url.scheme,
+        host=host,
+        port=port,
+        target=target,
+        authorization=_basic(userinfo) if userinfo else None,
+        secrets=_secrets(text, target, userinfo),
+    )
+
+
+def _is_usable(url: httpx.URL) -> bool:
+    """Whether it names a server: httpx also takes hosts and ports that cannot be."""
+    host = url.raw_host.decode("ascii", "replace")
+    is_host = _HOST.fullmatch(host) is not None or as_address(host) is not None
+    return url.scheme in _PORTS and is_host and (url.port or 1) <= _PORT_MAX
+
+
+def _basic(userinfo: str) -> str:
+    return "Basic " + base64.b64encode(unquote(userinfo).encode()).decode("ascii")
+
+
+def _secrets(url: str, target: str, userinfo: str) -> tuple[str, ...]:
+    """The URL and each part of its path, query and user information that may be a token."""
+    parts = {url, target, userinfo, *re.split(r"[/?&=:]", f"{target}:{userinfo}")}
+    parts |= {unquote(part) for part in parts}
+    long = (part for part in parts if len(part) >= _SECRET_CHARS_MIN)
+    return tuple(sorted(long, key=lambda part: (-len(part), part)))

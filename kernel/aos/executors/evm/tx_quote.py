@@ -1,0 +1,155 @@
+"""``evm/tx.quote@1``: everything that fixes a signer's next transaction (EV-34, EV-35)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.executors.evm.blocks import Block, Blocks
+from aos.executors.evm.chain_reads import together
+from aos.executors.evm.evm_errors import unavailable
+from aos.executors.evm.hex_values import U256_MAX, quantity
+from aos.executors.evm.inputs import QuoteParams
+from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.revert_data import Cause, cause_of
+from aos.executors.evm.view_call import call_at
+
+GAS_MIN: Final = 21_000
+TIP_DEFAULT_WEI: Final = 1_000_000_000
+DECIMAL_MAX: Final = 10**34 - 1
+"""The largest whole dec128."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fees:
+    """In wei for each unit of gas."""
+
+    base: int
+    tip: int
+
+    def needed(self, value: int, gas: int) -> int:
+        """Wei that the signer must have, so that the base fee may double meanwhile (EV-38)."""
+        return value + gas * (2 * self.base + self.tip)
+
+
+async def quote(blocks: Blocks, params: QuoteParams) -> dict[str, Any]:
+    """``evm/TxQuoteReceipt@1``."""
+    head = await blocks.head()
+    deep = await blocks.at_depth(head, params.conf)
+    call = transaction_call(params.signer, params.to, params.data, params.value)
+    nonce, returned, balance, tip, simulated, estimated = await together(
+        blocks.nonce(params.signer, deep),
+        _guard(blocks, params, deep),
+        _balance(blocks, params.signer, head),
+        _tip(blocks),
+        blocks.state("eth_call", [call], head),
+        blocks.reads.ask("eth_estimateGas", [call, "latest"]),
+    )
+    fees = _Fees(base=_base_fee(blocks, head), tip=tip)
+    if isinstance(returned, Cause):
+        result = _reverted(returned, at_depth=True)
+    elif params.guard is not None and returned != params.guard.undone:
+        result = {"$tag": "Done", "$value": {"returned": returned}}
+    elif balance < fees.needed(params.value, GAS_MIN):
+        result = _no_funds(balance, fees.needed(params.value, _gas_or(GAS_MIN, estimated)))
+    elif (cause := _cause(simulated) or _cause(estimated)) is not None:
+        result = _reverted(cause, at_depth=await _reverts_at(blocks, call, head, deep))
+    else:
+        gas = _gas(blocks, head, simulated, estimated)
+        needed = fees.needed(params.value, gas)
+        result = _no_funds(balance, needed) if balance < needed else _ready(nonce, gas, fees)
+    return {"block": deep.number, "quote": result}
+
+
+def transaction_call(signer: str, to: str, data: bytes, value: int) -> dict[str, str]:
+    """A transaction in the form that ``eth_call`` takes."""
+    return {"from": signer, "to": to, "data": "0x" + data.hex(), "value": hex(value)}
+
+
+async def _guard(blocks: Blocks, params: QuoteParams, deep: Block) -> bytes | Cause | None:
+    if params.guard is None:
+        return None
+    call = {"to": params.guard.to, "data": "0x" + params.guard.data.hex()}
+    return await call_at(blocks, call, deep)
+
+
+async def _balance(blocks: Blocks, signer: str, head: Block) -> int:
+    answer = await blocks.state("eth_getBalance", [signer], head)
+    if isinstance(answer, RpcError):
+        raise blocks.reads.refused("eth_getBalance", answer)
+    return blocks.reads.parsed("eth_getBalance", answer, _wei)
+
+
+def _wei(answer: Any) -> int:
+    return quantity(answer, most=U256_MAX)
+
+
+async def _tip(blocks: Blocks) -> int:
+    """The node's tip; 1 gwei from a node that cannot name one (EV-37)."""
+    method = "eth_maxPriorityFeePerGas"
+    answer = await blocks.reads.ask(method, [])
+    if isinstance(answer, RpcError):
+        return TIP_DEFAULT_WEI
+    return blocks.reads.parsed(method, answer, quantity)
+
+
+def _base_fee(blocks: Blocks, head: Block) -> int:
+    if head.base_fee is None:
+        raise unavailable(
+            f"block {head.number} of the node at {blocks.reads.place} has no base fee: expected a "
+            "chain that takes transactions of type 2 (EIP-1559)"
+        )
+    return head.base_fee
+
+
+def _cause(answer: Any | RpcError) -> Cause | None:
+    return cause_of(answer) if isinstance(answer, RpcError) else None
+
+
+async def _reverts_at(blocks: Blocks, call: dict[str, str], head: Block, deep: Block) -> bool:
+    """Whether it also reverts at the block of the nonce (EV-39)."""
+    if deep.hash == head.hash:
+        return True
+    return isinstance(await call_at(blocks, call, deep), Cause)
+
+
+def _gas(blocks: Blocks, head: Block, simulated: Any, estimated: Any) -> int:
+    """The estimate and a fifth of it, rounded up; at most the gas of a block (EV-36)."""
+    for method, answer in (("eth_call", simulated), ("eth_estimateGas", estimated)):
+        if isinstance(answer, RpcError):
+            raise blocks.reads.refused(method, answer)
+    estimate = blocks.reads.parsed("eth_estimateGas", estimated, quantity)
+    if not GAS_MIN <= estimate <= head.gas_limit:
+        raise blocks.reads.nonsense(
+            "eth_estimateGas", f"expected {GAS_MIN} to {head.gas_limit}, found {estimate}"
+        )
+    return min(with_margin(estimate), head.gas_limit)
+
+
+def with_margin(estimate: int) -> int:
+    return -(-estimate * 6 // 5)
+
+
+def _gas_or(default: int, estimated: Any) -> int:
+    try:
+        return max(default, with_margin(quantity(estimated)))
+    except ValueError:
+        return default
+
+
+def _ready(nonce: int, gas: int, fees: _Fees) -> dict[str, Any]:
+    value = {"nonce": nonce, "gas": gas, "base_fee": fees.base, "tip": fees.tip}
+    return {"$tag": "Ready", "$value": value}
+
+
+def _reverted(cause: Cause, *, at_depth: bool) -> dict[str, Any]:
+    return {"$tag": "Reverted", "$value": {"cause": cause.plain(), "at_depth": at_depth}}
+
+
+def _no_funds(balance: int, needed: int) -> dict[str, Any]:
+    value = {"balance": _decimal(balance), "needed": _decimal(needed)}
+    return {"$tag": "NoFunds", "$value": value}
+
+
+def _decimal(wei: int) -> str:
+    return str(min(wei, DECIMAL_MAX))

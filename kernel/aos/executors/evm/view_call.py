@@ -1,0 +1,66 @@
+"""``evm/call@1``: call a view at a block that the receipt names (EV-25, EV-26)."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aos.executors.evm.blocks import Block, Blocks
+from aos.executors.evm.evm_errors import block_unknown
+from aos.executors.evm.hex_values import data
+from aos.executors.evm.inputs import CallParams
+from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.revert_data import Cause, cause_of
+
+RETURNED_BYTES_MAX: Final = 64 * 1024
+"""Larger answers would not fit into a receipt."""
+
+
+async def call_view(blocks: Blocks, params: CallParams) -> dict[str, Any]:
+    """``evm/CallReceipt@1``."""
+    block = await _block(blocks, params)
+    returned = await call_at(blocks, {"to": params.to, "data": "0x" + params.data.hex()}, block)
+    result = (
+        {"$tag": "Reverted", "$value": returned.plain()}
+        if isinstance(returned, Cause)
+        else {"$tag": "Returned", "$value": returned}
+    )
+    return {"block": block.number, "block_hash": block.hash, "result": result}
+
+
+async def _block(blocks: Blocks, params: CallParams) -> Block:
+    match params.block:
+        case ("Depth", depth):
+            return await blocks.at_depth(await blocks.head(), depth)
+        case ("Number", number):
+            block = await blocks.by_number(number)
+            if block is None:
+                raise block_unknown(
+                    f"the node at {blocks.reads.place} does not have block {number}: it may not "
+                    "exist yet, or the node is behind"
+                )
+            return block
+        case _:
+            return await blocks.finalized()
+
+
+async def call_at(blocks: Blocks, call: dict[str, Any], block: Block) -> bytes | Cause:
+    """The bytes that a call returns at a block, or why it reverts there.
+
+    Raises:
+        EffectFailed: ``unavailable``.
+    """
+    return _returned(blocks, await blocks.state("eth_call", [call], block))
+
+
+def _returned(blocks: Blocks, answer: Any | RpcError) -> bytes | Cause:
+    if not isinstance(answer, RpcError):
+        returned = blocks.reads.parsed("eth_call", answer, data)
+        if len(returned) > RETURNED_BYTES_MAX:
+            raise blocks.reads.nonsense(
+                "eth_call", f"expected at most {RETURNED_BYTES_MAX} bytes, found {len(returned)}"
+            )
+        return returned
+    cause = cause_of(answer)
+    if cause is None:
+        raise blocks.reads.refused("eth_call", answer)
+    return cause

@@ -26,12 +26,12 @@ SPEC = (ROOT / "spec" / "cli.md").read_text()
 GROUPS = {each.path for each in registry.COMMANDS if each.is_group}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
-    "aos sdk update", "aos help", "aos version", "aos worker",
+    "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
 }  # fmt: skip
 VERBS = {
-    "Allow", "Apply", "Build", "Cancel", "Check", "Create", "Delete", "End", "Erase", "Execute",
-    "List", "Look", "Move", "Pause", "Print", "Remove", "Replace", "Resume", "Run", "Send",
-    "Settle", "Show", "Start", "Trigger", "Update", "Validate", "Write",
+    "Allow", "Apply", "Build", "Cancel", "Check", "Close", "Compare", "Create", "Delete", "End",
+    "Erase", "Execute", "List", "Look", "Move", "Pause", "Print", "Remove", "Replace", "Resume",
+    "Run", "Send", "Settle", "Show", "Start", "Stop", "Trigger", "Update", "Validate", "Write",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
@@ -176,7 +176,7 @@ def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
         assert not group or group in GROUPS
         assert verb.replace("-", "").isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
-        "batch", "flow", "inspect", "journal", "linear", "schedule", "sdk", "token",
+        "batch", "flow", "gateway", "inspect", "journal", "linear", "schedule", "sdk", "token",
     }  # fmt: skip
 
 

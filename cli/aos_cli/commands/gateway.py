@@ -1,0 +1,226 @@
+"""``aos gateway``: records of the gateway, and the lanes of signers (spec/cli.md, C-123 to C-125).
+
+``gateway_create.py`` has the commands that create records.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos.audit.views.view import LIMIT, check_word, page
+from aos.errors import BadUsage, Refused, Unavailable, sentence
+from aos_cli.gateway import text
+from aos_cli.gateway.commanding import (
+    CANCEL,
+    PARK,
+    RECONCILE,
+    RESUME,
+    WHY_BYTES_MAX,
+    Sent,
+    all_of,
+    chosen,
+    command,
+)
+from aos_cli.gateway.hex_text import read_address
+from aos_cli.gateway.keys import KIND_NAMES, KINDS, Kind, read_key
+from aos_cli.gateway.rows import STALLED, STATES, read_state
+from aos_cli.gateway.world import Filter, gateway_of, rows
+from aos_cli.gateway.world import show as show_cell
+from aos_cli.options import DEFAULT_WORLD, Json, World, number
+from aos_cli.output import print_json
+
+_STATE_NAMES: Final = ", ".join(STATES)
+
+Type = Annotated[
+    str | None,
+    typer.Option("--type", metavar="T", help=f"Only this type: {', '.join(KIND_NAMES)}."),
+]
+State = Annotated[
+    str | None,
+    typer.Option("--state", metavar="S", help=f"Only this state: {_STATE_NAMES}."),
+]
+Key = Annotated[
+    str, typer.Argument(metavar="KEY", help="The key of a work, a score, an epoch or a lane.")
+]
+Keys = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="KEY", help="Keys of works, scores, epochs or lanes."),
+]
+Why = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT",
+        help=f"The reason, which the record keeps (at most {WHY_BYTES_MAX:,} bytes).",
+    ),
+]
+AllParked = Annotated[
+    bool, typer.Option("--all", help="Every record that has not ended, and every lane.")
+]
+AllResumed = Annotated[bool, typer.Option("--all", help="Every stalled record and lane.")]
+AllCanceled = Annotated[bool, typer.Option("--all", help="Every record that has not ended.")]
+AllReconciled = Annotated[
+    bool,
+    typer.Option("--all", help="Every record that runs or is stalled, and every lane in use."),
+]
+OfState = Annotated[
+    str | None,
+    typer.Option("--state", metavar="S", help=f"With --all: those in this state: {_STATE_NAMES}."),
+]
+OfType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", metavar="T", help=f"With --all: only this type: {', '.join(KIND_NAMES)}."
+    ),
+]
+
+
+def list_cells(
+    *,
+    type: Type = None,
+    state: State = None,
+    studio: Annotated[
+        str | None, typer.Option(metavar="A", help="Only records of the studio at this address.")
+    ] = None,
+    stalled: Annotated[
+        bool, typer.Option("--stalled", help="Only stalled records and lanes.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")
+    ] = LIMIT,
+    offset: Annotated[
+        int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")
+    ] = 0,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    if stalled and state is not None:
+        raise BadUsage("gateway list: expected one of --state and --stalled")
+    wanted = Filter(
+        kind=_kind(type),
+        state=STALLED if stalled else read_state(state),
+        studio=None if studio is None else read_address(studio, "--studio"),
+    )
+    with gateway_of(world) as view:
+        found = page("rows", rows(view, wanted), limit, offset, lambda each: each)
+    if json:
+        print_json(found)
+    else:
+        text.listed(found)
+
+
+def show(key: Key, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    wanted = read_key(key)
+    with gateway_of(world, asks=True) as view:
+        found = show_cell(view, wanted)
+    if json:
+        print_json(found)
+    else:
+        text.shown(found)
+
+
+def park(
+    keys: Keys = None,
+    *,
+    is_all: AllParked = False,
+    type: OfType = None,
+    state: OfState = None,
+    why: Why = "",
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    return _command(PARK, keys, is_all, type, state, why=why, world=world, json=json)
+
+
+def resume(
+    keys: Keys = None,
+    *,
+    is_all: AllResumed = False,
+    type: OfType = None,
+    state: OfState = None,
+    why: Why = "",
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    return _command(RESUME, keys, is_all, type, state, why=why, world=world, json=json)
+
+
+def cancel(
+    keys: Keys = None,
+    *,
+    is_all: AllCanceled = False,
+    type: OfType = None,
+    state: OfState = None,
+    why: Why = "",
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    return _command(CANCEL, keys, is_all, type, state, why=why, world=world, json=json)
+
+
+def reconcile(
+    keys: Keys = None,
+    *,
+    is_all: AllReconciled = False,
+    type: OfType = None,
+    state: OfState = None,
+    why: Why = "",
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    return _command(RECONCILE, keys, is_all, type, state, why=why, world=world, json=json)
+
+
+def _command(
+    what: str,
+    keys: list[str] | None,
+    is_all: bool,
+    type: str | None,
+    state: str | None,
+    *,
+    why: str,
+    world: Path,
+    json: bool,
+) -> int:
+    name = f"gateway {what.lower()}"
+    if is_all == bool(keys) or (not is_all and (type is not None or state is not None)):
+        raise BadUsage(
+            f"{name}: expected KEY…, or --all with an optional --type T and --state S "
+            f"(see aos {name} --help)"
+        )
+    if len(why.encode(errors="replace")) > WHY_BYTES_MAX:
+        found = f"{len(why.encode(errors='replace')):,}"
+        raise BadUsage(sentence("--why", expected=f"at most {WHY_BYTES_MAX:,} bytes", found=found))
+    cells = (
+        all_of(world, what, kind=_kind(type), state=read_state(state))
+        if is_all
+        else chosen(world, keys or [])
+    )
+    sent = command(world, what, why, cells)
+    if json:
+        print_json(
+            {
+                "command": what.lower(),
+                "running": sent.is_run,
+                "sent": len(sent.commands) - sent.refused,
+                "refused": sent.refused,
+                "unanswered": sent.unanswered if sent.is_run else None,
+                "commands": [each.document for each in sent.commands],
+            }
+        )
+    else:
+        text.commanded(sent)
+    return _exit_code(sent)
+
+
+def _exit_code(sent: Sent) -> int:
+    if sent.refused:
+        return Refused.exit_code
+    return Unavailable.exit_code if sent.is_run and sent.unanswered else 0
+
+
+def _kind(name: str | None) -> Kind | None:
+    check_word("type", name, KIND_NAMES)
+    return next((kind for kind in KINDS if kind.name == name), None)

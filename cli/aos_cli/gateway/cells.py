@@ -1,0 +1,197 @@
+"""Records and lanes of a world, as the journal has them now."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from aos.audit.views.diagnosis import INTENT_DIGITS, open_intent
+from aos.audit.views.view import View
+from aos.core.journal.records import slot_bytes
+from aos.core.state.cell import Cell, EventMail
+from aos.core.state.version import workflow_of
+from aos.errors import BadUsage, Refused, sentence
+from aos.values.cbor import decode_record
+from aos.values.errors import ValueProblem
+from aos_cli.gateway.keys import KINDS, Key, Kind
+from aos_cli.gateway.requests import input_of, input_of_record
+
+MANIFEST: Final = "manifests/gateway"
+NEAR_MAX: Final = 3
+NEAR_READ: Final = 10_000
+NEAR_CUTOFF: Final = 0.9
+"""Keys of one studio have half of their digits in common, so only a mistyped one is nearer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEffect:
+    """An effect that a cell waits for. ``text`` and ``next`` are those of ``aos inspect cell``;
+    ``code`` is the reason why it is held or parked. ``is_runnable`` is false if the world runs and
+    its process has no function for the effect; None if no process runs the world. ``digits`` name
+    it in commands."""
+
+    name: str
+    digits: str
+    text: str
+    next: str | None
+    is_stuck: bool
+    code: str | None
+    is_runnable: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayCell:
+    """A record or a lane.
+
+    ``state`` is its state, with variants in the ``$tag`` form and bytes as bytes; None if its first
+    event has not run. ``created`` is then that event's value. ``fault`` is the kernel's, ``mail``
+    the number of events that wait, ``held`` the code of an effect that is held or parked.
+    """
+
+    key: Key
+    state: Mapping[str, Any] | None
+    created: Mapping[str, Any] | None = None
+    fault: str | None = None
+    mail: int = 0
+    held: str | None = None
+    effects: Sequence[OpenEffect] = ()
+
+    @property
+    def input(self) -> dict[str, Any] | None:
+        """The input of a record, or of the event that creates it; None if neither is known."""
+        if self.state is not None:
+            return input_of_record(self.state)
+        return None if self.created is None else input_of(self.key, self.created)
+
+
+def must_have_gateway(view: View) -> None:
+    """Raise BadUsage unless the gateway's manifest is in force."""
+    manifest = view.state.manifest
+    known = {} if manifest is None else manifest.workflows
+    missing = [kind.workflow for kind in KINDS if kind.workflow not in known]
+    if missing:
+        raise BadUsage(
+            sentence(
+                "the manifest in force has no gateway",
+                expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
+                found="no " + ", no ".join(missing),
+                hint=f"aos apply {MANIFEST}",
+            )
+        )
+
+
+def cells_of(view: View, kind: Kind) -> Iterator[GatewayCell]:
+    """Every cell of one kind, in no order, without its open effects."""
+    for cell in view.state.cells.of(kind.workflow):
+        found = _read(view, kind, cell)
+        if found is not None:
+            yield found
+
+
+def find_cell(view: View, key: Key) -> GatewayCell | None:
+    """The cell of a key, with its open effects; None if there is none."""
+    cell = view.state.cells.get(key.cell)
+    return None if cell is None else _read(view, key.kind, cell, with_effects=True)
+
+
+def the_cell(view: View, key: Key) -> GatewayCell:
+    """As ``find_cell``. Raises Refused, with keys that resemble this one, if there is none."""
+    found = find_cell(view, key)
+    if found is None:
+        raise Refused(unknown_text(view, key))
+    return found
+
+
+def unknown_text(view: View, key: Key) -> str:
+    """The refusal of a key that no cell has, as a sentence."""
+    near = near_keys(view, key)
+    hint = f"keys like it: {', '.join(near)}" if near else "aos gateway list prints all keys"
+    return sentence(f"there is no {key.words}", hint=hint)
+
+
+def near_keys(view: View, key: Key) -> list[str]:
+    """At most three keys of the same kind that differ from ``key`` in a few characters."""
+    known = (_key_text(cell) for cell in islice(view.state.cells.of(key.kind.workflow), NEAR_READ))
+    return difflib.get_close_matches(
+        key.text, [each for each in known if each is not None], n=NEAR_MAX, cutoff=NEAR_CUTOFF
+    )
+
+
+def _key_text(cell: Cell) -> str | None:
+    found = decode_record(cell.id[1]) if cell.id[1] else None
+    return found if isinstance(found, str) else None
+
+
+def _read(view: View, kind: Kind, cell: Cell, *, with_effects: bool = False) -> GatewayCell | None:
+    text = _key_text(cell)
+    if text is None:
+        return None
+    state = _state(view, cell)
+    created = None
+    if state is None:
+        created = _created(view, kind, cell)
+        if created is None and cell.fault is None:
+            return None
+    fault = cell.fault
+    return GatewayCell(
+        key=Key(kind, text),
+        state=state,
+        created=created,
+        fault=None if fault is None else f"{fault.kind.value}: {fault.message}",
+        mail=len(cell.mailbox),
+        held=_held(view, cell),
+        effects=_effects(view, cell) if with_effects else (),
+    )
+
+
+def _state(view: View, cell: Cell) -> Mapping[str, Any] | None:
+    if cell.state is None:
+        return None
+    data = slot_bytes(cell.state, view.journal.blob)
+    workflow = workflow_of(view.state, cell)
+    if workflow is not None:
+        with contextlib.suppress(ValueProblem):  # raised if it is pinned to an earlier manifest
+            data = workflow.state.completed(data)
+    found = decode_record(data)
+    return found if isinstance(found, dict) else None  # type: ignore[return-value]  # keys are text
+
+
+def _created(view: View, kind: Kind, cell: Cell) -> Mapping[str, Any] | None:
+    for mail in cell.mailbox:
+        if isinstance(mail, EventMail) and mail.schema == kind.created_by:
+            found: Any = decode_record(slot_bytes(mail.value, view.journal.blob))
+            return found  # type: ignore[no-any-return]  # a record of its schema
+    return None
+
+
+def _held(view: View, cell: Cell) -> str | None:
+    halts = (view.state.halt(view.state.intents[intent]) for intent in cell.inflight)
+    return next((halt.code for halt in halts if halt is not None), None)
+
+
+def _effects(view: View, cell: Cell) -> list[OpenEffect]:
+    return [_effect(view, intent) for intent in cell.inflight]
+
+
+def _effect(view: View, intent: Any) -> OpenEffect:
+    opened = view.state.intents[intent]
+    reason = open_intent(
+        view.state, opened, view.journal.blob, now_ns=view.now_ns, running=view.running
+    )
+    halt = view.state.halt(opened)
+    name = opened.effect.name
+    is_ours = name.startswith(("evm/", "arweave/"))
+    running = view.running
+    return OpenEffect(
+        name=name,
+        digits=opened.intent.hex()[:INTENT_DIGITS],
+        text=reason.text,
+        next=reason.next,
+        is_stuck=reason.is_stuck,
+        code=None if halt is None else halt.code,
+        is_runnable=None if running is None else not is_ours or name in running.effects,
+    )

@@ -1,0 +1,232 @@
+"""Send commands of an operator to records and lanes, and see what became of them (spec/cli.md,
+C-125)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from aos.audit.views.view import View
+from aos.core.decide.answers import Admitted, Duplicate, Refusal
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import CellId, Faulted, Step, slot_bytes
+from aos.errors import Refused
+from aos.host.door.writer import Item
+from aos.values.cbor import decode_record, encode
+from aos_cli.gateway.cells import GatewayCell, find_cell, unknown_text
+from aos_cli.gateway.keys import KINDS, LANE, Key, Kind, read_key
+from aos_cli.gateway.rows import IDLE, PARKED, PENDING, RUNNING, STALLED, Row, row
+from aos_cli.gateway.world import Filter, gateway_of, rows
+from aos_cli.open_view import looking_at
+from aos_cli.open_writing import writing_to
+
+PARK: Final = "Park"
+RESUME: Final = "Resume"
+CANCEL: Final = "Cancel"
+RECONCILE: Final = "Reconcile"
+
+ANSWER_S: Final = 10.0
+LOOK_S: Final = 0.05
+WHY_BYTES_MAX: Final = 1_024
+
+_ALL_STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    PARK: (PENDING, RUNNING, STALLED, IDLE),
+    RESUME: (STALLED,),
+    CANCEL: (PENDING, RUNNING, STALLED),
+    RECONCILE: (RUNNING, STALLED),
+}
+"""The states of the records and lanes that ``--all`` means, unless ``--state`` names one."""
+
+
+class _Change(NamedTuple):
+    """The part of a row that a command may change."""
+
+    state: str
+    step: str | None
+    stall: str | None
+    code: str | None
+
+    @classmethod
+    def of(cls, found: Row) -> _Change:
+        return cls(found["state"], found["step"], found["stall"], found["code"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commanded:
+    """A command for one cell. ``seq`` is its event, ``refusal`` the kernel's words if it refused
+    the event. ``note`` is the decision of the cell's step, ``after`` the cell after it; both are
+    None while the step has not run."""
+
+    key: Key
+    before: _Change
+    seq: int | None = None
+    refusal: str | None = None
+    note: str | None = None
+    after: _Change | None = None
+
+    @property
+    def document(self) -> Row:
+        return {
+            "type": self.key.kind.name,
+            "key": self.key.text,
+            "seq": self.seq,
+            "refused": self.refusal,
+            "before": self.before._asdict(),
+            "after": None if self.after is None else self.after._asdict(),
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The commands of one call. ``is_run``: whether a process runs the world."""
+
+    commands: Sequence[Commanded]
+    is_run: bool
+
+    @property
+    def unanswered(self) -> int:
+        return sum(each.seq is not None and each.after is None for each in self.commands)
+
+    @property
+    def refused(self) -> int:
+        return sum(each.refusal is not None for each in self.commands)
+
+
+def chosen(world: Path, words: Sequence[str]) -> list[Commanded]:
+    """The cells of these keys, each once.
+
+    Raises:
+        BadUsage: A word is no key.
+        Refused: A key has no cell. Nothing has been sent for the others.
+    """
+    keys = dict.fromkeys(read_key(word) for word in words)
+    with gateway_of(world) as view:
+        found = {key: find_cell(view, key) for key in keys}
+        unknown = [unknown_text(view, key) for key, cell in found.items() if cell is None]
+    if unknown:
+        more = "" if len(unknown) == 1 else f" (and {len(unknown) - 1} more of the keys)"
+        raise Refused(f"{unknown[0]}{more}")
+    return [_commanded(cell) for cell in found.values() if cell is not None]
+
+
+def all_of(world: Path, what: str, *, kind: Kind | None, state: str | None) -> list[Commanded]:
+    """The cells that ``--all`` of a command means: those in one of its states, or in ``state``,
+    except what is parked already or, of lanes, cannot be canceled."""
+    with gateway_of(world) as view:
+        found = rows(view, Filter(kind=kind, state=state))
+    by_name = {each.name: each for each in KINDS}
+    states = _ALL_STATES[what] if state is None else (state,)
+    return [
+        Commanded(key=Key(by_name[each["type"]], each["key"]), before=_Change.of(each))
+        for each in found
+        if each["state"] in states and not _is_pointless(what, each)
+    ]
+
+
+def _is_pointless(what: str, found: Row) -> bool:
+    if what == CANCEL:
+        return bool(found["type"] == LANE.name)
+    return what == PARK and found["stall"] == PARKED
+
+
+def command(world: Path, what: str, why: str, cells: Sequence[Commanded]) -> Sent:
+    """Send the command to each cell: one event each. If a process runs the world, wait for their
+    steps, at most ``ANSWER_S`` for each thousand.
+
+    Raises:
+        Busy, Unavailable, Damage: As ``Writer.send``.
+    """
+    if not cells:
+        return Sent((), is_run=False)
+    with writing_to(world) as writer:
+        answers = list(writer.send(_item(each.key, what, why) for each in cells))
+        is_run = not writer.is_direct
+    sent = [_answered(each, answer) for each, answer in zip(cells, answers, strict=True)]
+    if is_run:
+        sent = _awaited(world, sent)
+    return Sent(sent, is_run)
+
+
+def _commanded(cell: GatewayCell) -> Commanded:
+    return Commanded(key=cell.key, before=_Change.of(row(cell)))
+
+
+def _item(key: Key, what: str, why: str) -> Item:
+    value: Any = {key.kind.field: key.text, "what": {"$tag": what}, "why": why}
+    return Item(schema=key.kind.commanded_by, value=encode(value))
+
+
+def _answered(cell: Commanded, answer: object) -> Commanded:
+    match answer:
+        case Admitted(seq=seq) | Duplicate(seq=seq):
+            return replace(cell, seq=seq)
+        case Refusal(message=message):
+            return replace(cell, refusal=message)
+    raise AssertionError(f"no answer: {answer}")
+
+
+def _awaited(world: Path, sent: Sequence[Commanded]) -> list[Commanded]:
+    """The commands with the notes of their steps, and the cells after them."""
+    notes = _notes(world, {(each.seq, each.key.cell) for each in sent if each.seq is not None})
+    with looking_at(world) as view:
+        return [_after(view, each, notes) for each in sent]
+
+
+def _after(
+    view: View, each: Commanded, notes: Mapping[tuple[int, CellId], str | None]
+) -> Commanded:
+    if each.seq is None or (each.seq, each.key.cell) not in notes:
+        return each
+    cell = find_cell(view, each.key)
+    after = each.before if cell is None else _Change.of(row(cell))
+    return replace(each, note=notes[each.seq, each.key.cell], after=after)
+
+
+def _notes(world: Path, wanted: set[tuple[int, CellId]]) -> dict[tuple[int, CellId], str | None]:
+    """Wait for the steps that these events cause in their cells; return their annotations."""
+    found: dict[tuple[int, CellId], str | None] = {}
+    if not wanted:
+        return found
+    until_s = time.monotonic() + ANSWER_S * (1 + len(wanted) // 1_000)
+    at = min(seq for seq, _ in wanted)
+    with looking_at(world) as view:
+        while len(found) < len(wanted) and time.monotonic() < until_s:
+            head = view.journal.head()
+            if head is None or head.seq < at:
+                time.sleep(LOOK_S)
+                continue
+            _read_notes(view, at, head.seq, wanted, found)
+            at = head.seq + 1
+    return found
+
+
+def _read_notes(
+    view: View,
+    first: int,
+    last: int,
+    wanted: set[tuple[int, CellId]],
+    found: dict[tuple[int, CellId], str | None],
+) -> None:
+    for frame in view.journal.frames(first, last):
+        for data in frame.records:
+            if b"gw/" not in data:
+                continue
+            record = from_bytes(data)
+            if not isinstance(record, Step | Faulted):
+                continue
+            place = record.root, record.cell
+            if place in wanted and place not in found:
+                found[place] = _note(view, record)
+
+
+def _note(view: View, record: Step | Faulted) -> str | None:
+    if isinstance(record, Faulted):
+        return f"fault {record.fault.kind.value}: {record.fault.message}"
+    if record.ann is None:
+        return None
+    note: Any = decode_record(slot_bytes(record.ann, view.journal.blob))
+    return str(note)

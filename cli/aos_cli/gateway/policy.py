@@ -1,0 +1,193 @@
+"""The policy of a record: how long to wait, how often to try, and how much to pay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, NamedTuple
+
+import typer
+
+from aos.errors import BadUsage, sentence
+from aos_cli.options import number, span
+
+GWEI: Final = 10**9
+MS: Final = 10**6
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+
+_WAIT_MS_MAX: Final = 50 * SECOND_MS
+_PAUSE_MS_MAX: Final = 24 * 60 * MINUTE_MS
+_COUNT_MAX: Final = 1_000
+_DEPTH_MAX: Final = 10_000
+_FEE_MAX: Final = 10**18
+_FEE: Final = re.compile(r"([0-9]{1,20})(?:\.([0-9]{1,9}))? ?(gwei|wei)?")
+
+
+class Field(NamedTuple):
+    """A field of ``gw/Policy@1``: its option, its default, and its bounds."""
+
+    option: str
+    default: int
+    least: int
+    most: int
+
+
+FIELDS: Final[Mapping[str, Field]] = {
+    "conf": Field("--conf", 2, 0, _DEPTH_MAX),
+    "wait_ms": Field("--wait", 15 * SECOND_MS, 1, _WAIT_MS_MAX),
+    "bump_after": Field("--bump-after", 3, 1, _COUNT_MAX),
+    "max_fee": Field("--max-fee", 200 * GWEI, 1, _FEE_MAX),
+    "retries": Field("--retries", 5, 0, _COUNT_MAX),
+    "retry_base_ms": Field("--retry-base", SECOND_MS, 1, _PAUSE_MS_MAX),
+    "retry_cap_ms": Field("--retry-cap", 60 * SECOND_MS, 1, _PAUSE_MS_MAX),
+    "stall_base_ms": Field("--stall-base", MINUTE_MS, 1, _PAUSE_MS_MAX),
+    "stall_cap_ms": Field("--stall-cap", 15 * MINUTE_MS, 1, _PAUSE_MS_MAX),
+    "stall_cycles": Field("--stall-cycles", 5, 0, _COUNT_MAX),
+    "arweave_conf": Field("--arweave-conf", 10, 1, _DEPTH_MAX),
+    "arweave_wait_ms": Field("--arweave-wait", 15 * SECOND_MS, 1, _WAIT_MS_MAX),
+}
+
+
+def fee(text: str) -> int:
+    """Parse an option's fee for a unit of gas, in wei: ``200gwei``, ``1.5gwei``, ``30000000000``.
+    Raises ``typer.BadParameter``."""
+    found = _FEE.fullmatch(text.strip().lower())
+    if found is not None:
+        whole, fraction, unit = found.groups()
+        if unit == "gwei":
+            return int(whole) * GWEI + int((fraction or "").ljust(9, "0"))
+        if fraction is None:
+            return int(whole)
+    raise typer.BadParameter(f"expected a fee such as 200gwei or 30000000000, found {text!r}")
+
+
+def fee_text(wei: int) -> str:
+    """A fee as people write it: ``1.5 gwei``, or ``7 wei`` below a thousandth of a gwei."""
+    if 0 < wei < GWEI // 1_000:
+        return f"{wei} wei"
+    whole, rest = divmod(wei, GWEI)
+    digits = f"{rest:09}".rstrip("0")
+    return f"{whole}.{digits} gwei" if digits else f"{whole} gwei"
+
+
+def policy_of(**given: int | None) -> dict[str, int]:
+    """The ``gw/Policy@1`` with these fields, and the defaults for those that are None.
+
+    Durations are given in ns, by the names of the fields without ``_ms``.
+
+    Raises:
+        BadUsage: A field is out of its bounds, or a duration is not in whole milliseconds.
+    """
+    policy = {}
+    for name, field in FIELDS.items():
+        is_span = name.endswith("_ms")
+        value = given.pop(name.removesuffix("_ms"), None)
+        if value is not None and is_span:
+            value = _milliseconds(value, field.option)
+        policy[name] = field.default if value is None else value
+        if not field.least <= policy[name] <= field.most:
+            unit = " ms" if is_span else " wei" if name == "max_fee" else ""
+            raise BadUsage(
+                sentence(
+                    field.option,
+                    expected=f"{field.least:,} to {field.most:,}{unit}",
+                    found=f"{policy[name]:,}",
+                )
+            )
+    assert not given, f"fields that no policy has: {sorted(given)}"
+    return policy
+
+
+def _milliseconds(ns: int, option: str) -> int:
+    if ns % MS:
+        raise BadUsage(sentence(option, expected="whole milliseconds", found=f"{ns} ns"))
+    return ns // MS
+
+
+Conf = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=number,
+        help="Confirmations of a final block (default 2); 0: the chain's finalized block.",
+    ),
+]
+Wait = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D",
+        parser=span,
+        help="Time that one look at the chain waits for a transaction (default 15s, at most 50s).",
+    ),
+]
+BumpAfter = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=number,
+        help="Raise the fees after so many looks that find it pending (default 3).",
+    ),
+]
+MaxFee = Annotated[
+    int | None,
+    typer.Option(
+        metavar="FEE",
+        parser=fee,
+        help="Maximum price of a unit of gas, in wei or such as 30gwei (default 200gwei).",
+    ),
+]
+Retries = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", parser=number, help="Retries of a step before it stalls (default 5)."
+    ),
+]
+RetryBase = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D",
+        parser=span,
+        help="Pause before the first retry, doubled for each further one (default 1s).",
+    ),
+]
+RetryCap = Annotated[
+    int | None,
+    typer.Option(metavar="D", parser=span, help="Longest pause before a retry (default 60s)."),
+]
+StallBase = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D",
+        parser=span,
+        help="Length of the first automatic stall, doubled for each further one (default 1m).",
+    ),
+]
+StallCap = Annotated[
+    int | None,
+    typer.Option(metavar="D", parser=span, help="Longest automatic stall (default 15m)."),
+]
+StallCycles = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=number,
+        help="Automatic stalls in a row before the record is parked (default 5).",
+    ),
+]
+ArweaveConf = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        parser=number,
+        help="Confirmations of the upload on Arweave (default 10, about 20 minutes there).",
+    ),
+]
+ArweaveWait = Annotated[
+    int | None,
+    typer.Option(
+        metavar="D",
+        parser=span,
+        help="Time that one look at Arweave waits (default 15s, at most 50s).",
+    ),
+]

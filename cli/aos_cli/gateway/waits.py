@@ -1,0 +1,274 @@
+"""Why a record or a lane waits, and what to do next (spec/cli.md, C-124)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aos.audit.lens.words import span_text, time_text
+from aos_cli.gateway.advice import CODES, HELD, RUN, filled, remedy
+from aos_cli.gateway.cells import GatewayCell, OpenEffect
+from aos_cli.gateway.keys import LANE, Key, owner_key
+from aos_cli.gateway.lane_queue import Place
+from aos_cli.gateway.rows import (
+    AUTO,
+    COMPLETED,
+    FAILED,
+    IDLE,
+    PENDING,
+    RUNNING,
+    STALLED,
+    Row,
+    row,
+    tag,
+)
+
+LANE_REQUESTS_MAX: Final = 256
+REGISTERING: Final = ("REGISTER_VALIDATOR", "AWAIT_REGISTER_CONFIRM")
+"""The steps of a score that its admin signs."""
+
+_PAUSES: Final = {
+    "Retry": "it tries again by itself",
+    "Window": "until the score may be revealed",
+    "LaneFull": f"until the lane has room: {LANE_REQUESTS_MAX} requests wait there",
+}
+_LANE_DOING: Final = {
+    "Nothing": "nothing is open",
+    "Quoting": "the lane asks the chain for nonce and fees",
+    "Submitting": "the lane publishes the transaction",
+    "Awaiting": "the lane watches the chain for the transaction",
+    "Pausing": "the lane continues after a pause",
+    "Stalling": "the lane is stalled",
+    "Mending": "the lane publishes again what a reorganisation took back",
+    "Reconciling": "the lane compares what landed last with the chain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One fact about why a cell does not advance; ``next`` is what to do. ``is_stuck`` says that
+    it does not continue without help."""
+
+    text: str
+    next: str | None = None
+    is_stuck: bool = False
+
+
+def waits(
+    cell: GatewayCell,
+    *,
+    lane: GatewayCell | None = None,
+    place: Place | None = None,
+    is_run: bool,
+    now_ns: int,
+) -> list[Wait]:
+    """Every reason why a record or a lane waits, the nearest first; at least one.
+
+    Args:
+        lane: The lane that has the record's request, if one has it.
+        place: Where the request is there.
+        is_run: Whether a process runs the world.
+        now_ns: The time that waiting is measured against.
+    """
+    found = row(cell)
+    values = _values(cell, found)
+    if cell.fault is not None:
+        return [_fault(cell)]
+    if found["state"] == PENDING or cell.mail:
+        return [_mail(cell, is_run=is_run)]
+    if found["state"] in (COMPLETED, FAILED):
+        return [_ended(cell, found, values)]
+    if found["state"] == STALLED:
+        stalled = [_stalled(cell, found, values, now_ns)]
+        if lane is not None and place is not None:
+            stalled.append(_at_lane(lane, place))
+        return stalled
+    if found["state"] == IDLE:
+        return [Wait("the lane has no request")]
+    if cell.key.kind is LANE:
+        return list(_of_lane(cell, found, values, is_run=is_run))
+    return list(_of_record(cell, found, values, lane, place, is_run=is_run, now_ns=now_ns))
+
+
+def _fault(cell: GatewayCell) -> Wait:
+    command = f"aos cells retry {cell.key.kind.workflow} {cell.key.text}"
+    return Wait(
+        f"the kernel stopped it by a fault: {cell.fault}",
+        f"aos inspect faults has the remedy; then {command}",
+        is_stuck=True,
+    )
+
+
+def _mail(cell: GatewayCell, *, is_run: bool) -> Wait:
+    what = "the event that creates it has" if cell.state is None else "an event for it has"
+    return Wait(
+        f"{what} not run yet",
+        None if is_run else f"run the world: {RUN}",
+        is_stuck=not is_run,
+    )
+
+
+def _ended(cell: GatewayCell, found: Row, values: Mapping[str, object]) -> Wait:
+    drift = found["drift"]
+    compare = f"compare again: aos gateway reconcile {cell.key.text}"
+    if drift is not None:
+        return Wait(
+            f"{found['state']}, but a later reconciliation found otherwise: {drift}",
+            compare,
+            is_stuck=True,
+        )
+    if found["state"] == COMPLETED:
+        return Wait("the record is COMPLETED: it waits for nothing")
+    return Wait(
+        f"the record FAILED in {found['error_step']}: {_why(found)}",
+        remedy(found["code"], values),
+        is_stuck=True,
+    )
+
+
+def _stalled(cell: GatewayCell, found: Row, values: Mapping[str, object], now_ns: int) -> Wait:
+    resume = f"aos gateway resume {cell.key.text}"
+    cause = remedy(found["code"], values)
+    if found["stall"] == AUTO:
+        until = found["stall_until_ns"]
+        return Wait(
+            f"stalled until {_until(until, now_ns)}, automatic stall {found['stall_cycle']} of "
+            f"{_cycles(cell)}: {_why(found)}",
+            f"{cause}; to continue now: {resume}" if cause else f"to continue now: {resume}",
+        )
+    why = found["stall_why"] or "no reason was given"
+    text = f"parked: {why}"
+    if found["code"] is not None and found["error"] != why:
+        text += f"; the last error: {_why(found)}"
+    return Wait(text, f"{cause}; then {resume}" if cause else resume, is_stuck=True)
+
+
+def _cycles(cell: GatewayCell) -> int | str:
+    """How many automatic stalls the policy allows in a row: of a lane, that of its request."""
+    state = cell.state or {}
+    if cell.key.kind is LANE:
+        current = state["current"]
+        return "?" if current is None else int(current["request"]["policy"]["stall_cycles"])
+    return int(state["policy"]["stall_cycles"])
+
+
+def _of_record(
+    cell: GatewayCell,
+    found: Row,
+    values: Mapping[str, object],
+    lane: GatewayCell | None,
+    place: Place | None,
+    *,
+    is_run: bool,
+    now_ns: int,
+) -> Iterator[Wait]:
+    assert cell.state is not None
+    pause = tag(cell.state.get("pause"))
+    if cell.effects:
+        yield from _effects(
+            cell.effects, values, is_run=is_run, why=_PAUSES.get(pause or ""), found=found
+        )
+        return
+    doing = cell.state["doing"]
+    if tag(doing) != "AwaitingTx":
+        yield Wait(
+            "its step has opened no effect", f"look at its past: aos trace {_cell(cell.key)}"
+        )
+        return
+    request = doing["$value"]["request"]
+    if lane is None or place is None:
+        yield Wait(
+            f"request {request} waits for its lane, which does not have it",
+            None if is_run else f"run the world: {RUN}",
+        )
+        return
+    if place.ahead is not None or row(lane)["state"] != RUNNING:
+        yield _at_lane(lane, place)
+    yield from waits(lane, is_run=is_run, now_ns=now_ns)
+
+
+def _at_lane(lane: GatewayCell, place: Place) -> Wait:
+    where = f"request {place.request} is at lane {lane.key.text}"
+    if place.ahead is None:
+        return Wait(f"{where}, in flight")
+    return Wait(f"{where}, place {place.number} of {place.total}, after {place.ahead.words}")
+
+
+def _of_lane(
+    cell: GatewayCell, found: Row, values: Mapping[str, object], *, is_run: bool
+) -> Iterator[Wait]:
+    assert cell.state is not None
+    current, doing = cell.state["current"], _LANE_DOING[str(tag(cell.state["doing"]))]
+    if current is None:
+        yield Wait(doing)
+    else:
+        owner = owner_key(current["request"]["owner"])
+        nonce = "" if current["nonce"] is None else f", nonce {current['nonce']}"
+        yield Wait(f"in flight{nonce}: the transaction of {owner.words}; {doing}")
+    if cell.state["is_parking"]:
+        yield Wait("it parks as soon as the open submit has ended")
+    yield from _effects(cell.effects, values, is_run=is_run, why=None, found=found)
+
+
+def _effects(
+    effects: Sequence[OpenEffect],
+    values: Mapping[str, object],
+    *,
+    is_run: bool,
+    why: str | None,
+    found: Row,
+) -> Iterator[Wait]:
+    for effect in effects:
+        text = effect.text if why is None else f"{effect.text}: {why}"
+        if effect.name.startswith("sys/timer") and found["code"] is not None:
+            text += f" ({_why(found)})"
+        yield Wait(text, _next(effect, values, is_run=is_run), effect.is_stuck)
+
+
+def _next(effect: OpenEffect, values: Mapping[str, object], *, is_run: bool) -> str | None:
+    if effect.code is not None:
+        lacks = HELD.get(effect.code)
+        if lacks is None:
+            return effect.next
+        then = f"if it has that by now: aos effects retry {effect.digits}"
+        return f"{filled(lacks, values)}, then run the world again; {then}"
+    if not is_run:
+        return f"run the world: {RUN}"
+    if effect.is_runnable is False:
+        return f"run the world with the executors of the gateway: {RUN}"
+    return None
+
+
+def _values(cell: GatewayCell, found: Row) -> dict[str, object]:
+    """The values of a remedy. The signer of a request is that of the step, as its lane has it."""
+    given = (cell.state or {}).get("input") or {}
+    signer = found["signer"]
+    if tag((cell.state or {}).get("step")) in REGISTERING and given.get("admin_address"):
+        signer = given["admin_address"]
+    return {
+        "chain": found["chain"],
+        "signer": signer,
+        "lane": f"{found['chain']}/{signer}",
+        "arweave": given.get("arweave"),
+        "key": cell.key.text,
+    }
+
+
+def _why(found: Row) -> str:
+    """The last error with its code and, if the code is known, its meaning."""
+    if found["code"] is None:
+        return "no reason was given"
+    advice = CODES.get(found["code"])
+    meaning = "" if advice is None else f" ({advice.meaning})"
+    return f"{found['code']}{meaning}: {found['error']}"
+
+
+def _until(until_ns: int, now_ns: int) -> str:
+    if until_ns > now_ns:
+        return f"{time_text(until_ns)} (in {span_text(until_ns - now_ns)})"
+    return f"{time_text(until_ns)} ({span_text(now_ns - until_ns)} ago)"
+
+
+def _cell(key: Key) -> str:
+    return f"{key.kind.workflow} {key.text}"

@@ -12,6 +12,7 @@ from benchmarks.chart import Panel, Series, svg
 from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
+from benchmarks.gateway.tables import gateway_aims, gateway_tables
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.node.tables import node_aims, node_tables
 from benchmarks.rest.tables import rest_aims, rest_tables
@@ -27,6 +28,7 @@ FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
 FLOW: Final = HERE / "results" / "flow.json"
 NODE: Final = HERE / "results" / "node.json"
+GATEWAY: Final = HERE / "results" / "gateway.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -39,8 +41,8 @@ TITLES: Final = {
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
     "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
-    "`make bench-flow` and `make bench-node` write. `README.md` explains the measurements. Compare "
-    "figures within one run: machines differ and are shared."
+    "`make bench-flow`, `make bench-node` and `make bench-gateway` write. `README.md` explains the "
+    "measurements. Compare figures within one run: machines differ and are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -87,6 +89,7 @@ def write() -> None:
         sdk=_read(SDK),
         flow=_read(FLOW),
         node=_read(NODE),
+        gateway=_read(GATEWAY),
     )
     RESULTS.write_text(found)
 
@@ -108,6 +111,7 @@ def render(
     sdk: Json | None = None,
     flow: Json | None = None,
     node: Json | None = None,
+    gateway: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -122,6 +126,7 @@ def render(
                 *sdk_aims(sdk),
                 *flow_aims(flow),
                 *node_aims(node),
+                *gateway_aims(gateway),
             ]
         ),
         notes.strip(),
@@ -140,6 +145,8 @@ def render(
         parts += ["## Flows", flow_tables(flow)]
     if node is not None:
         parts += ["## A node over HTTP", node_tables(node)]
+    if gateway is not None:
+        parts += ["## The gateway", gateway_tables(gateway)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

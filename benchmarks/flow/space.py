@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from benchmarks.bench_world import BenchWorld, Turn
 from benchmarks.figures import median
 from benchmarks.flow.air import FILE
-from benchmarks.flow.bench_world import BenchWorld, Turn
 from benchmarks.flow.turns import STEPS
 from benchmarks.workloads import ORDERS
 

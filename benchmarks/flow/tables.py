@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.aims import Aim
-from benchmarks.flow.bench_world import STAGES
+from benchmarks.bench_world import STAGES
 from benchmarks.flow.space import LEDGER, ROW
 from benchmarks.markdown import about, table, times
 

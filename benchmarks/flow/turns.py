@@ -11,9 +11,9 @@ from typing import Any, Final
 from aos.core.journal.ports import Call
 from aos.sandbox.engine import Sandbox
 from aos.values.digests import Hash, content_hash
+from benchmarks.bench_world import STAGES, WHOLE, BenchWorld, Turn
 from benchmarks.figures import median
 from benchmarks.flow.air import FILE, SOURCES
-from benchmarks.flow.bench_world import STAGES, WHOLE, BenchWorld, Turn
 from benchmarks.sdk.variants import VARIANTS, WORLDS, record
 
 STEPS: Final = "bench/steps@1"

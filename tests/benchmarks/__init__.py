@@ -1,0 +1,3 @@
+"""Tests of the benchmarks. ``benchmarks.gateway`` makes the folder of its chain a path."""
+
+import benchmarks.gateway  # noqa: F401

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.bench_world import STAGES, BenchWorld
 from benchmarks.flow import air
 from benchmarks.flow.__main__ import (
     Options,
@@ -16,7 +17,6 @@ from benchmarks.flow.__main__ import (
     measure_sleepers,
     read_options,
 )
-from benchmarks.flow.bench_world import STAGES, BenchWorld
 from benchmarks.flow.tables import MODULE, flow_aims, flow_tables, operation_us
 from benchmarks.flow.turns import SPREAD, STEPS
 

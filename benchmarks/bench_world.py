@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from nacl.signing import SigningKey
 
@@ -35,6 +35,9 @@ STAGES: Final = ("admit", "step", "sandbox", "seal", "commit")
 """Of a turn, in this order; ``sandbox`` is a part of ``step``."""
 
 WHOLE: Final = ("admit", "step", "seal", "commit")
+
+Payload: TypeAlias = Callable[[Any], Value]
+"""The params of an effect -> the value of its receipt."""
 
 
 class Turn:
@@ -61,6 +64,11 @@ class Turn:
     def processor_us(self) -> float:
         """Processor time of the whole turn."""
         return sum(self.processor[name] for name in WHOLE) / 1_000
+
+
+def step_of(params: Any) -> Value:
+    """The receipt of the effects in the worlds of this folder: the step that they are for."""
+    return {"step": params["step"]}
 
 
 class BenchWorld:
@@ -103,7 +111,7 @@ class BenchWorld:
         """Send an event, and run until nothing is ready."""
         return self._take(EventInput(schema=schema, value=encode(value)))
 
-    def answer(self, workflow: str, key: str) -> Turn:
+    def answer(self, workflow: str, key: str, payload: Payload = step_of) -> Turn:
         """Answer the oldest open effect of a cell, and run until nothing is ready.
 
         Raises:
@@ -113,7 +121,7 @@ class BenchWorld:
         intent = next(iter(cell.inflight), None)
         if intent is None:
             raise LookupError(f"{workflow} {key}: expected an open effect, found none")
-        return self._take(self._receipt(self._kernel.state.intents[intent]))
+        return self._take(self._receipt(self._kernel.state.intents[intent], payload))
 
     def state(self, workflow: str, key: str) -> Any:
         """Return the state of a cell as plain values."""
@@ -143,7 +151,7 @@ class BenchWorld:
         self.store.append([kept], Head.of(sealed.tip).signed(self._key), expected=self._follows)
         self._follows = sealed.frame.hash
 
-    def _receipt(self, intent: OpenIntent) -> ReceiptInput:
+    def _receipt(self, intent: OpenIntent, payload: Payload) -> ReceiptInput:
         now_ns = time.time_ns()
         params: Any = decode_record(slot_bytes(intent.params, self._kernel.read))
         unsigned = ReceiptInput(
@@ -151,7 +159,7 @@ class BenchWorld:
             effect=intent.effect.name,
             attempt=1,
             status="ok",
-            payload=encode({"step": params["step"]}),
+            payload=encode(payload(params)),
             started_ns=now_ns,
             finished_ns=now_ns,
             executor="node",

@@ -28,7 +28,7 @@ pub fn selector(signature: &str) -> [u8; 4] {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// What `abi.encode` of Solidity returns for these arguments.
+/// The bytes of Solidity's `abi.encode` for these arguments.
 pub fn encode(arguments: &[Argument]) -> Vec<u8> {
     let mut head = Vec::new();
     let mut tail = Vec::new();

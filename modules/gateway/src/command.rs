@@ -34,7 +34,7 @@ impl Run<'_, '_> {
         self.perform();
     }
 
-    /// End before the next step. A transaction that is on its way is awaited: what lands decides.
+    /// End before the next step. A transaction that is on its way is awaited: the one that lands decides.
     fn cancel(&mut self) {
         self.record.is_canceling = true;
         if self.record.at_lane.is_some() {
@@ -104,7 +104,7 @@ impl Run<'_, '_> {
         self.note("done at depth");
         self.unpark();
         match self.record.settled.take() {
-            // What the lane has will settle by the same transaction: its hash comes with that.
+            // The lane's request will settle by the same transaction: its hash comes with that.
             _ if self.record.at_lane.is_some() => {}
             Some(landed @ TxOutcome::Confirmed { .. }) => self.take_outcome(landed),
             _ => {

@@ -1,4 +1,4 @@
-//! The first step of a record: the request that creates it, and what may be wrong with it.
+//! The first step of a record: the request that creates it, and the checks of its fields.
 
 use aos_sdk::prelude::*;
 

@@ -88,9 +88,9 @@ pub struct ScoreRequested {
     pub studio_address: String,
     pub data_hash: String,
     pub worker_address: String,
-    /// The validator: who signs the score.
+    /// The validator, which signs the score.
     pub signer_address: String,
-    /// Who registers the validator.
+    /// The account that registers the validator.
     pub admin_address: String,
     pub epoch: u64,
     /// 1 to 32 numbers from 0 to 65,535.
@@ -181,7 +181,7 @@ pub struct TxRequested {
     pub policy: Policy,
 }
 
-/// The owner no longer wants the transaction. What lands decides.
+/// The owner no longer wants the transaction. The transaction that lands decides.
 #[derive(Schema, Clone, Debug, PartialEq)]
 #[schema("gw/TxCancelRequested@1")]
 pub struct TxCancelRequested {

@@ -71,7 +71,7 @@ pub enum CauseKind {
 pub struct Guard {
     pub to: String,
     pub data: Vec<u8>,
-    /// What the view returns while the work is not done.
+    /// The view's answer while the work is not done.
     pub undone: Vec<u8>,
 }
 
@@ -148,7 +148,7 @@ pub struct Submitted {
     pub message: String,
 }
 
-/// What the node answered: a hint, never the transaction's fate.
+/// The node's answer: a hint, never the transaction's fate.
 #[derive(Schema, Clone, Copy, Debug, PartialEq)]
 #[schema("evm/SubmitFate@1")]
 pub enum SubmitFate {

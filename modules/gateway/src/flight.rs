@@ -144,8 +144,8 @@ impl<'s, 'c> Turn<'s, 'c> {
         self.open(look, doing);
     }
 
-    /// Continue with the current request: with a quote or with the fate of its nonce. What the chain
-    /// did not have is published again first, with the same bytes.
+    /// Continue with the current request: with a quote or with the fate of its nonce. A transaction
+    /// that the chain did not have is published again first, with the same bytes.
     fn continue_current(&mut self) {
         let is_absent = self.lane.error.as_ref().is_some_and(|error| error.step == ABSENT);
         match &self.lane.current {
@@ -497,7 +497,7 @@ impl<'s, 'c> Turn<'s, 'c> {
     }
 
     /// The current request is no longer wanted. Once it has an attempt, an empty transaction at the
-    /// same nonce competes with it, and what lands decides.
+    /// same nonce competes with it, and the one that lands decides.
     pub fn cancel_current(&mut self) {
         if !self.has_attempts() {
             self.close();

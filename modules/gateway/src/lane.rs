@@ -46,7 +46,7 @@ pub struct Lane {
     pub is_parking: bool,
 }
 
-/// What the open effect of a lane is for.
+/// The purpose of a lane's open effect.
 #[derive(Schema, Clone, Copy, Debug, PartialEq, Default)]
 #[schema("gw/LaneDoing@1")]
 pub enum LaneDoing {

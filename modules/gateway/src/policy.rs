@@ -12,7 +12,7 @@ const MAX_FEE_MAX: u64 = 1_000_000_000_000_000_000;
 const COUNT_MAX: u64 = 1_000;
 
 impl Policy {
-    /// What is out of bounds, as a sentence.
+    /// The first number that is out of bounds, as a sentence.
     pub fn problem(&self) -> Option<String> {
         let bounds = [
             ("conf", self.conf, 0, 10_000),

@@ -249,7 +249,7 @@ impl TxOutcome {
     }
 }
 
-/// What is wrong with a request, as a sentence.
+/// The first problem of a request, as a sentence.
 fn problem_of(request: &TxRequested) -> Option<String> {
     let (Owner::Work(owner) | Owner::Score(owner) | Owner::Epoch(owner)) = &request.owner;
     if owner.len() > OWNER_BYTES_MAX {

@@ -87,7 +87,7 @@ pub enum RecordType {
     CloseEpoch,
 }
 
-/// What the record was created with. It never changes.
+/// The input that the record was created with. It never changes.
 #[derive(Schema, Clone, Debug, PartialEq, Default)]
 #[schema("gw/RecordInput@1")]
 pub struct Input {
@@ -108,7 +108,7 @@ pub struct Input {
     pub mode: Option<ScoreMode>,
 }
 
-/// What has been reached. Each field is set once and never cleared.
+/// The progress so far. Each field is set once and never cleared.
 #[derive(Schema, Clone, Debug, PartialEq, Default)]
 #[schema("gw/Progress@1")]
 pub struct Progress {
@@ -137,7 +137,7 @@ pub struct Progress {
 pub enum Question {
     /// Whether the step is done already, and by whom.
     Done,
-    /// Of a score: who submitted the work.
+    /// Of a score: the account that submitted the work.
     Submitter,
     /// Of a commitment: when it may be revealed.
     Window,
@@ -145,7 +145,7 @@ pub enum Question {
     Works,
 }
 
-/// What the record does within its step.
+/// The work of the record within its step.
 #[derive(Schema, Clone, Debug, PartialEq, Default)]
 #[schema("gw/Doing@1")]
 pub enum Doing {
@@ -168,7 +168,7 @@ pub enum Doing {
     Verifying { hash: String, block: u64 },
 }
 
-/// What the open timer is for.
+/// The purpose of the open timer.
 #[derive(Schema, Clone, Copy, Debug, PartialEq)]
 #[schema("gw/Pause@1")]
 pub enum Pause {
@@ -212,7 +212,7 @@ pub struct Record {
     pub attempts: Vec<Attempt>,
     pub error: Option<RecordError>,
     pub stall: Option<Stall>,
-    /// What a reconciliation after the end found otherwise.
+    /// A difference from the chain that a reconciliation found after the end.
     pub drift: Option<String>,
     pub doing: Doing,
     /// The reference of the effect that is open: of `doing`, or of the timer of `pause`.

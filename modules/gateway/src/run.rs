@@ -21,7 +21,7 @@ use crate::policy::jittered;
 use crate::record::{Doing, Pause, Question, Record, RecordError, RecordType, Stall, State, Step};
 use crate::studio::Studio;
 
-/// What creates a record.
+/// A request that creates a record.
 pub enum Request {
     Work(WorkRequested),
     Score(ScoreRequested),

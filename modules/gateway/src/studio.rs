@@ -10,7 +10,7 @@ use crate::hex::{self, Address, Word};
 use crate::keccak::keccak256;
 use crate::record::{Input, Progress, Question, Record, Step};
 
-/// What the contract says about a step.
+/// The contract's answer about a step.
 #[derive(Debug, PartialEq)]
 pub enum Told {
     /// Not done.
@@ -70,7 +70,7 @@ impl<'r> Studio<'r> {
         [self.data_hash(), Argument::Address(worker), Argument::Address(validator)]
     }
 
-    /// What binds a validator to its scores. A direct score has the salt 0.
+    /// The hash that binds a validator to its scores. A direct score has the salt 0.
     fn commitment(&self) -> Word {
         let [data_hash, worker, validator] = self.score();
         let (scores, salt) = (Argument::Numbers(self.scores()), Argument::Word(self.salt()));

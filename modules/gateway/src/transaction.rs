@@ -9,7 +9,7 @@ use crate::record::{Doing, Pause, Question, Step};
 use crate::run::Run;
 use crate::studio::{failure_of, opens_at, told_window, told_works, Studio, Told};
 
-/// A call that needs more than this has not become a part of the chain's clock.
+/// Added to the time at which a window opens: the chain's clock counts whole seconds.
 const WINDOW_SLACK: Duration = Duration::seconds(1);
 
 impl Run<'_, '_> {

@@ -12,11 +12,12 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node modules gateway-tools gateway-arlocal lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-gateway modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
 	@echo "make demo-node  the same through a node with three workers, each kind of process killed"
+	@echo "make demo-gateway  works and scores on a local chain where everything goes wrong (2 minutes; needs Node.js)"
 	@echo "make test     every test, formatter, linter and type checker"
 	@echo "make test-long  the long forms of the tests that have one (15 minutes; PART=2/4 runs a quarter)"
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
@@ -32,9 +33,11 @@ help:
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-node  events and workers over HTTP, and Restate's ingress, by turns (5 minutes)"
+	@echo "make bench-gateway  a lane, signers and works on a local EVM node (4 minutes; run make gateway-tools first; OPTIONS=--quick)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
 	@echo "make gateway-arlocal  the scenarios of uploads on arlocal (3 minutes the first time; needs Node.js, its headers, g++)"
+	@echo "make gateway-matrix  worlds of the gateway killed everywhere, on a local EVM node (8 minutes; OPTIONS='--part 1/8')"
 	@echo "make lock     resolve the dependencies again and write requirements.lock"
 
 demo: $(READY)
@@ -42,6 +45,9 @@ demo: $(READY)
 
 demo-node: $(READY)
 	$(BIN)/aos demo --workers 3
+
+demo-gateway: gateway-tools
+	$(BIN)/aos gateway demo
 
 test: check
 	$(BIN)/python -m pytest $(TESTS) -n $(JOBS) --dist worksteal
@@ -96,6 +102,9 @@ bench-flow: $(READY)
 bench-node: $(READY)
 	$(BIN)/python -m benchmarks.node $(OPTIONS)
 
+bench-gateway: $(READY)
+	$(BIN)/python -m benchmarks.gateway $(OPTIONS)
+
 modules: $(READY)
 	$(BIN)/python modules/build
 	$(BIN)/python modules/cookbook/generate
@@ -107,6 +116,9 @@ gateway-tools: $(READY)
 gateway-arlocal: $(READY)
 	$(BIN)/python manifests/gateway/arlocal/install
 	AOS_ARLOCAL=1 $(BIN)/python -m pytest tests/executors/arweave/test_arweave_scenarios.py
+
+gateway-matrix: $(READY)
+	$(BIN)/python -m tests.gateway.matrix $(OPTIONS)
 
 lock:
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 \

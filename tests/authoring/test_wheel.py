@@ -20,7 +20,8 @@ from aos.authoring.project import LANGUAGES, RUST
 from tests.authoring.fakes import ROOT
 from tests.authoring.real import LIFETIMES, check_tools, others_day
 from tests.authoring.test_new import tree
-from tests.tools import missing
+from tests.gateway.real_chain import require_anvil
+from tests.tools import long_form, missing
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,9 @@ def alone(wheel: Path) -> Path:
     return folder
 
 
-def aos(alone: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+def aos(
+    alone: Path, *words: str | Path, cwd: Path, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run the installed ``aos`` with an environment that names no checkout."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AOS"))
@@ -77,7 +80,7 @@ def aos(alone: Path, *words: str | Path, cwd: Path) -> subprocess.CompletedProce
     return subprocess.run(
         [alone / "bin/aos", *words],
         cwd=cwd,
-        env={**environment, "NO_COLOR": "1"},
+        env={**environment, "NO_COLOR": "1", **variables},
         capture_output=True,
         text=True,
         timeout=300,
@@ -120,6 +123,38 @@ def test_the_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "checks hold" in ran.stdout
     assert str(ROOT) not in ran.stdout + ran.stderr
+    assert f"aos apply {alone}/lib/python" in ran.stdout
+
+
+def test_the_gateway_demo_has_its_files_in_the_wheel(alone: Path, tmp_path: Path) -> None:
+    """C-126"""
+    [folder] = alone.glob("lib/python*/site-packages/aos_cli/demo/shipped/manifests/gateway")
+    asked = aos(alone, "gateway", "demo", cwd=tmp_path, AOS_ANVIL=str(tmp_path / "none"))
+    world = aos(alone, "init", "w", cwd=tmp_path)
+    applied = aos(alone, "apply", folder, "--world", "w", cwd=tmp_path)
+
+    assert asked.returncode == 4
+    assert "the demo needs anvil" in asked.stderr
+    assert (world.returncode, applied.returncode) == (0, 0), applied.stderr
+    for name in ("chain", "mischief", "arweave_stub", "make_requests", "check"):
+        command = [str(alone / "bin/python"), str(folder / f"{name}.py"), "--help"]
+        assert subprocess.run(command, capture_output=True, check=False).returncode == 0, name
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not long_form(), reason="tests/gateway/test_demo.py runs the demo: 20 s")
+def test_the_gateway_demo_runs_from_the_wheel(alone: Path, tmp_path: Path) -> None:
+    """C-126"""
+    anvil = require_anvil()
+
+    ran = aos(
+        alone, "gateway", "demo", "--works", "4", "--scores", "2", cwd=tmp_path,
+        AOS_ANVIL=str(anvil),
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "checks hold" in ran.stdout
+    assert str(ROOT / "manifests") not in ran.stdout + ran.stderr
     assert f"aos apply {alone}/lib/python" in ran.stdout
 
 

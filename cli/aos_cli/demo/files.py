@@ -1,7 +1,8 @@
-"""Find the demo's own files: the manifest, the shop and the orders."""
+"""Find the files of a demo: its manifest and its programs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,21 +52,27 @@ class Files:
 
 
 def find_files() -> Files:
-    """Find them in the checkout that this package was installed from, else in the package.
+    """Find the files of the orders. Raises Unavailable as ``find_folder``."""
+    return Files(find_folder(FOLDER, _NEEDED))
+
+
+def find_folder(folder: Path, needed: Sequence[str]) -> Path:
+    """Find a folder of the repository in the checkout that this package was installed from, else in
+    the package.
 
     Raises:
-        Unavailable: They are in neither.
+        Unavailable: In neither has it the needed files.
     """
     package = Path(aos_cli.__file__).resolve().parent
-    folders = [root / FOLDER for root in (package.parents[1], package / SHIPPED)]
-    for folder in folders:
-        if all((folder / name).is_file() for name in _NEEDED):
-            return Files(short(folder))
+    folders = [root / folder for root in (package.parents[1], package / SHIPPED)]
+    for each in folders:
+        if all((each / name).is_file() for name in needed):
+            return short(each)
     raise Unavailable(
         sentence(
             "the demo's files are missing",
             where=str(folders[1]),
-            expected=", ".join(_NEEDED),
+            expected=", ".join(needed),
             hint="install aos again",
         )
     )

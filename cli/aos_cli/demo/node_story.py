@@ -19,7 +19,8 @@ from aos.node.sockets import HTTP_SOCKET
 from aos.node.tokens import NODE
 from aos_cli.demo.files import Files
 from aos_cli.demo.processes import Children, aos, child_of, python
-from aos_cli.demo.story import NO_PROGRESS_S, POLL_S, Story
+from aos_cli.demo.stages import NO_PROGRESS_S, POLL_S
+from aos_cli.demo.story import Story
 from aos_cli.output import line
 
 FRONT: Final = "aos.node.front"

@@ -60,11 +60,16 @@ class Command:
         return {**os.environ, **self.env}
 
 
-def aos(*words: str | Path, env: Mapping[str, str] | None = None) -> Command:
+def aos(
+    *words: str | Path, env: Mapping[str, str] | None = None, into: Path | None = None
+) -> Command:
     """``aos WORDS``, whether or not it is installed as a command."""
     given = [str(word) for word in words]
     return Command(
-        words=[sys.executable, "-m", "aos_cli.entry", *given], shown=["aos", *given], env=env or {}
+        words=[sys.executable, "-m", "aos_cli.entry", *given],
+        shown=["aos", *given],
+        env=env or {},
+        into=into,
     )
 
 

@@ -30,6 +30,7 @@ SIZES_BYTES_MAX = {
     "sdk-rust/tests/vectors/vectors.wasm": 150_000,
     "conformance/flow/flow-programs.wasm": 190_000,
     "sdk-rust/tests/flows/flows.wasm": 300_000,
+    "gateway/gateway.wasm": 200_000,  # four workflows
     "linear/linear.wasm": 64_000,
     "orders/orders.wasm": 66_000,
     "cookbook/billing-3/billing-3.wasm": 66_000,  # HTTP, JSON and a migration

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 
 from aos.audit.views.diagnosis import INTENT_DIGITS, open_intent
@@ -17,14 +18,19 @@ from aos.core.state.version import workflow_of
 from aos.errors import BadUsage, Refused, sentence
 from aos.values.cbor import decode_record
 from aos.values.errors import ValueProblem
+from aos_cli.demo.files import find_folder
 from aos_cli.gateway.keys import KINDS, Key, Kind
 from aos_cli.gateway.requests import input_of, input_of_record
 
-MANIFEST: Final = "manifests/gateway"
 NEAR_MAX: Final = 3
 NEAR_READ: Final = 10_000
 NEAR_CUTOFF: Final = 0.9
 """Keys of one studio have half of their digits in common, so only a mistyped one is nearer."""
+
+
+def _manifest() -> Path:
+    """The gateway's manifest, in the checkout or in the installed package."""
+    return find_folder(Path("manifests", "gateway"), ["air/generated.air.json"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +85,7 @@ def must_have_gateway(view: View) -> None:
                 "the manifest in force has no gateway",
                 expected="the workflows " + ", ".join(kind.workflow for kind in KINDS),
                 found="no " + ", no ".join(missing),
-                hint=f"aos apply {MANIFEST}",
+                hint=f"aos apply {_manifest()}",
             )
         )
 

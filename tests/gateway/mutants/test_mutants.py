@@ -179,7 +179,9 @@ CAUGHT_BY: Final[dict[str, Callable[[Loaded], None]]] = {
 }
 
 
-@pytest.mark.parametrize("scene", {*CAUGHT_BY.values()}, ids=lambda scene: scene.__name__)
+@pytest.mark.parametrize(
+    "scene", list(dict.fromkeys(CAUGHT_BY.values())), ids=lambda scene: scene.__name__
+)
 def test_the_gateway_passes_every_scene(scene: Callable[[Loaded], None]) -> None:
     scene(gateway())
 

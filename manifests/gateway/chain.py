@@ -11,7 +11,8 @@
 `aos run --secrets`. All of it is for tests: the keys are public. Both programs listen on 127.0.0.1
 alone.
 
-Exit codes: 0 done; 1 refused, with the reason; 2 usage; 3 anvil is missing.
+Exit codes: 0 done; 1 refused, with the reason; 2 usage; 3 anvil is missing; 130 interrupted,
+and what was started has ended.
 """
 
 # ruff: noqa: T201  # a script that prints
@@ -19,9 +20,11 @@ Exit codes: 0 done; 1 refused, with the reason; 2 usage; 3 anvil is missing.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from anvil import AnvilMissing
@@ -33,7 +36,7 @@ from local_chain import Chain
 
 __all__ = ["Account", "Chain", "ChainError", "NodeUnreachable", "RpcError", "Settings"]
 
-FAILED, MISSING = 1, 3
+FAILED, MISSING, INTERRUPTED = 1, 3, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +49,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ChainError, NodeUnreachable, RpcError, OSError) as problem:
         print(f"chain.py: {problem}", file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:
+        print("chain.py: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return 0
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends what was started, as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def _up(given: argparse.Namespace) -> None:
@@ -124,4 +135,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupted)
     sys.exit(main())

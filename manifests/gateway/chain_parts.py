@@ -113,8 +113,19 @@ def _mining(settings: Settings) -> list[str]:
 def _ready(
     command: Sequence[str], answers: Callable[[], bool], *, log: Path, name: str
 ) -> Background:
-    process = start(command, log=log)
-    wait_until(lambda: not process.is_alive() or answers(), seconds=READY_S)
+    process: Background | None = None
+    # An interruption waits until the process is known here, so that it is ended.
+    masked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        process = start(command, log=log)
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
+        wait_until(lambda: not process.is_alive() or answers(), seconds=READY_S)
+    except BaseException:
+        if process is not None:
+            process.kill()
+        raise
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     if process.is_alive() and answers():
         return process
     ended = not process.is_alive()

@@ -69,6 +69,7 @@ def start(command: Sequence[str | Path], *, log: Path) -> Background:
         words,
         os.environ,
         setsid=True,
+        setsigmask=(),
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, os.fspath(log), appending, 0o600),

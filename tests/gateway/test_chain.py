@@ -219,6 +219,28 @@ def test_a_node_that_ends_at_its_start_is_reported_with_its_log(
 # Kill and restart
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_start_leaves_no_node_behind(tmp_path: Path, number: int) -> None:
+    silent, began = tmp_path / "silent", tmp_path / "pid"
+    silent.write_text(
+        f"#!/bin/sh\necho $$ > {began}.new && mv {began}.new {began}\nexec sleep 60\n"
+    )
+    silent.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, GATEWAY / "chain.py", "up", tmp_path / "chain"],
+        env=environment(AOS_ANVIL=str(silent)),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert wait_until(began.exists, seconds=30)
+
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+
+    assert (process.returncode, said) == (130, "chain.py: interrupted\n")
+    assert not Path(f"/proc/{int(began.read_text())}").exists()
+
+
 def test_a_killed_node_keeps_its_blocks_and_loses_its_pool(manual: Chain) -> None:
     mined = transfer(manual, 1)
     head = manual.mine(3)

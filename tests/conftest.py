@@ -9,6 +9,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ HANGS_S = float(os.environ.get("AOS_TEST_HANGS_S") or (900.0 if long_form() else
 """Seconds after which a hanging test is stopped: ten times the slowest test in a parallel run."""
 
 RUST_STD = Path(__file__).parents[1] / "modules" / "target" / "rust-std"
+
+RECURSION_LIMIT = sys.getrecursionlimit()
 
 _FOLDER = pytest.StashKey[Path]()
 _PART = pytest.StashKey[Part]()
@@ -50,6 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
         use_in_hypothesis(seed)
     if is_first:
         config.pluginmanager.register(Slowest())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """The referee eth_account loads a package that raises the limit to 100,000 for the process.
+    Then input that is nested as deeply ends Python, instead of raising RecursionError."""
+    if sys.getrecursionlimit() > RECURSION_LIMIT:
+        sys.setrecursionlimit(RECURSION_LIMIT)
 
 
 def _folder() -> Path:

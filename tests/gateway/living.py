@@ -18,7 +18,7 @@ from tests.gateway.matrix.scenes import POLICY, Asked, asked_in
 from tests.gateway.matrix.site import CHAIN_ID, Site
 from tests.gateway.matrix.verdict import Verdict, verdict
 
-SOON_S: Final = 20.0
+SOON_S: Final = 60.0
 
 
 class Living:
@@ -31,7 +31,7 @@ class Living:
         self._folder = folder
         self.world = folder / "world"
         self.secrets = folder / "secrets"
-        self.chain: Chain = site.node("instant")
+        self.chain: Chain = site.node()
         self.url = self.chain.url
         self.write_keys(SIGNERS)
         self.asked: Sequence[Asked] = asked_in(

@@ -8,7 +8,7 @@ from typing import Any
 from mischief import Mischief, Place
 
 from tests.gateway.checker.history import tag
-from tests.gateway.living import Living, until
+from tests.gateway.living import SOON_S, Living, until
 from tests.gateway.matrix.controls import manifest_with
 from tests.gateway.matrix.scenes import OTHER, SIGNER
 from tests.gateway.matrix.site import Site
@@ -51,7 +51,7 @@ def test_a_stuck_transaction_is_bumped_at_its_nonce_and_frees_the_next(
     world.start()
     [first] = world.in_pool(1)
     above = int(first["maxFeePerGas"], 16) * 5 // 4
-    for _ in until(20):
+    for _ in until(SOON_S):
         # A block of this price has no room for a transaction that offers less.
         world.chain.rpc("anvil_setNextBlockBaseFeePerGas", [hex(above)])
         world.chain.rpc("evm_mine")
@@ -114,7 +114,7 @@ def test_a_sent_transaction_is_canceled_by_an_empty_one_at_its_nonce(
     [sent] = world.in_pool(1)
     [epoch] = world.asked
     world.gateway("cancel", epoch.key)
-    for _ in until(20):
+    for _ in until(SOON_S):
         [last] = world.in_pool(1)
         if last["hash"] != sent["hash"]:
             break

@@ -45,7 +45,7 @@ def test_a_world_that_was_killed_verifies_replays_and_agrees_with_its_chain(site
     replayed = run_aos("replay", "--world", result.folder / "world")
     assert replayed.code == 0
     assert "byte-identical" in replayed.out
-    node = site.chain("instant").url
+    node = site.chain.url
     checked = subprocess.run(
         [sys.executable, "-m", "tests.gateway.checker", str(bundle), "--rpc", node],
         capture_output=True, text=True, cwd=ROOT, check=False,

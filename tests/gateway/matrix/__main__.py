@@ -30,7 +30,7 @@ from tests.gateway.matrix.modes import all_runs
 from tests.gateway.matrix.runs import Result, Run
 
 SITES = 2
-WIDTH = 28
+WIDTH = 40
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -44,7 +44,7 @@ def live(
     death: dict[str, Any] | None = None,
     pranks: Sequence[dict[str, Any]] = (),
     snapshot_records: int | None = None,
-    max_wait_s: float = 30.0,
+    max_wait_s: float = 60.0,
 ) -> int:
     """Run a world until it is idle or dies; return 0 if it is idle, 4 if that took too long.
 

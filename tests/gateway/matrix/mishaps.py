@@ -22,6 +22,7 @@ from tests.gateway.matrix.scenes import (
     strange,
     submit_work,
 )
+from tests.gateway.matrix.site import BLOCK_GAS
 
 SEND: Final = "eth_sendTransaction"
 ETHER: Final = 10**18
@@ -34,7 +35,6 @@ BLOCKS_BEFORE: Final = 3
 
 BLOCK_S: Final = 0.06
 REORG_BLOCKS: Final = 8
-GAS_LIMIT: Final = 30_000_000
 ANCHOR_BLOCKS: Final = 50
 
 
@@ -42,13 +42,12 @@ ANCHOR_BLOCKS: Final = 50
 
 
 def mined(stage: Stage) -> None:
-    if stage.chain.settings.automine:  # else it would mine no more blocks by time
-        stage.chain.rpc("evm_setAutomine", [True])
+    stage.chain.rpc("evm_setAutomine", [True])
     stage.chain.rpc("evm_mine")
 
 
-def pending(_: Stage) -> None:
-    """The transaction stays in the pool; ``mine_later`` mines it."""
+def nothing(_: Stage) -> None:
+    """Another action on a thread does all."""
 
 
 def dropped(stage: Stage) -> None:
@@ -157,15 +156,25 @@ def mine_later(stage: Stage) -> None:
     mined(stage)
 
 
+def mine_slowly(stage: Stage) -> None:
+    """Mine a block now and then, and none for a transaction."""
+    _mine_by_hand(stage, reorg_blocks=None)
+
+
 def mine_and_reorganise(stage: Stage) -> None:
-    """Mine by hand, and replace the last two blocks now and then. A node that also mines by itself
-    would leave a hole in its chain."""
+    """Mine slowly, and replace the last two blocks now and then."""
+    _mine_by_hand(stage, reorg_blocks=REORG_BLOCKS)
+
+
+def _mine_by_hand(stage: Stage, *, reorg_blocks: int | None) -> None:
+    """A node that mines by its own clock leaves holes in its chain when it is also told to mine, to
+    reorganise or to begin again."""
     stage.chain.rpc("evm_setAutomine", [False])
     for number in itertools.count(1):
         if stage.over.wait(BLOCK_S):
             break
         stage.chain.rpc("evm_mine")
-        if number % REORG_BLOCKS == 0:
+        if reorg_blocks is not None and number % reorg_blocks == 0:
             stage.chain.rpc("anvil_reorg", [2, []])
     mined(stage)
 
@@ -173,7 +182,7 @@ def mine_and_reorganise(stage: Stage) -> None:
 def raise_the_limit(stage: Stage) -> None:
     """Let blocks have room again, after ``refuse``."""
     while not stage.over.wait(LATER_S):
-        stage.chain.rpc("evm_setBlockGasLimit", [hex(GAS_LIMIT)])
+        stage.chain.rpc("evm_setBlockGasLimit", [hex(BLOCK_GAS)])
 
 
 # --- right before a send

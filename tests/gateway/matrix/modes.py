@@ -110,16 +110,16 @@ def _dying(count: int) -> Iterator[tuple[int, tuple[Death, ...]]]:
 def slow() -> Iterator[Run]:
     for number, deaths in _dying(8):
         yield Run(
-            mode="slow", name=_name(deaths), deaths=deaths, node="timed", policy={"conf": 2},
-            is_revealed=number % 2 == 0,
+            mode="slow", name=_name(deaths), deaths=deaths, policy={"conf": 2},
+            always=mishaps.mine_slowly, is_revealed=number % 2 == 0,
         )  # fmt: skip
 
 
 def dropping() -> Iterator[Run]:
     for number, deaths in _dying(8):
         yield Run(
-            mode="dropping", name=f"{_name(deaths)}, {number}", deaths=deaths, node="timed",
-            policy={"conf": 2}, rates=Rates(drop=0.4),
+            mode="dropping", name=f"{_name(deaths)}, {number}", deaths=deaths,
+            policy={"conf": 2}, rates=Rates(drop=0.4), always=mishaps.mine_slowly,
         )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def losing() -> Iterator[Run]:
     for number, deaths in _dying(10):
         yield Run(
             mode="losing replies", name=f"{_name(deaths)}, {number}", deaths=deaths,
-            rates=Rates(lose=0.15, cut=0.05, fail_after=0.05, limit=0.05),
+            rates=Rates(lose=0.08, cut=0.03, fail_after=0.03, limit=0.03),
             is_revealed=number % 2 == 0,
         )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _name(deaths: tuple[Death, ...]) -> str:
 
 DOWN: Final[Mapping[str, tuple[Action, Mapping[str, object]]]] = {
     "mined": (mishaps.mined, {}),
-    "pending": (mishaps.pending, {"during": mishaps.mine_later}),
+    "pending": (mishaps.nothing, {"during": mishaps.mine_later}),
     "dropped": (mishaps.dropped, {}),
     "reverted": (mishaps.reverted, {"ends": CLOSED}),
     "replaced": (mishaps.replaced, {}),
@@ -192,14 +192,19 @@ DOWN: Final[Mapping[str, tuple[Action, Mapping[str, object]]]] = {
     "epoch closed": (mishaps.epoch_closed, {"ends": CLOSED}),
     "reorg below depth": (mishaps.reorganised, {"is_deep_reorg": True}),
     "funds drained": (mishaps.funds_drained, {"after": mishaps.funded, "policy": QUICK}),
-    "pool lost": (mishaps.pool_lost, {"node": "own"}),
+    "pool lost": (mishaps.pool_lost, {"has_own_node": True}),
     "RPC down": (
         mishaps.unreachable,
         {"after": mishaps.reachable, "policy": QUICK, "rates": Rates()},
     ),
     "two heads": (
-        mishaps.mined,
-        {"rates": Rates(stale=0.4, stale_blocks=1), "node": "timed", "policy": {"conf": 2}},
+        mishaps.nothing,
+        {
+            "always": mishaps.mine_slowly,
+            "rates": Rates(stale=0.4, stale_blocks=1),
+            "policy": {"conf": 2},
+            "pranks": None,
+        },
     ),
 }
 """The events while a world is down, and the other fields of such a run."""
@@ -216,8 +221,6 @@ def while_down() -> Iterator[Run]:
                 death = Death(point=point, number=send)
                 held = partial(mishaps.hold_mining, number=send)
                 options: dict[str, object] = {"pranks": held, **more}
-                if more.get("node") == "timed":
-                    options["pranks"] = None
                 yield Run(
                     mode=f"down: {name}", name=f"{death}", scene="works", deaths=(death,),
                     down=action, **options,  # type: ignore[arg-type]  # fields of Run by name

@@ -57,7 +57,7 @@ class Run:
     name: str
     scene: str = "all"
     is_revealed: bool = False
-    node: str = "instant"
+    has_own_node: bool = False
     policy: Mapping[str, int] = field(default_factory=dict)
     deaths: tuple[Death, ...] = ()
     pranks: Callable[[Stage], Sequence[Prank]] | None = None
@@ -137,8 +137,8 @@ class _Performed:
         site.world(self._world, run.manifest)
 
     def _node(self, stack: ExitStack) -> Chain:
-        if self._run.node != "own":
-            return self._site.node(self._run.node)
+        if not self._run.has_own_node:
+            return self._site.node()
         return stack.enter_context(self._site.own_node(self.folder / "chain"))
 
     # --- lives

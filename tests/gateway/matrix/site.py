@@ -1,11 +1,10 @@
-"""The programs that the runs of one thread share: a zygote, nodes that are reset for each run, an
+"""The programs that the runs of one thread share: a zygote, a node that is reset for each run, an
 Arweave stub, and a world for each manifest, which the runs copy."""
 
 from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -20,14 +19,12 @@ from tests.gateway.matrix.zygote import ROOT, Zygote
 MANIFEST: Final = ROOT / "manifests" / "gateway"
 CHAIN_ID: Final = 31337
 WINDOW_S: Final = 1_000_000
+BLOCK_GAS: Final = 30_000_000
 
-NODES: Final[Mapping[str, Settings]] = {
-    "instant": Settings(
-        block_time=None, automine=True, keeps_state=False, arweave_block_ms=100, reveal_delay=0
-    ),
-    "timed": Settings(block_time=0.1, keeps_state=False, has_arweave=False, reveal_delay=0),
-}
-"""``instant`` mines each transaction at once, ``timed`` a block each tenth of a second."""
+INSTANT: Final = Settings(
+    block_time=None, automine=True, keeps_state=False, arweave_block_ms=100, reveal_delay=0
+)
+"""The node of all runs but those in which it is killed: it mines each transaction at once."""
 
 
 class Site:
@@ -36,12 +33,13 @@ class Site:
     def __init__(self, folder: Path, cache: Path) -> None:
         self.folder = folder
         self._stack = ExitStack()
-        self._nodes: dict[str, Chain] = {}
         self._worlds: dict[Path, Path] = {}
         self._numbers = itertools.count(1)
         folder.mkdir(parents=True, exist_ok=True)
         self.zygote = self._stack.enter_context(Zygote(cache))
-        self._instant = self.chain("instant")
+        self.chain = self._stack.enter_context(Chain.up(folder / "chain", INSTANT))
+        """As the last run has left it."""
+        self.zygote.end_at_last(self.chain.folder)
 
     def next_number(self) -> int:
         """Another number for each run."""
@@ -49,22 +47,22 @@ class Site:
 
     @property
     def secrets(self) -> Path:
-        return self._instant.secrets
+        return self.chain.secrets
 
     @property
     def arweave(self) -> str:
-        return f"main={self._instant.arweave_url}"
+        return f"main={self.chain.arweave_url}"
 
-    def node(self, name: str) -> Chain:
-        """A node with an empty chain and the contract."""
-        chain = self.chain(name)
+    def node(self) -> Chain:
+        """The node, with an empty chain and the contract."""
+        chain = self.chain
         chain.rpc("anvil_reset")
-        if name == "instant":
-            chain.rpc("evm_setAutomine", [True])
+        chain.rpc("evm_setAutomine", [True])
+        chain.rpc("evm_setBlockGasLimit", [hex(BLOCK_GAS)])
         chain.studio = deploy(
             chain.rpc,
             deployer=chain.accounts[DEPLOYER].address,
-            mines_itself=name == "instant",
+            mines_itself=True,
             reveal_delay=0,
             reveal_window=WINDOW_S,
         )
@@ -92,14 +90,6 @@ class Site:
     @property
     def log(self) -> Path:
         return self.folder / "log"
-
-    def chain(self, name: str) -> Chain:
-        """A node as the last run has left it."""
-        if name not in self._nodes:
-            chain = Chain.up(self.folder / name, NODES[name])
-            self._nodes[name] = self._stack.enter_context(chain)
-            self.zygote.end_at_last(chain.folder)
-        return self._nodes[name]
 
     def close(self) -> None:
         self._stack.close()

@@ -11,8 +11,8 @@
 `aos run --secrets`. All of it is for tests: the keys are public. Both programs listen on 127.0.0.1
 alone.
 
-Exit codes: 0 done; 1 refused, with the reason; 2 usage; 3 anvil is missing; 130 interrupted,
-and what was started has ended.
+Exit codes: 0 done; 1 refused, with the reason; 2 usage; 3 anvil is missing; 130 interrupted:
+its programs have ended.
 """
 
 # ruff: noqa: T201  # a script that prints

@@ -226,12 +226,15 @@ def test_an_interrupted_start_leaves_no_node_behind(tmp_path: Path, number: int)
         f"#!/bin/sh\necho $$ > {began}.new && mv {began}.new {began}\nexec sleep 60\n"
     )
     silent.chmod(0o755)
+    # A run in the background of a shell ignores SIGINT, and so would its programs.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         [sys.executable, GATEWAY / "chain.py", "up", tmp_path / "chain"],
         env=environment(AOS_ANVIL=str(silent)),
         stderr=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGINT, before)
     assert wait_until(began.exists, seconds=30)
 
     process.send_signal(number)

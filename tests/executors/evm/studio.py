@@ -15,7 +15,7 @@ from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 from eth_utils.crypto import keccak
 
-NOBODY: Final = "0x" + 40 * "0"
+NO_ONE: Final = "0x" + 40 * "0"
 SCORES_MAX: Final = 32
 NONE, COMMITTED, SCORED = range(3)
 
@@ -242,7 +242,7 @@ def registration(self: Studio, sender: Sender, index: int) -> tuple[bytes, str]:
 
 
 def work_of(self: Studio, sender: Sender, work: bytes) -> tuple[str, int, str]:
-    found = self.works.get(work, Work(NOBODY, 0, ""))
+    found = self.works.get(work, Work(NO_ONE, 0, ""))
     return found.submitter, found.epoch, found.arweave_id
 
 
@@ -310,7 +310,7 @@ _ALL: Final = (
     Function(
         "submitterOf(bytes32)",
         ("address",),
-        _view(lambda self, work: self.works[work].submitter if work in self.works else NOBODY),
+        _view(lambda self, work: self.works[work].submitter if work in self.works else NO_ONE),
     ),
     Function("workOf(bytes32)", ("address", "uint64", "string"), work_of),
     Function(
@@ -342,7 +342,7 @@ _ALL: Final = (
         _view(lambda self, *key: self.score(*key).registrations),
     ),
     Function(
-        "closerOf(uint64)", ("address",), _view(lambda self, epoch: self.closers.get(epoch, NOBODY))
+        "closerOf(uint64)", ("address",), _view(lambda self, epoch: self.closers.get(epoch, NO_ONE))
     ),
     Function(
         "worksIn(uint64)", ("uint256",), _view(lambda self, epoch: self.work_counts.get(epoch, 0))

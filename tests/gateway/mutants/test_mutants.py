@@ -26,7 +26,7 @@ from tests.gateway.reducers.inputs import (
 from tests.gateway.reducers.lanes import LANE, SIGNER, request, submitted
 from tests.gateway.reducers.laws import lane_law, record_law
 from tests.gateway.reducers.model_chain import ModelChain, ModelNode, transaction
-from tests.gateway.reducers.way import NOBODY, attempt, called, confirmed, error_of, word
+from tests.gateway.reducers.way import NO_ONE, attempt, called, confirmed, error_of, word
 from tests.tools import long_form, missing
 
 CONF: Final = 3
@@ -161,11 +161,11 @@ def landed_block(source: Loaded) -> None:
     """At the block in which the transaction landed, the contract does not have its effect."""
     record = Cell(source, "gw/epoch@1", EPOCH_KEY, record_law)
     record.send(*epoch_requested())
-    for returned in (NOBODY, word(3), NOBODY):
+    for returned in (NO_ONE, word(3), NO_ONE):
         record.answer(called(returned))
     record.send(*settled("epoch", 1, confirmed(), [attempt()]))
     if record.open:
-        record.answer(called(NOBODY))
+        record.answer(called(NO_ONE))
     assert error_of(record) == "INCONSISTENT"
 
 

@@ -23,7 +23,7 @@ from tests.gateway.reducers.test_failures import (
 from tests.gateway.reducers.way import (
     EVERY_TX_STEP,
     LANDED,
-    NOBODY,
+    NO_ONE,
     TX_STEPS,
     WAYS,
     at_lane,
@@ -251,7 +251,7 @@ def test_a_stalled_record_reads_the_chain_now() -> None:
 
 
 NOT_YET: Final[dict[str, Callable[[Cell], Any]]] = {
-    "undone": lambda cell: cell.answer(called(NOBODY)),
+    "undone": lambda cell: cell.answer(called(NO_ONE)),
     "nonsense": lambda cell: cell.answer(called(b"")),
     "a revert": lambda cell: cell.answer(reverted_call()),
     "unavailable": lambda cell: cell.fail("unavailable"),
@@ -348,7 +348,7 @@ def test_a_settlement_during_a_reconciliation_is_not_lost(name: str) -> None:
     hash = LANDED if name == "Confirmed" else None
     assert cell.state["progress"]["register_tx_hash"] == hash
 
-    other.answer(called(NOBODY))  # not done: it stays parked, and has the settlement
+    other.answer(called(NO_ONE))  # not done: it stays parked, and has the settlement
     assert is_parked(other)
     assert other.state["settled"] == outcome
 

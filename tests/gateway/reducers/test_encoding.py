@@ -20,7 +20,7 @@ from tests.gateway.reducers.inputs import ROOT, SCORE_KEY, VALIDATOR, WORKER
 from tests.gateway.reducers.way import (
     CALL,
     EVERY_TX_STEP,
-    NOBODY,
+    NO_ONE,
     OF_SCORE,
     STORED,
     TX_STEPS,
@@ -96,7 +96,7 @@ def test_the_epoch_asks_for_its_closer_and_then_for_its_works() -> None:
     cell = begin("epoch")
     assert cell.params["data"] == calldata("closerOf(uint64)", inputs.EPOCH)
 
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     assert cell.params["data"] == calldata("worksIn(uint64)", inputs.EPOCH)
 
@@ -152,7 +152,7 @@ def test_any_work_is_submitted_as_the_abi_says(
     for answer in (STORED, priced(), uploaded(item=item), status()):
         cell.answer(answer)
 
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     [asked] = cell.emitted("TxRequested")
     data = SELECTORS["submitWork(bytes32,uint64,string)"] + encode(
@@ -178,7 +178,7 @@ def test_any_score_is_committed_and_revealed_as_the_abi_says(
     raw = bytes.fromhex(data_hash[2:])
     made = commitment(raw, worker, validator, tuple(scores), salt_of(cell))
 
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     cell.answer(called(encode(["address"], [worker])))
     assert cell.emitted("TxRequested")[0]["data"] == calldata(
         "commitScore(bytes32,address,bytes32)", raw, worker, made

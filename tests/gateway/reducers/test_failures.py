@@ -14,7 +14,7 @@ from tests.gateway.reducers.cell import Cell
 from tests.gateway.reducers.inputs import MINUTE, SECOND, tag
 from tests.gateway.reducers.way import (
     EVERY_TX_STEP,
-    NOBODY,
+    NO_ONE,
     STORED,
     WAYS,
     begin,
@@ -58,13 +58,13 @@ def awaiting_arweave() -> Cell:
 
 def asking_for_works() -> Cell:
     cell = begin("epoch")
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     return cell
 
 
 def asking_for_the_submitter() -> Cell:
     cell = checking("direct", "SUBMIT_SCORE")
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     return cell
 
 
@@ -204,7 +204,7 @@ def test_an_answer_makes_all_retries_and_stalls_available_again() -> None:
         cell.fire()
     assert cell.state["stall_cycles"] == 1
 
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     cell.answer(called(word(3)))
 
     assert (cell.state["step_attempts"], cell.state["stall_cycles"]) == (0, 0)

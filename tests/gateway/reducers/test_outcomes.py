@@ -16,7 +16,7 @@ from tests.gateway.reducers.way import (
     DATA_HASH,
     EVERY_TX_STEP,
     LANDED,
-    NOBODY,
+    NO_ONE,
     OF_SCORE,
     TX_STEPS,
     at_lane,
@@ -103,7 +103,7 @@ def test_a_revert_at_depth_fails_the_record_unless_the_step_is_done(
     settle(cell, outcome)
     assert asks_whether_done(cell, "REGISTER_WORK")
     other = cell.copy()
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     assert failed_with(cell, code)
     assert cell.state["error"]["step"] == "REGISTER_WORK"
 
@@ -120,7 +120,7 @@ def test_the_message_of_an_unknown_revert_has_its_words_or_its_selector() -> Non
     ):
         cell = at_lane("epoch", "SUBMIT_CLOSE_EPOCH")
         settle(cell, reverted(because))
-        cell.answer(called(NOBODY))
+        cell.answer(called(NO_ONE))
         assert words in cell.state["error"]["message"]
 
 
@@ -221,7 +221,7 @@ def test_text_that_looks_like_an_error_of_the_contract_is_not_one() -> None:
     cell = at_lane("epoch", "SUBMIT_CLOSE_EPOCH")
 
     settle(cell, reverted(cause("Error", data, "EpochClosed(7)")))
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     assert failed_with(cell, "TX_REVERTED")
 
@@ -397,6 +397,6 @@ def settled_while_canceling(cell: Cell, step: str, name: str) -> str | None:
     stepped: Transition = settle(cell, OUTCOMES[name])
     assert not stepped.events
     if name != "Canceled":
-        cell.answer(called(done_word(cell, step) if is_done else NOBODY))
+        cell.answer(called(done_word(cell, step) if is_done else NO_ONE))
     assert is_at(cell)[0] == ("FAILED" if error_of(cell) else "COMPLETED")
     return error_of(cell)

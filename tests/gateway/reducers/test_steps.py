@@ -17,7 +17,7 @@ from tests.gateway.reducers.way import (
     EVIDENCE_HASH,
     ITEM,
     LANDED,
-    NOBODY,
+    NO_ONE,
     OPEN_WINDOW,
     STORED,
     TX_STEPS,
@@ -264,7 +264,7 @@ def test_an_epoch_that_anyone_has_closed_is_closed() -> None:
 
 def test_an_epoch_without_works_stalls_until_it_has_one() -> None:
     cell = begin("epoch")
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     cell.answer(called(word(0)))
     assert (is_at(cell)[0], error_of(cell)) == ("STALLED", "EPOCH_EMPTY")
 
@@ -334,9 +334,9 @@ def test_a_number_or_an_address_out_of_bounds_is_no_answer(kind: str, step: str)
 @pytest.mark.parametrize(("kind", "step"), SCORE_STEPS)
 def test_a_score_waits_until_its_work_is_submitted(kind: str, step: str) -> None:
     cell = checking(kind, step)
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     assert (is_at(cell)[0], error_of(cell)) == ("STALLED", "WORK_NOT_SUBMITTED")
     cell.fire()
@@ -348,7 +348,7 @@ def test_a_score_waits_until_its_work_is_submitted(kind: str, step: str) -> None
 @pytest.mark.parametrize(("kind", "step"), SCORE_STEPS)
 def test_a_score_for_another_than_the_submitter_fails(kind: str, step: str) -> None:
     cell = checking(kind, step)
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     cell.answer(called(address(inputs.STRANGER)))
 
@@ -359,7 +359,7 @@ def test_a_score_for_another_than_the_submitter_fails(kind: str, step: str) -> N
 @pytest.mark.parametrize("form", [*NONSENSE, "large"])
 def test_a_submitter_that_is_no_address_is_asked_for_again(kind: str, step: str, form: str) -> None:
     cell = checking(kind, step)
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
     asked = cell.params
 
     cell.answer(called(LARGE) if form == "large" else nonsense_of(form))
@@ -387,7 +387,7 @@ def test_a_window_that_is_none_is_asked_for_again(returned: bytes) -> None:
 @pytest.mark.parametrize("returned", [b"", bytes(64)])
 def test_a_number_of_works_that_is_none_is_asked_for_again(returned: bytes) -> None:
     cell = begin("epoch")
-    cell.answer(called(NOBODY))
+    cell.answer(called(NO_ONE))
 
     cell.answer(called(returned))
 

@@ -30,7 +30,7 @@ BLOCK: Final = 120
 """The block in which a transaction lands."""
 LANDED: Final = "0x" + "1a" * 32
 
-NOBODY: Final = bytes(32)
+NO_ONE: Final = bytes(32)
 CALL: Final = "evm/call@1"
 
 
@@ -60,7 +60,7 @@ class TxStep:
     done: bytes
     field: str
     signer: str
-    undone: bytes = NOBODY
+    undone: bytes = NO_ONE
     before: tuple[tuple[tuple[Any, ...], bytes], ...] = ()
 
 
@@ -281,7 +281,7 @@ def _checking(kind: str, step: str, **changes: Any) -> Cell:
     if kind == "work":
         upload(cell)
     if kind == "epoch":
-        cell.answer(called(NOBODY))
+        cell.answer(called(NO_ONE))
         cell.answer(called(word(3)))
     return cell
 

@@ -42,7 +42,7 @@ NOT_OF_A_WORLD: Final = {
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
     "kernel/aos/sandbox/cache.py": "the user's cache of compiled code, outside of every world",
     "kernel/aos/testing/scenario.py": "a scenario file of the author's project",
-    "cli/aos_cli/demo/": "logs of the demo's processes",
+    "cli/aos_cli/demo/": "the folder of a demo, and the logs of its processes",
     "cli/aos_cli/output.py": "the null device",
 }
 """Folders and modules that open no file of a world, and what they open."""
@@ -57,7 +57,7 @@ NAMED_BY_THE_USER: Final = {
     ("cli/aos_cli/commands/linear.py", "file.read_text"): "a plan",
     ("kernel/aos/host/folder/folder.py", "path.mkdir"): "the folder of a new world",
     ("kernel/aos/host/retention/pruning.py", "path.parent.mkdir"): "the folder of an archive",
-    ("cli/aos_cli/commands/demo.py", "directory.mkdir"): "the folder of a demo",
+    ("cli/aos_cli/gateway/evidence.py", "file.open"): "the evidence of a record",
 }
 """Openings of files that the user names on the command line, which may be links."""
 
@@ -73,9 +73,6 @@ REASONED: Final = {
     ),
     ("kernel/aos/host/folder/folder.py", "(path / name).unlink"): (
         "undoes the making of a world; unlink follows no link"
-    ),
-    ("cli/aos_cli/commands/demo.py", "shutil.rmtree"): (
-        "removes a demo that this process made in a folder of its own; rmtree follows no link"
     ),
     ("kernel/aos/store/environment.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"

@@ -178,19 +178,12 @@ def another_build(folder: Path) -> Path:
     return manifest_with(module, folder)
 
 
-def for_instances_at_rest(manifest: Path) -> Path:
-    """The manifest without the permission to continue instances in flight."""
-    file = manifest / "air" / "generated.air.json"
-    file.write_text(file.read_text().replace('"upgrade": "in_place",', ""))
-    return manifest
-
-
 def test_a_strict_apply_is_refused_until_all_is_parked_and_all_continues_after_a_resume(
     site: Site, tmp_path: Path
 ) -> None:
     """GW-47, GW-51, GW-52"""
     world = Living(site, tmp_path, "all")
-    manifest = str(for_instances_at_rest(another_build(tmp_path)))
+    manifest = str(another_build(tmp_path))
     world.hold_mining()
     world.start()
     world.in_pool(3)
@@ -204,16 +197,4 @@ def test_a_strict_apply_is_refused_until_all_is_parked_and_all_continues_after_a
     world.mine()
     world.gateway("resume", "--all")
     world.start()
-    assert set(ends(world, world.end()).values()) == {"COMPLETED"}
-
-
-def test_a_new_build_is_applied_in_place_while_transactions_are_in_flight(
-    site: Site, tmp_path: Path
-) -> None:
-    world = Living(site, tmp_path, "epoch")
-    world.hold_mining()
-    world.start()
-    world.in_pool(1)
-    assert world.aos("apply", str(another_build(tmp_path))).code == 0
-    world.mine()
     assert set(ends(world, world.end()).values()) == {"COMPLETED"}

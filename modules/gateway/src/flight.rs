@@ -88,7 +88,7 @@ impl<'s, 'c> Turn<'s, 'c> {
         let Fees { max_fee, max_tip } = fees;
         let (hash, fate) = (String::new(), AttemptFate::Sending);
         current.attempts.push(Attempt { hash, nonce, max_fee, max_tip, is_cancel, fate });
-        current.pendings = 0;
+        current.unmined = 0;
         let what = if is_cancel { "an empty transaction" } else { "the transaction" };
         self.note(&format!("submitting {what} at nonce {nonce}, {max_fee} wei for a unit of gas"));
         self.submit();
@@ -344,8 +344,8 @@ impl<'s, 'c> Turn<'s, 'c> {
         self.progressed();
         self.lane.error = None;
         let Some(current) = &mut self.lane.current else { return };
-        current.pendings += 1;
-        let is_due = depth == 0 && current.pendings >= current.request.policy.bump_after;
+        current.unmined += 1;
+        let is_due = depth == 0 && current.unmined >= current.request.policy.bump_after;
         self.note(&format!("pending, {depth} confirmations"));
         let is_due = is_due || depth == 0 && self.is_cancel_due();
         if !is_due || !self.replaced() {
@@ -377,16 +377,24 @@ impl<'s, 'c> Turn<'s, 'c> {
     }
 
     fn not_found(&mut self) {
-        let Some(current) = &self.lane.current else { return };
-        let cap = current.request.policy.max_fee;
-        let last = current.attempts.last();
-        let is_underpriced = last.is_some_and(|last| last.fate == AttemptFate::Underpriced);
+        let Some(current) = &mut self.lane.current else { return };
+        let policy = &current.request.policy;
+        let cap = policy.max_fee;
+        // A node that took it and does not have it has dropped it: others may have paid more.
+        let is_cheap = match current.attempts.last().map(|last| last.fate) {
+            Some(AttemptFate::Underpriced) => true,
+            Some(AttemptFate::Accepted | AttemptFate::Known) => {
+                current.unmined += 1;
+                current.unmined >= policy.bump_after
+            }
+            _ => false,
+        };
         match self.last_fees() {
             // There is nothing to replace, so the same fees will do.
             Some(fees) if self.is_cancel_due() => {
                 return self.attempt(fees.bumped(cap).unwrap_or(fees), true);
             }
-            _ if is_underpriced && self.replaced() => return,
+            _ if is_cheap && self.replaced() => return self.progressed(),
             _ => {}
         }
         let (code, message) = match &self.lane.error {

@@ -60,7 +60,6 @@ pub enum WorkEvent {
     key = WorkKey,
     module = "gw/gateway.module@1",
     annotations = Note,
-    upgrade = "in_place",
     // The evidence is in the state and in the params of its effect.
     limits(output_bytes = 2_097_152),
     effects(
@@ -105,7 +104,6 @@ pub enum ScoreEvent {
     key = ScoreKey,
     module = "gw/gateway.module@1",
     annotations = Note,
-    upgrade = "in_place",
     effects(Call, timer::Set, effect::Cancel),
     routes(
         ScoreRequested by "score",
@@ -142,7 +140,6 @@ pub enum EpochEvent {
     key = EpochKey,
     module = "gw/gateway.module@1",
     annotations = Note,
-    upgrade = "in_place",
     effects(Call, timer::Set, effect::Cancel),
     routes(
         EpochCloseRequested by "epoch_key",
@@ -169,7 +166,6 @@ fn epoch(state: &mut Record, event: EpochEvent, cx: &mut Context) -> Result<(), 
     key = LaneKey,
     module = "gw/gateway.module@1",
     annotations = Note,
-    upgrade = "in_place",
     // 256 requests of the largest size.
     limits(output_bytes = 4_194_304, state_bytes = 2_097_152),
     effects(Quote, Submit, AwaitReceipt, timer::Set, effect::Cancel),

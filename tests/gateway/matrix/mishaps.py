@@ -151,9 +151,13 @@ def mine_later(stage: Stage) -> None:
     """Mine once the pool has had two transactions, one after the other: the fees were raised."""
     seen: set[str] = set()
     while len(seen) < 2 and not stage.over.wait(LOOK_S):
-        pool = stage.chain.rpc("txpool_content")["pending"]
-        seen |= {each["hash"] for of_sender in pool.values() for each in of_sender.values()}
+        seen |= {each["hash"] for each in _pool(stage)}
     mined(stage)
+
+
+def _pool(stage: Stage) -> list[dict[str, Any]]:
+    pool = stage.chain.rpc("txpool_content")["pending"]
+    return [each for of_sender in pool.values() for each in of_sender.values()]
 
 
 def mine_slowly(stage: Stage) -> None:
@@ -176,6 +180,20 @@ def _mine_by_hand(stage: Stage, *, reorg_blocks: int | None) -> None:
         stage.chain.rpc("evm_mine")
         if reorg_blocks is not None and number % reorg_blocks == 0:
             stage.chain.rpc("anvil_reorg", [2, []])
+    mined(stage)
+
+
+def drop_the_cheap(stage: Stage) -> None:
+    """Mine slowly, as a node whose prices rise: what a nonce is sent with first is soon too cheap,
+    and the node drops it without a word."""
+    stage.chain.rpc(*HOLD)
+    prices: dict[tuple[str, str], int] = {}
+    while not stage.over.wait(BLOCK_S):
+        for each in _pool(stage):
+            fee = int(each["maxFeePerGas"], 16)
+            if fee < prices.setdefault((each["from"], each["nonce"]), fee * 5 // 4):
+                stage.chain.rpc("anvil_dropTransaction", [each["hash"]])
+        stage.chain.rpc("evm_mine")
     mined(stage)
 
 

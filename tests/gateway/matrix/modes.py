@@ -123,6 +123,14 @@ def dropping() -> Iterator[Run]:
         )  # fmt: skip
 
 
+def rising() -> Iterator[Run]:
+    for number, deaths in _dying(8):
+        yield Run(
+            mode="rising", name=f"{_name(deaths)}, {number}", deaths=deaths,
+            policy={"wait_ms": 200}, always=mishaps.drop_the_cheap, scene="works",
+        )  # fmt: skip
+
+
 def losing() -> Iterator[Run]:
     for number, deaths in _dying(10):
         yield Run(
@@ -241,7 +249,7 @@ def old_anchors() -> Iterator[Run]:
 MODES: Final[Mapping[str, Callable[[], Iterator[Run]]]] = {
     each.__name__: each
     for each in (
-        every_commit, every_send, twice, worker_alone, snapshots, slow, dropping, losing, refusing,
-        raced, sharing, reorganising, while_down, old_anchors,
+        every_commit, every_send, twice, worker_alone, snapshots, slow, dropping, rising, losing,
+        refusing, raced, sharing, reorganising, while_down, old_anchors,
     )
 }  # fmt: skip

@@ -184,7 +184,7 @@ def test_a_transaction_that_no_one_has_is_sent_again_with_the_same_bytes() -> No
     sent = lane.params
     lane.answer(submitted())
 
-    for retry, seconds in enumerate(RETRIES, 1):
+    for retry, seconds in enumerate(RETRIES[: POLICY["bump_after"] - 1], 1):
         lane.answer(fate("NotFound"))
         assert error_of(lane) == ("SUBMIT", "NOT_FOUND")
         assert (doing(lane), lane.state["step_attempts"]) == ("Pausing", retry)
@@ -196,7 +196,12 @@ def test_a_transaction_that_no_one_has_is_sent_again_with_the_same_bytes() -> No
     assert len(attempts(lane)) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in SUBMIT_FATES if name != "Underpriced"])
+TAKEN: Final = ("Accepted", "Known")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SUBMIT_FATES if name not in ("Underpriced", *TAKEN)]
+)
 def test_a_submit_that_is_never_taken_is_repeated_stalls_and_parks_with_its_nonce(
     name: str,
 ) -> None:
@@ -206,7 +211,7 @@ def test_a_submit_that_is_never_taken_is_repeated_stalls_and_parks_with_its_nonc
     lane.send(*request(2))
     lane.answer(quoted())
     sent = lane.params
-    code = SUBMIT_FATES[name] or "NOT_FOUND"
+    code = SUBMIT_FATES[name]
     submits = 0
 
     while not is_parked(lane):
@@ -216,7 +221,7 @@ def test_a_submit_that_is_never_taken_is_repeated_stalls_and_parks_with_its_nonc
             lane.answer(submitted(name))
         elif lane.effect == RECEIPT:
             lane.answer(fate("NotFound"))
-            assert error_of(lane) in (("SUBMIT", code), ("SUBMIT", "NOT_FOUND"))
+            assert error_of(lane) == ("SUBMIT", code)
         else:
             lane.fire()
 
@@ -228,6 +233,61 @@ def test_a_submit_that_is_never_taken_is_repeated_stalls_and_parks_with_its_nonc
     lane.answer(submitted())
     lane.answer(fate("Confirmed"))
     assert all_told(lane) == [(1, "Confirmed")]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_transaction_that_the_node_takes_and_drops_is_sent_with_higher_fees(name: str) -> None:
+    """A node drops what its fees no longer pay for, and says nothing about it."""
+    lane = submitting()
+    [first] = attempts(lane)
+
+    for _ in range(POLICY["bump_after"] - 1):
+        lane.answer(submitted(name))
+        lane.answer(fate("NotFound"))
+        assert (doing(lane), error_of(lane)) == ("Pausing", ("SUBMIT", "NOT_FOUND"))
+        lane.fire()
+        assert (lane.effect, lane.params["max_fee"]) == (SUBMIT, first["max_fee"])
+    lane.answer(submitted(name))
+    lane.answer(fate("NotFound"))
+
+    assert (lane.effect, lane.params["nonce"]) == (SUBMIT, NONCE)
+    assert lane.params["max_fee"] == raised(first["max_fee"])
+    assert lane.params["max_tip"] == raised(first["max_tip"])
+    assert lane.state["step_attempts"] == 0
+    lane.answer(submitted(hash=hash_of(2)))
+    assert lane.params["hashes"] == [hash_of(1), hash_of(2)]
+    lane.answer(fate("Confirmed", hash=hash_of(2)))
+    assert all_told(lane) == [(1, "Confirmed")]
+
+
+def test_looks_that_found_it_in_the_pool_and_looks_that_did_not_count_together() -> None:
+    lane = in_flight()
+    for _ in range(POLICY["bump_after"] - 1):
+        lane.answer(fate("Pending"))
+
+    lane.answer(fate("NotFound"))
+
+    assert (lane.effect, len(attempts(lane))) == (SUBMIT, 2)
+
+
+def test_a_transaction_that_is_dropped_at_the_highest_fees_parks_with_its_nonce() -> None:
+    lane = new_lane()
+    policy = POLICY | {"max_fee": 3 * BASE_FEE, "retries": 1, "stall_cycles": 1}
+    lane.send(*request(policy=policy))
+    lane.answer(quoted())
+
+    while not is_parked(lane):
+        if lane.effect == SUBMIT:
+            assert lane.params["max_fee"] <= policy["max_fee"]
+            lane.answer(submitted(hash=hash_of(len(attempts(lane)))))
+        elif lane.effect == RECEIPT:
+            lane.answer(fate("NotFound"))
+        else:
+            lane.fire()
+
+    assert lane.state["current"]["nonce"] == NONCE
+    assert [each["nonce"] for each in attempts(lane)] == [NONCE] * 4  # 21, 24, 27, 30 gwei
+    assert not all_told(lane)
 
 
 def test_the_code_of_a_refusal_stays_while_the_transaction_is_absent() -> None:
@@ -263,7 +323,7 @@ def test_a_transaction_that_stays_in_the_pool_is_replaced_by_one_with_higher_fee
     assert lane.params["nonce"] == NONCE
     lane.answer(submitted(hash=hash_of(2)))
     assert lane.params["hashes"] == [hash_of(1), hash_of(2)]
-    assert lane.state["current"]["pendings"] == 0
+    assert lane.state["current"]["unmined"] == 0
 
 
 def test_a_transaction_in_a_block_is_awaited_and_never_replaced() -> None:

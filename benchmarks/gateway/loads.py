@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -19,6 +20,7 @@ WORKER: Final = 18
 
 EVIDENCE_BYTES: Final = 1_000
 GAS: Final = hex(500_000)
+LOOK_S: Final = 0.01
 
 
 def data_hash(name: str) -> bytes:
@@ -60,11 +62,14 @@ def score(chain: Chain, name: str, validator: Account, policy: Mapping[str, int]
 
 
 def submit_work(chain: Chain, name: str) -> bytes:
-    """Submit a work to a chain that mines each transaction, by an account whose key the node has.
-    Returns its hash."""
+    """Submit a work to a chain that mines each transaction, by an account whose key the node has,
+    and wait until it is mined. Returns its hash."""
     hash = data_hash(name)
     data = calldata("submitWork(bytes32,uint64,string)", hash, EPOCH, "item")
     sender = chain.accounts[WORKER].address
     sent = {"from": sender, "to": chain.studio, "data": data, "gas": GAS}
-    chain.rpc("eth_sendTransaction", [sent])
+    sent_hash = chain.rpc("eth_sendTransaction", [sent])
+    # A node that mines each transaction answers first, and mines a moment later.
+    while chain.rpc("eth_getTransactionReceipt", [sent_hash]) is None:
+        time.sleep(LOOK_S)
     return hash

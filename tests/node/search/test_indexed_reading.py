@@ -72,7 +72,7 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
         wait_until(lambda: listed(node) is not None)
         for where in (("--node", node.url), ("--world", indexed)):
             check(*where)
-            words = ("--workflow", "aos/schedule", "--json", "--where", "every > 2m and count < 100")
+            words = ("--workflow", "aos/schedule", "--json", "--where", "every > 2m and count < 99")
             rows = here("inspect", "cells", *words, *where).json["cells"]
             assert [each["key"] for each in rows] == ["c", "d", "e"]
             found = here("linear", "list", "--json", "--where", "customer = c-1", *where).json

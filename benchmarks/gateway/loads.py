@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from typing import Final
 
 from chain import Account, Chain
 from chain_parts import CHAIN_ID
+from studio import receipt_of
 
 from aos_cli.gateway.keys import work_key
 from aos_cli.gateway.requests import Request, score_request, work_request
@@ -20,7 +20,6 @@ WORKER: Final = 18
 
 EVIDENCE_BYTES: Final = 1_000
 GAS: Final = hex(500_000)
-LOOK_S: Final = 0.01
 
 
 def data_hash(name: str) -> bytes:
@@ -68,8 +67,5 @@ def submit_work(chain: Chain, name: str) -> bytes:
     data = calldata("submitWork(bytes32,uint64,string)", hash, EPOCH, "item")
     sender = chain.accounts[WORKER].address
     sent = {"from": sender, "to": chain.studio, "data": data, "gas": GAS}
-    sent_hash = chain.rpc("eth_sendTransaction", [sent])
-    # A node that mines each transaction answers first, and mines a moment later.
-    while chain.rpc("eth_getTransactionReceipt", [sent_hash]) is None:
-        time.sleep(LOOK_S)
+    receipt_of(chain.rpc, chain.rpc("eth_sendTransaction", [sent]))
     return hash

@@ -42,6 +42,19 @@ def deploy(
     sent = rpc("eth_sendTransaction", [{"from": deployer, "data": data, "gas": hex(DEPLOY_GAS)}])
     if not mines_itself:
         rpc("evm_mine", [])
+    receipt = receipt_of(rpc, sent)
+    if receipt["status"] != "0x1":
+        raise ChainError(f"the creation of the contract reverted: transaction {sent}")
+    return str(receipt["contractAddress"])
+
+
+def receipt_of(rpc: Rpc, sent: str) -> dict[str, Any]:
+    """The receipt of a transaction, once a block has it: a node that mines each at once answers
+    first, and mines a moment later.
+
+    Raises:
+        ChainError: No block has it after MINED_S seconds.
+    """
     receipts: list[Any] = []
 
     def is_mined() -> bool:
@@ -49,7 +62,6 @@ def deploy(
         return receipts[-1] is not None
 
     if not wait_until(is_mined, seconds=MINED_S):
-        raise ChainError(f"the contract's transaction {sent} is in no block after {MINED_S:.0f} s")
-    if receipts[-1]["status"] != "0x1":
-        raise ChainError(f"the creation of the contract reverted: transaction {sent}")
-    return str(receipts[-1]["contractAddress"])
+        raise ChainError(f"the transaction {sent} is in no block after {MINED_S:.0f} s")
+    found: dict[str, Any] = receipts[-1]
+    return found

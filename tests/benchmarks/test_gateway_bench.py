@@ -27,6 +27,7 @@ from benchmarks.gateway.loads import WORKER, submit_work
 from benchmarks.gateway.rates import BARE, measure_instant, measure_signers
 from benchmarks.gateway.tables import gateway_aims, gateway_tables
 from chain import Chain
+from studio import receipt_of
 
 from aos.executors.evm.blocks import Blocks
 from aos.executors.evm.chain_reads import ChainReads
@@ -42,7 +43,6 @@ from aos.sandbox.stack import run_on_big_stack
 from benchmarks import report, scratch
 from tests.benchmarks.test_report import MACHINE
 from tests.gateway.real_chain import chain_up, require_anvil
-from tests.gateway.studio_calls import receipt_of
 
 CHAIN = 31337
 
@@ -167,7 +167,7 @@ def test_the_bare_client_makes_the_requests_of_the_executor(chain: Chain) -> Non
         bare.view(done)
         found = bare.quote(data, guard=done)
         sent = bare.submit(data, found)
-        receipt = receipt_of(chain, sent)
+        receipt = receipt_of(chain.rpc, sent)
         number = bare.look(sent, found.nonce)
         assert number == receipt["blockNumber"]
         assert number is not None
@@ -206,7 +206,7 @@ async def _registered_by_the_executor(chain: Chain, hash: bytes, methods: list[s
         sent = await submit(
             blocks.reads, submit_params(given), secret=account.key, name="gw/evm-keys@1"
         )
-        receipt_of(chain, sent["hash"])
+        receipt_of(chain.rpc, sent["hash"])
         waited = {
             "nonce": ready["nonce"], "hashes": [sent["hash"]], "conf": 1, "since": 0, "wait_ms": 1,
         }  # fmt: skip

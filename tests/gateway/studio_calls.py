@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chain import Chain, RpcError
-from chain_processes import wait_until
 from eth_abi.abi import decode, encode
 from eth_utils.crypto import keccak
-from studio import artifact
+from studio import artifact, receipt_of
 
 ABI: dict[tuple[str, str], dict[str, Any]] = {
     (entry["type"], entry.get("name", "")): entry for entry in artifact()["abi"]
@@ -64,22 +63,9 @@ def send(chain: Chain, by: str, function: str, *arguments: Any) -> list[dict[str
     except RpcError as error:
         raise reverted(error) from None
     sent = chain.rpc("eth_sendTransaction", [{**request, "gas": hex(1_000_000)}])
-    receipt = receipt_of(chain, sent)
+    receipt = receipt_of(chain.rpc, sent)
     assert receipt["status"] == "0x1"
     return [event(log) for log in receipt["logs"]]
-
-
-def receipt_of(chain: Chain, sent: str) -> dict[str, Any]:
-    """The receipt of a transaction; a node that mines each at once has it a little later."""
-    found: list[dict[str, Any]] = []
-
-    def is_there() -> bool:
-        receipt = chain.rpc("eth_getTransactionReceipt", [sent])
-        found.extend([receipt] if receipt else [])
-        return bool(found)
-
-    assert wait_until(is_there, seconds=10), f"{sent} is in no block after 10 s"
-    return found[0]
 
 
 def reverted(error: RpcError) -> Reverted:

@@ -22,12 +22,13 @@ from chain import Chain, ChainError, NodeUnreachable, RpcError, Settings
 from chain_processes import Background, free_port, start, wait_until
 from chain_state import is_whole
 from eth_account import Account
+from studio import receipt_of
 
 from aos.executors.arweave.upload_keys import read_keys
 from aos.host.folder.secrets import read_secrets
 from tests.gateway import GATEWAY
 from tests.gateway.real_chain import INSTANT, MANUAL, chain_up, environment, require_anvil
-from tests.gateway.studio_calls import receipt_of, send, view
+from tests.gateway.studio_calls import send, view
 
 WORK = b"\x11" * 32
 
@@ -259,7 +260,7 @@ def test_a_killed_node_keeps_its_blocks_and_loses_its_pool(manual: Chain) -> Non
     manual.restart()
     assert (manual.url, manual.studio, manual.head()) == (url, studio, head)
     assert block_hash(manual, head) == before
-    assert receipt_of(manual, mined)["status"] == "0x1"
+    assert receipt_of(manual.rpc, mined)["status"] == "0x1"
     assert manual.rpc("eth_getTransactionByHash", [pending]) is None
     signer = manual.address("SIGNER")
     assert [
@@ -396,5 +397,5 @@ def test_settings_survive_in_the_folder(tmp_path: Path) -> None:
 
         assert replace(kept, port=0) == settings
         head = chain.head()
-        receipt_of(chain, transfer(chain))
+        receipt_of(chain.rpc, transfer(chain))
         assert wait_until(lambda: chain.head() >= head + 2, seconds=10), "both kinds of blocks"

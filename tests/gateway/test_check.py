@@ -13,9 +13,10 @@ import pytest
 from chain import Chain
 from check import findings
 from landed_transactions import Deed, Landed, NodeError, Transaction
+from studio import receipt_of
 
 from tests.gateway.real_chain import chain_up
-from tests.gateway.studio_calls import receipt_of, send
+from tests.gateway.studio_calls import send
 
 STUDIO = f"0x{'ab' * 20}"
 SIGNER, OTHER = f"0x{'01' * 20}", f"0x{'02' * 20}"
@@ -140,7 +141,7 @@ def test_a_real_chain_is_read_with_its_lists(chain: Chain, tmp_path: Path) -> No
         send(chain, worker, "registerWork", DATA_HASH)
         send(chain, validator, "submitScore", DATA_HASH, worker, [80, 90])
         send(chain, validator, "registerValidator", DATA_HASH, worker, validator)
-        receipt_of(chain, chain.rpc("eth_sendTransaction", [{"from": worker, "to": worker}]))
+        receipt_of(chain.rpc, chain.rpc("eth_sendTransaction", [{"from": worker, "to": worker}]))
         work = f"31337/{chain.studio}/0x{DATA_HASH.hex()}"
         score = f"{work}/{worker}/{validator}"
         rows = [

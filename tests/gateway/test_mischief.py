@@ -24,10 +24,11 @@ from hypothesis import strategies as st
 from mischief import Mischief, Place, Rates
 from mischief_rates import FINISHES, KINDS, REPLACES, drawn
 from mischief_stale import READS
+from studio import receipt_of
 
 from tests.gateway import GATEWAY
 from tests.gateway.real_chain import INSTANT, MANUAL, chain_up
-from tests.gateway.studio_calls import receipt_of, send
+from tests.gateway.studio_calls import send
 
 SEND = "eth_sendRawTransaction"
 
@@ -332,7 +333,7 @@ def test_a_dropped_transaction_is_accepted_and_leaves_the_pool(tmp_path: Path) -
         mischief.change(drop=0)
         assert call(mischief.url, SEND, [signed(chain, 0)]) == accepted, "the same bytes again"
         chain.mine()
-        assert receipt_of(chain, accepted)["status"] == "0x1"
+        assert receipt_of(chain.rpc, accepted)["status"] == "0x1"
 
 
 # Barriers

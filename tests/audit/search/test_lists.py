@@ -14,14 +14,19 @@ from tests.schedule.stage import SWEEP, sweep
 from tests.schedule.test_commands import make_world
 
 FEW = ("a", "b", "c", "d", "e")
+NEVER = "2200-01-01T00:00:00Z"
+"""No clock fires a schedule during a test."""
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five schedules with different intervals, and three linear instances."""
+    """Five schedules with different intervals that have not begun, and three linear instances."""
     path = make_world(
         tmp_path_factory.mktemp("search") / "world",
-        *(sweep(id=id, every_ms=60_000 * (n + 1), value={"days": n}) for n, id in enumerate(FEW)),
+        *(
+            sweep(id=id, every_ms=60_000 * (n + 1), value={"days": n}, start=NEVER)
+            for n, id in enumerate(FEW)
+        ),
     )
     for n in range(3):
         words = ("--id", f"i-{n}", "--context", f'{{"customer": "c-{n % 2}", "n": {n}}}')

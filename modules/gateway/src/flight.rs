@@ -14,7 +14,7 @@ use crate::events::{Attempt, AttemptFate, TxOutcome};
 use crate::evm::{
     AwaitReceipt, Fate, Quote, QuoteResult, Quoted, Submit, SubmitFate, Submitted, TxFate,
 };
-use crate::lane::{Landed, Lane, LaneDoing};
+use crate::lane::{InFlight, Landed, Lane, LaneDoing};
 use crate::nonce::Fees;
 use crate::record::{RecordError, Stall};
 
@@ -88,7 +88,7 @@ impl<'s, 'c> Turn<'s, 'c> {
         let Fees { max_fee, max_tip } = fees;
         let (hash, fate) = (String::new(), AttemptFate::Sending);
         current.attempts.push(Attempt { hash, nonce, max_fee, max_tip, is_cancel, fate });
-        current.unmined = 0;
+        current.looks = 0;
         let what = if is_cancel { "an empty transaction" } else { "the transaction" };
         self.note(&format!("submitting {what} at nonce {nonce}, {max_fee} wei for a unit of gas"));
         self.submit();
@@ -344,8 +344,7 @@ impl<'s, 'c> Turn<'s, 'c> {
         self.progressed();
         self.lane.error = None;
         let Some(current) = &mut self.lane.current else { return };
-        current.unmined += 1;
-        let is_due = depth == 0 && current.unmined >= current.request.policy.bump_after;
+        let is_due = current.looked() && depth == 0;
         self.note(&format!("pending, {depth} confirmations"));
         let is_due = is_due || depth == 0 && self.is_cancel_due();
         if !is_due || !self.replaced() {
@@ -378,15 +377,11 @@ impl<'s, 'c> Turn<'s, 'c> {
 
     fn not_found(&mut self) {
         let Some(current) = &mut self.lane.current else { return };
-        let policy = &current.request.policy;
-        let cap = policy.max_fee;
+        let cap = current.request.policy.max_fee;
         // A node that took it and does not have it has dropped it: others may have paid more.
         let is_cheap = match current.attempts.last().map(|last| last.fate) {
             Some(AttemptFate::Underpriced) => true,
-            Some(AttemptFate::Accepted | AttemptFate::Known) => {
-                current.unmined += 1;
-                current.unmined >= policy.bump_after
-            }
+            Some(AttemptFate::Accepted | AttemptFate::Known) => current.looked(),
             _ => false,
         };
         match self.last_fees() {
@@ -592,6 +587,14 @@ impl<'s, 'c> Turn<'s, 'c> {
                 self.begin_next();
             }
         }
+    }
+}
+
+impl InFlight {
+    /// Count a look that did not settle it. Return whether an attempt with higher fees is due.
+    fn looked(&mut self) -> bool {
+        self.looks += 1;
+        self.looks >= self.request.policy.bump_after
     }
 }
 

@@ -80,8 +80,8 @@ pub struct InFlight {
     /// A block before the first attempt: where the search for a consumed nonce begins.
     pub since: u64,
     pub attempts: Vec<Attempt>,
-    /// Looks since the last attempt that found it taken by the node, and not in a block.
-    pub unmined: u64,
+    /// Looks since the last attempt that found it pending, or gone although the node had taken it.
+    pub looks: u64,
     /// The owner no longer wants it.
     pub is_canceling: bool,
 }

@@ -116,7 +116,7 @@ impl Turn<'_, '_> {
             gas: 0,
             since: 0,
             attempts: Vec::new(),
-            unmined: 0,
+            looks: 0,
             is_canceling: false,
         });
         self.quote();

@@ -158,7 +158,7 @@ def in_flight(key: Key = WORK, number: int = 1, **more: Any) -> State:
         "gas": 90_000,
         "since": 17,
         "attempts": [tx_attempt()],
-        "unmined": 0,
+        "looks": 0,
         "is_canceling": False,
     }
     return found | more

@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx
 
 from tests.gateway.matrix.deaths import Prank
-from tests.gateway.matrix.runs import Stage
+from tests.gateway.matrix.runs import Action, Stage
 from tests.gateway.matrix.scenes import (
     EPOCH,
     LAST_EPOCH,
@@ -162,7 +162,7 @@ def _pool(stage: Stage) -> list[dict[str, Any]]:
 
 def mine_slowly(stage: Stage) -> None:
     """Mine a block now and then, and none for a transaction."""
-    _mine_by_hand(stage, reorg_blocks=None)
+    _mine_by_hand(stage)
 
 
 def mine_and_reorganise(stage: Stage) -> None:
@@ -170,13 +170,19 @@ def mine_and_reorganise(stage: Stage) -> None:
     _mine_by_hand(stage, reorg_blocks=REORG_BLOCKS)
 
 
-def _mine_by_hand(stage: Stage, *, reorg_blocks: int | None) -> None:
-    """A node that mines by its own clock leaves holes in its chain when it is also told to mine, to
-    reorganise or to begin again."""
-    stage.chain.rpc("evm_setAutomine", [False])
+def _mine_by_hand(
+    stage: Stage, *, before: Action = nothing, reorg_blocks: int | None = None
+) -> None:
+    """Do ``before`` and mine, again and again.
+
+    A node that mines by its own clock leaves holes in its chain when it is also told to mine, to
+    reorganise or to begin again.
+    """
+    stage.chain.rpc(*HOLD)
     for number in itertools.count(1):
         if stage.over.wait(BLOCK_S):
             break
+        before(stage)
         stage.chain.rpc("evm_mine")
         if reorg_blocks is not None and number % reorg_blocks == 0:
             stage.chain.rpc("anvil_reorg", [2, []])
@@ -186,15 +192,15 @@ def _mine_by_hand(stage: Stage, *, reorg_blocks: int | None) -> None:
 def drop_the_cheap(stage: Stage) -> None:
     """Mine slowly, as a node whose prices rise: what a nonce is sent with first is soon too cheap,
     and the node drops it without a word."""
-    stage.chain.rpc(*HOLD)
     prices: dict[tuple[str, str], int] = {}
-    while not stage.over.wait(BLOCK_S):
+
+    def drop(stage: Stage) -> None:
         for each in _pool(stage):
             fee = int(each["maxFeePerGas"], 16)
             if fee < prices.setdefault((each["from"], each["nonce"]), fee * 5 // 4):
                 stage.chain.rpc("anvil_dropTransaction", [each["hash"]])
-        stage.chain.rpc("evm_mine")
-    mined(stage)
+
+    _mine_by_hand(stage, before=drop)
 
 
 def raise_the_limit(stage: Stage) -> None:

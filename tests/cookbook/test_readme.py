@@ -88,7 +88,7 @@ SHOWN: Final = {
         r's-2\twaiting.*"refusals":1',
         r's-3\twaiting.*"Unknown"',
         r'asks sys/http.request@1 .*"amount":\{"cents":4900,"currency":"EUR"\}',
-        r'receipt .* delivered 201 \{"charge":\{"id":"ch-1"',
+        r'receipt .* delivered 201 \{"charge":\{"id":"ch-\d"',
         r"emits billing/Paid@1",
         r"billing/subscription@1\ts-1\tcompleted",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,6 +28,22 @@ async def feed(world: World, events: Iterator[EventInput]) -> None:
     await asyncio.gather(*(_caller(world, events) for _ in range(CALLERS)))
     is_quiet = await asyncio.to_thread(world.watch.engine.wait_quiet, QUIET_S)
     assert is_quiet, f"the world was still at work {QUIET_S:.0f} s after the last event"
+    world.watch.check_alive()
+
+
+async def settle(world: World) -> None:
+    """Wait until no effect is open either: an executor works while the world is quiet.
+
+    Raises:
+        AssertionError: Effects are still open after ``QUIET_S``, or the world ended.
+    """
+    end_s = time.monotonic() + QUIET_S
+    while count := world.watch.engine.stats().figures.open_intents:
+        world.watch.check_alive()
+        assert time.monotonic() < end_s, f"{count} effects are open after {QUIET_S:.0f} s"
+        await asyncio.sleep(PAUSE_S)
+    is_quiet = await asyncio.to_thread(world.watch.engine.wait_quiet, QUIET_S)
+    assert is_quiet, f"the world was still at work {QUIET_S:.0f} s after its last receipt"
     world.watch.check_alive()
 
 

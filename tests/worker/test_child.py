@@ -274,9 +274,12 @@ def quick_retry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_process() -> None:
     """X-5, X-55."""
     tries: list[Outcome] = []
+    many = asyncio.Event()
 
     async def answer(outcome: Outcome) -> Answer:
         tries.append(outcome)
+        if len(tries) > 8:
+            many.set()
         if is_full:
             raise Busy("nothing is admitted until there is room on the disk")
         return SETTLED
@@ -290,7 +293,7 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
         executor.publish([task(105)])
         executor.publish([task(104)])  # ends the process
         await journal.until(lambda: "its process died (exit code 4)" in journal.printed)
-        await asyncio.sleep(0.05)
+        await asyncio.wait_for(many.wait(), 8)
         assert executor.stats().done == 0
         is_full = False
         await journal.wait(3)
@@ -299,7 +302,6 @@ def test_a_result_is_kept_while_the_world_is_full_whatever_becomes_of_the_proces
 
     journal = act(actors, play, answer=answer)
 
-    assert len(tries) > 8
     assert [payload(each)["n"] for each in journal.outcomes if each.intent == intent_of(105)] == [
         1,
         1,

@@ -487,7 +487,7 @@ def test_params_are_needed_while_a_frame_waits_that_tells_their_hash(
     assert isinstance(intent.params, Ref)
     play.world.stream(intent, 0)
     cell = play.world.state.cells[intent.cell]
-    needs = list(needed(play.world.state, intent.params.hash))
+    needs = list(needed(play.world.state, intent.params.hash, play.world.read))
     assert len(cell.mailbox) == 1
     assert (f"mail of a cell of {NAME}" in needs) == is_refused
 

@@ -169,3 +169,25 @@ def test_a_list_of_executors_takes_the_right_from_the_world() -> None:
 
     assert "- the world's key may sign for every effect" in shown(back.authority)
     assert "+ the world's key may sign for every effect" in shown(after(documents).authority)
+
+
+def test_governance_is_a_matter_of_authority() -> None:
+    """GV-2: approvers and quorum cannot hide among changed definitions."""
+    documents = good()
+    documents[MANIFEST]["governance"] = {
+        "approvers": [{"name": "bob", "public_key": key(8)}, {"name": "ann", "public_key": key(7)}],
+        "quorum": 2,
+        "shadow_records": 500,
+    }
+
+    changes = after(documents)
+
+    assert shown(changes.authority) == [
+        "+ a manifest needs the approval of 2 approvers",
+        "+ an approval needs a shadow report of 500 records",
+        f"+ approver ann votes with {key(7)}",
+        f"+ approver bob votes with {key(8)}",
+    ]
+    assert changes.definitions == ()
+    gone = difference(loaded(documents).effective, loaded().effective)
+    assert [line[0] for line in shown(gone.authority)] == ["-"] * 4

@@ -453,3 +453,53 @@ def test_files_are_bytes_and_nothing_else_is_read(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("builtins.open", None)
 
     assert load(written(GOOD)).effective == Effective.from_document(effective().document)
+
+
+def test_governance_is_read_back_and_one_spelling_of_it_is_hashed() -> None:
+    """GV-1: approvers in the order of their names, no default written out."""
+    documents = good()
+    people = [{"name": name, "public_key": key(60 + index)} for index, name in enumerate("cab")]
+    documents[MANIFEST]["governance"] = {"approvers": people, "quorum": 2, "shadow_records": 0}
+    turned = good()
+    turned[MANIFEST]["governance"] = {"approvers": people[::-1], "quorum": 2}
+
+    made = loaded(documents).effective
+
+    assert made == loaded(turned).effective
+    assert document(made)["manifest"]["governance"].keys() == {"approvers", "quorum"}
+    governance = Effective.from_document(made.document).governance
+    assert governance is not None
+    assert [each.name for each in governance.approvers] == ["a", "b", "c"]
+    assert (governance.quorum, governance.shadow_records) == (2, 0)
+    assert governance.key("b") is not None
+    assert governance.key("d") is None
+    assert loaded().effective.governance is None
+    assert "governance" not in document(effective())["manifest"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"approvers": []},
+        {"quorum": 4},
+        {"quorum": 0},
+        {"quorum": -1},
+        {"quorum": True},
+        {"shadow_records": -5},
+        {"shadow_records": 0},
+        {"shadow_records": 10**10},
+        {"approvers": [{"name": "", "public_key": key(60)}]},
+        {"approvers": [{"name": "a", "public_key": key(2)}]},
+        {"approvers": [{"name": "a", "public_key": "ed25519:" + "0" * 64}]},
+    ],
+)
+def test_a_forged_governance_block_is_damage(change: dict[str, Any]) -> None:
+    """GV-1: a document is checked as strictly as an author's file."""
+    documents = good()
+    people = [{"name": name, "public_key": key(60 + index)} for index, name in enumerate("abc")]
+    documents[MANIFEST]["governance"] = {"approvers": people, "quorum": 1}
+    forged = document(loaded(documents).effective)
+    forged["manifest"]["governance"].update(change)
+
+    with pytest.raises(Damage, match=r"governance|quorum|spelling"):
+        Effective.from_document(encode(forged))

@@ -52,6 +52,13 @@ def put(name: str, *path: str | int, to: object) -> Change:
     return change
 
 
+def executor_keys(documents: Documents) -> list[str]:
+    """The keys of the executor ``billing``: in force, retired and revoked."""
+    billing = documents[MANIFEST]["executors"][1]
+    billing["revoked_keys"] = [key(8)]
+    return [billing["public_key"], *billing["retired_keys"], *billing["revoked_keys"]]
+
+
 def subscribe(**entry: str | bool) -> Change:
     return lambda documents: documents[MANIFEST]["routing"]["subscriptions"].append(entry)
 
@@ -310,7 +317,43 @@ LATER: list[tuple[str, Change]] = [
         "fields of the manifest",
         lambda documents: documents[MANIFEST].update(
             secrets=[{"name": "acme/key@1"}],
-            governance={"approvers": [{"name": "ann", "public_key": key(9)}], "quorum": 1},
+        ),
+    ),
+    (
+        "a governance block of a wrong structure",
+        lambda documents: documents[MANIFEST].update(
+            governance={"approvers": [], "quorum": 0, "shadow_records": -1, "who": "ann"}
+        ),
+    ),
+    (
+        "an approver of a wrong structure",
+        lambda documents: documents[MANIFEST].update(
+            governance={"approvers": [{"name": "7up", "public_key": "ed25519:00"}, {"name": "ann"}]}
+        ),
+    ),
+    (
+        "a quorum that no one can reach, and approvers who are one person",
+        lambda documents: documents[MANIFEST].update(
+            governance={
+                "approvers": [
+                    {"name": "ann", "public_key": key(9)},
+                    {"name": "bob", "public_key": key(9)},
+                    {"name": "ann", "public_key": "ed25519:" + "0" * 64},
+                ],
+                "quorum": 4,
+            }
+        ),
+    ),
+    (
+        "an approver with the key of an executor",
+        lambda documents: documents[MANIFEST].update(
+            governance={
+                "approvers": [
+                    {"name": f"approver-{index}", "public_key": each}
+                    for index, each in enumerate(executor_keys(documents))
+                ],
+                "quorum": 1,
+            }
         ),
     ),
     (

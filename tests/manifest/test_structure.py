@@ -37,6 +37,9 @@ SCHEMAS: dict[str, Any] = {
 COMMON = SCHEMAS["common.schema.json"]["$defs"]
 
 
+KEY = "ed25519:" + "0" * 64
+
+
 def validator(name: str) -> Draft202012Validator:
     resources = [(key, DRAFT202012.create_resource(value)) for key, value in SCHEMAS.items()]
     registry: Registry[Any] = Registry().with_resources(resources)
@@ -46,7 +49,11 @@ def validator(name: str) -> Draft202012Validator:
 def test_there_is_a_schema_for_each_form_and_the_file() -> None:
     kinds = {f"{kind}.schema.json" for kind in structure.NODE_KINDS}
 
-    assert SCHEMAS.keys() == kinds | {"common.schema.json", "file.schema.json"}
+    assert SCHEMAS.keys() == kinds | {
+        "common.schema.json",
+        "file.schema.json",
+        "patch.schema.json",
+    }
     for contents in SCHEMAS.values():
         Draft202012Validator.check_schema(contents)
 
@@ -158,7 +165,6 @@ def test_every_field_of_a_form_is_read_or_refused() -> None:
         "migrate",
         "delivery",  # one supported value
         "secrets",
-        "governance",
         "uses",  # written out when the manifest is loaded
         "schedules",
     }
@@ -204,6 +210,7 @@ def test_every_field_of_a_form_is_read_or_refused() -> None:
             "routing": {"subscriptions": [{"event": "a/T@1", "workflow": "a/w@1"}]},
             "executors": [],
             "limits": {"world": {"mailbox": 1}},
+            "governance": {"approvers": [{"name": "a", "public_key": KEY}], "quorum": 1},
             "plans": [{"type": "order", "version": 1, "steps": [{"type": "SHIP"}]}],
         },
     }

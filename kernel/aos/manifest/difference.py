@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from aos.manifest.effective import Effective, Executor, Route
+from aos.manifest.governance import GovernanceBlock
 from aos.manifest.keys import key_text
 from aos.manifest.manifest_secrets import Secret
 from aos.manifest.names import is_system
@@ -111,8 +112,8 @@ class ScheduleChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityChange:
-    """A power that an executor, workflow or secret gains (``added``) or loses (``removed``), or the
-    fate of a key (``changed``)."""
+    """A power that an executor, workflow, secret or approver gains (``added``) or loses
+    (``removed``), or the fate of a key (``changed``)."""
 
     change: Change
     who: str
@@ -297,11 +298,21 @@ def _powers(effective: Effective) -> Iterator[tuple[str, str]]:
             yield f"workflow {workflow.name}", f"may emit {effect}"
     for secret in effective.secrets.values():
         yield from _powers_of_secret(secret)
+    if effective.governance is not None:
+        yield from _powers_of_approvers(effective.governance)
     if effective.executors is None:
         yield "the world's key", "may sign for every effect"
         return
     for executor in effective.executors.values():
         yield from _powers_of(executor)
+
+
+def _powers_of_approvers(governance: GovernanceBlock) -> Iterator[tuple[str, str]]:
+    for each in governance.approvers:
+        yield f"approver {each.name}", f"votes with {key_text(each.public_key)}"
+    yield "a manifest", f"needs the approval of {governance.quorum} approvers"
+    if governance.shadow_records:
+        yield "an approval", f"needs a shadow report of {governance.shadow_records} records"
 
 
 def _powers_of_secret(secret: Secret) -> Iterator[tuple[str, str]]:

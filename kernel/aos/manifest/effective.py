@@ -27,6 +27,7 @@ from aos.manifest.forms import (
     Node,
     canonical,
 )
+from aos.manifest.governance import GovernanceBlock, governance_of
 from aos.manifest.http_params import HttpParams
 from aos.manifest.keys import parse_key
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES, Range, StepLimits, WorldLimits
@@ -211,6 +212,7 @@ class Effective:
         subscriptions: In the order of the manifest.
         plans: In the order of types and versions.
         schedules: In the order of ids.
+        governance: The approvers of the next manifest; None if an operator alone may apply it.
     """
 
     document: bytes = field(repr=False)
@@ -227,6 +229,7 @@ class Effective:
     by_event: Mapping[str, tuple[Route, ...]] = field(compare=False, repr=False)
     plans: tuple[StepPlan, ...] = field(compare=False)
     schedules: tuple[ScheduleEntry, ...] = field(compare=False)
+    governance: GovernanceBlock | None = field(compare=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
@@ -282,6 +285,25 @@ def make(manifest: Node, definitions: Definitions) -> Effective:
         },
     )
     return _Maker(manifest, definitions, limits).effective()
+
+
+def make_like(manifest: Node, definitions: Definitions, like: Effective) -> Effective:
+    """As ``make``, but every limit that the nodes leave open is that of ``like``. Later releases,
+    with other defaults, make the same document.
+
+    Raises:
+        Misshapen: The two do not have the same workflows, or the nodes ask for another limit.
+    """
+    given: Any = decode_record(like.document)
+    limits = _read_limits(given["limits"], manifest, definitions)
+    return _Maker(manifest, definitions, limits).effective()
+
+
+def taking_part(manifest: Node, definitions: Definitions) -> frozenset[tuple[str, str]]:
+    """The kind and name of every definition in the document of a manifest, built-in ones
+    included."""
+    limits = _AllLimits(world=WorldLimits(), workflows={})
+    return _Maker(manifest, definitions, limits).taking_part()
 
 
 @lru_cache(DOCUMENTS_KEPT)
@@ -419,7 +441,11 @@ class _Maker:
             by_event=MappingProxyType({event: tuple(routes) for event, routes in by_event.items()}),
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
             schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),
+            governance=governance_of(self.manifest.get("governance")),
         )
+
+    def taking_part(self) -> frozenset[tuple[str, str]]:
+        return frozenset((node["$kind"], node["name"]) for node in self._taking_part())
 
     def _named(self, kind: str, names: Iterable[str]) -> dict[str, Node]:
         return {name: self.nodes[kind, name] for name in sorted(names)}

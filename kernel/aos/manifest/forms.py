@@ -131,6 +131,7 @@ def _manifest(node: Mapping[str, Any]) -> Node:
             made["routing"] = {
                 "subscriptions": [_subscription(s) for s in _objects(routing, "subscriptions")]
             }
+    made |= _optional(node, "governance", _governance)
     made |= _unless(_optional(node, "limits", _manifest_limits), limits={})
     made |= _unless(_optional(node, "plans", _plans), plans=[])
     return made | _unless(_optional(node, "schedules", _schedules), schedules=[])
@@ -171,6 +172,19 @@ def _executor(entry: Mapping[str, Any]) -> Node:
         if entry.get(keys):
             made[keys] = sorted(_texts(entry, keys))
     return made
+
+
+def _governance(node: Mapping[str, Any], field: str) -> Node:
+    block = _object(node, field)
+    approvers: list[Node] = [
+        {"name": _text(entry, "name"), "public_key": _text(entry, "public_key")}
+        for entry in _objects(block, "approvers")
+    ]
+    made: Node = {
+        "approvers": sorted(approvers, key=lambda entry: str(entry["name"])),
+        "quorum": _whole(block, "quorum"),
+    }
+    return made | _unless(_optional(block, "shadow_records", _whole), shadow_records=0)
 
 
 def _implementation(impl: Mapping[str, Any]) -> Node:

@@ -13,7 +13,6 @@ from typing import Final
 
 from aos.manifest import builtins
 from aos.manifest.catalog import (
-    NOT_YET,
     Catalog,
     Found,
     Node,
@@ -25,6 +24,7 @@ from aos.manifest.catalog import (
 from aos.manifest.definition_rules import DEFINITION_RULES, WORKFLOW_SCHEMAS
 from aos.manifest.executor_rules import executors
 from aos.manifest.expressions import closure
+from aos.manifest.governance import governance
 from aos.manifest.limits import STEP_RANGES, WORLD_RANGES
 from aos.manifest.names import is_name
 from aos.manifest.plan_rules import plan_rules
@@ -114,8 +114,8 @@ def _manifest(manifest: Node, catalog: Catalog) -> Found:
     yield from within("/limits/world", limits.get("world", {}), WORLD_RANGES)
     yield from plan_rules(manifest.get("plans", []), catalog)
     yield from schedule_rules(manifest.get("schedules", []), catalog)
-    if manifest.get("governance"):
-        yield "/governance", f"the field governance is {NOT_YET}", "leave it out"
+    if "governance" in manifest:
+        yield from governance(manifest["governance"], manifest.get("executors", []))
 
 
 def _takes_part(catalog: Catalog) -> Iterator[RuleFinding]:

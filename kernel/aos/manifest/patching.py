@@ -1,0 +1,237 @@
+"""Apply a patch to a manifest, or find the patch between two (spec/governance.md, GV-14 to GV-16).
+
+``apply_patch(old, patch_between(old, new))`` is ``new``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aos.errors import excerpt, sentence
+from aos.manifest import builtins, meaning
+from aos.manifest.effective import Effective, make, make_like, taking_part
+from aos.manifest.forms import Node, canonical
+from aos.manifest.meaning import SECTIONS
+from aos.manifest.names import is_system
+from aos.manifest.patch import (
+    FIELDS,
+    OPS_MAX,
+    Add,
+    Op,
+    Patch,
+    PatchInvalid,
+    Remove,
+    Replace,
+    Set,
+    node_hash,
+    value_hash,
+)
+from aos.values.cbor import decode_record
+from aos.values.digests import Hash, hash_text
+
+_SECTION_OF: Final[Mapping[str, str]] = {kind: section for section, kind in SECTIONS.items()}
+_BUILTIN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
+    "defschema": builtins.SCHEMAS,
+    "defeffect": builtins.EFFECTS,
+}
+_ABSENT: Final = "nothing"
+
+_Subject: TypeAlias = tuple[str, str]
+"""(kind, name) of a definition."""
+
+
+def apply_patch(base: Effective, patch: Patch) -> Effective:
+    """Return the manifest that ``patch`` makes of ``base``, as ``load`` would make it.
+
+    Raises:
+        PatchInvalid: The patch does not fit ``base``, or the result breaks a rule of a manifest.
+    """
+    return make(*_patched(base, patch))
+
+
+def check_patch(base: Effective, patch: Patch, result: Effective) -> None:
+    """Check that ``patch`` makes ``result`` of ``base``. Limits that no manifest sets are those of
+    ``result``, so a later release with other defaults finds the same.
+
+    Raises:
+        PatchInvalid: It makes another manifest, or none.
+    """
+    manifest, definitions = _patched(base, patch)
+    try:
+        found = make_like(manifest, definitions, result).hash
+    except ValueError:
+        found = make(manifest, definitions).hash
+    if found != result.hash:
+        raise PatchInvalid(
+            sentence("the patch leads to another manifest", expected=hash_text(result.hash),
+                     found=hash_text(found))
+        )  # fmt: skip
+
+
+def patch_between(old: Effective, new: Effective) -> Patch:
+    """Return the patch that makes ``new`` of ``old``.
+
+    Raises:
+        PatchInvalid: They are equal, or differ in more than ``OPS_MAX`` places.
+    """
+    ops = tuple(_ops_between(_Draft.of(old), _Draft.of(new), _subjects(new)))
+    if not ops:
+        raise PatchInvalid("the two manifests are the same: a patch changes something")
+    if len(ops) > OPS_MAX:
+        raise PatchInvalid(
+            f"the manifests differ in {len(ops)} places: expected at most {OPS_MAX} (propose a "
+            "part of the changes first)"
+        )
+    return Patch(old.hash, ops)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A manifest that is being changed: its own definitions, the built-in ones that it lists, and
+    its other fields. All nodes are canonical."""
+
+    definitions: dict[_Subject, Node]
+    listed: set[_Subject]
+    fields: dict[str, Any]
+
+    @classmethod
+    def of(cls, effective: Effective) -> _Draft:
+        document: Any = decode_record(effective.document)
+        manifest = canonical(document["manifest"])
+        nodes = [canonical(node) for node in document["definitions"]]
+        own = {(node["$kind"], node["name"]): node for node in nodes if not is_system(node["name"])}
+        draft = cls(own, set(), {name: manifest[name] for name in FIELDS if name in manifest})
+        # A built-in definition is listed only if nothing else makes it a part of the manifest.
+        draft.listed = set(_subjects(effective) - taking_part(draft.manifest(), own))
+        return draft
+
+    def manifest(self) -> Node:
+        """The canonical node of the manifest."""
+        node: Node = {"$kind": "manifest", "air_version": "2"}
+        for section in SECTIONS:
+            node[section] = []
+        for kind, name in sorted({*self.definitions, *self.listed}):
+            node[_SECTION_OF[kind]].append({"name": name})
+        return canonical({**node, **self.fields})
+
+    def found(self, subject: _Subject) -> Node | None:
+        """Return the definition; of built-in ones, only of those that are listed."""
+        if subject in self.listed:
+            return dict(_BUILTIN[subject[0]][subject[1]])
+        return self.definitions.get(subject)
+
+
+def _subjects(effective: Effective) -> AbstractSet[_Subject]:
+    document: Any = decode_record(effective.document)
+    return {(node["$kind"], node["name"]) for node in document["definitions"]}
+
+
+def _ops_between(old: _Draft, new: _Draft, wanted: AbstractSet[_Subject]) -> Iterator[Op]:
+    before, after = old.definitions, new.definitions
+    gone = [*(before.keys() - after.keys()), *(old.listed - wanted)]
+    for kind, name in sorted(gone):
+        yield Remove(kind, name, _known_hash(old, (kind, name)))
+    for subject in sorted(before.keys() & after.keys()):
+        if before[subject] != after[subject]:
+            yield Replace(after[subject], node_hash(before[subject]))
+    for kind, name in sorted([*(after.keys() - before.keys()), *(new.listed - old.listed)]):
+        node = new.found((kind, name))
+        assert node is not None
+        yield Add(node)
+    for name in FIELDS:
+        value = new.fields.get(name)
+        if old.fields.get(name) != value:
+            yield Set(name, value, value_hash(old.fields.get(name)))
+
+
+def _known_hash(draft: _Draft, subject: _Subject) -> Hash:
+    node = draft.found(subject)
+    assert node is not None
+    return node_hash(node)
+
+
+def _patched(base: Effective, patch: Patch) -> tuple[Node, Mapping[_Subject, Node]]:
+    """Return the manifest and its own definitions, without a problem."""
+    if patch.base != base.hash:
+        raise PatchInvalid(
+            sentence("the patch is for another manifest", where="/base",
+                     expected=hash_text(base.hash), found=hash_text(patch.base),
+                     hint="make the patch again from the manifest in force: aos gov patch PATH")
+        )  # fmt: skip
+    draft = _Draft.of(base)
+    for index, op in enumerate(patch.ops):
+        _apply_op(draft, op, f"/ops/{index}")
+    try:
+        manifest = draft.manifest()
+    except ValueError as problem:
+        raise PatchInvalid(f"the patch leads to no manifest: {problem}") from problem
+    findings = list(meaning.check(manifest, draft.definitions))
+    if findings:
+        first = findings[0]
+        more = f" (and {len(findings) - 1} more problems)" if len(findings) > 1 else ""
+        raise PatchInvalid(
+            f"the patch leads to an invalid manifest: {first.subject[1]}#{first.pointer}: "
+            f"{excerpt(first.message)}{more}"
+        )
+    return manifest, draft.definitions
+
+
+def _apply_op(draft: _Draft, op: Op, at: str) -> None:
+    match op:
+        case Add(node):
+            _add(draft, node, at)
+        case Replace(node, pre_hash):
+            subject = (node["$kind"], node["name"])
+            if subject in draft.listed:
+                raise PatchInvalid(f"{at}/replace: {subject[1]} is built in and cannot change")
+            _expect(draft, subject, pre_hash, f"{at}/replace")
+            draft.definitions[subject] = node
+        case Remove(kind, name, pre_hash):
+            _expect(draft, (kind, name), pre_hash, f"{at}/remove")
+            draft.definitions.pop((kind, name), None)
+            draft.listed.discard((kind, name))
+        case Set(field, value, pre_hash):
+            found = value_hash(draft.fields.get(field))
+            if found != pre_hash:
+                raise _other(f"{at}/set/pre_hash", field, pre_hash, found)
+            draft.fields.pop(field, None)
+            if value is not None:
+                draft.fields[field] = value
+
+
+def _add(draft: _Draft, node: Node, at: str) -> None:
+    subject = (node["$kind"], node["name"])
+    present = draft.found(subject)
+    if present is not None:
+        raise PatchInvalid(
+            f"{at}/add: {subject[1]} is in the manifest already, with "
+            f"{hash_text(node_hash(present))} (replace it)"
+        )
+    if is_system(subject[1]):
+        builtin = _BUILTIN.get(subject[0], {}).get(subject[1])
+        if builtin is None or dict(builtin) != node:
+            raise PatchInvalid(
+                f"{at}/add: {subject[1]} cannot be defined: names that begin with sys/ are built in"
+            )
+        draft.listed.add(subject)
+    else:
+        draft.definitions[subject] = node
+
+
+def _expect(draft: _Draft, subject: _Subject, pre_hash: Hash, at: str) -> None:
+    node = draft.found(subject)
+    found = None if node is None else node_hash(node)
+    if found != pre_hash:
+        raise _other(f"{at}/pre_hash", subject[1], pre_hash, found)
+
+
+def _other(where: str, what: str, expected: Hash | None, found: Hash | None) -> PatchInvalid:
+    return PatchInvalid(
+        sentence(f"{what} is not what the patch was made for", where=where,
+                 expected=_ABSENT if expected is None else hash_text(expected),
+                 found=_ABSENT if found is None else hash_text(found),
+                 hint="make the patch again from the manifest in force: aos gov patch PATH")
+    )  # fmt: skip

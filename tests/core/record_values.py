@@ -16,6 +16,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     Intent,
     KernelReceipt,
     Manifest,
@@ -34,6 +35,7 @@ from aos.core.journal.vocabulary import (
     ACTIONS,
     CELL_STATUSES,
     CONTROL_STATUSES,
+    GOVERNANCE_ACTIONS,
     MODES,
     OPEN_WORK,
     OUTCOMES,
@@ -69,6 +71,7 @@ FULL: Final[tuple[Record, ...]] = (
         mode="migrate",
         leaves=("t/a@1", "t/b@1"),
         migrated=(Migrated(workflow="t/shop@1", root=A, count=7),),
+        proposal=2,
     ),
     Event(
         seq=4,
@@ -213,6 +216,23 @@ FULL: Final[tuple[Record, ...]] = (
         cut=A,
         signature=bytes(64),
     ),
+    Governance(
+        seq=14,
+        stamp=STAMP,
+        action="propose",
+        principal="ann",
+        signature=bytes(64),
+        proposal=9,
+        serial=0,
+        base=A,
+        document=REF,
+        patch=Ref(B, 90),
+        mode="pin",
+        leaves=("t/a@1",),
+        report=REF,
+        seen=B,
+        note="a new price",
+    ),
 )
 """One of each kind, every option present."""
 
@@ -331,6 +351,7 @@ EMPTY: Final[tuple[Record, ...]] = (
         cut=None,
         signature=b"",
     ),
+    Governance(seq=1, stamp=STAMP, action="withdraw", principal="", signature=b""),
 )  # fmt: skip
 """One of each kind, every option absent."""
 
@@ -378,6 +399,7 @@ manifests = st.builds(
     Manifest, seq=nats, stamp=stamps, document=refs, principal=texts, serial=nats, signature=blobs,
     mode=maybe(modes), leaves=some(texts),
     migrated=some(st.builds(Migrated, workflow=texts, root=hashes, count=nats)),
+    proposal=maybe(nats),
 )  # fmt: skip
 events = st.builds(
     Event, seq=nats, stamp=stamps, schema=texts, value=slots, submission_id=maybe(texts),
@@ -442,8 +464,14 @@ forks = st.builds(
     cut=st.none() | hashes,
     signature=st.binary(max_size=70),
 )
+governance = st.builds(
+    Governance, seq=nats, stamp=stamps, action=st.sampled_from(GOVERNANCE_ACTIONS),
+    principal=texts, signature=blobs, proposal=maybe(nats), serial=maybe(nats), base=maybe(hashes),
+    document=maybe(refs), patch=maybe(refs), mode=maybe(modes), leaves=some(texts),
+    report=maybe(refs), seen=maybe(hashes), note=maybe(texts),
+)  # fmt: skip
 snapshots = st.builds(Snapshot, seq=nats, stamp=stamps, at=nats, frame=hashes, document=refs)
 records: Final[st.SearchStrategy[Record]] = st.one_of(
     genesis, starts, manifests, events, steps, faulted, receipts, kernel_receipts, streams,
-    attempts, snapshots, forks, controls,
+    attempts, snapshots, forks, controls, governance,
 )  # fmt: skip

@@ -17,12 +17,14 @@ from aos.core.decide.admit import TIME_MAX, admit_event, admit_manifest, admit_s
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal
 from aos.core.decide.control import admit_control
 from aos.core.decide.decided import Decided
+from aos.core.decide.governed import admit_governance
 from aos.core.decide.migration import Failed, Keep, MigratedCells, Puts, migrate
 from aos.core.decide.owed import decide_owed
 from aos.core.decide.quiescence import Change
 from aos.core.decide.settle import admit_attempt, admit_receipt, admit_stream
 from aos.core.decide.step import decide_step
 from aos.core.journal.frame import Tip
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.identity import ENTROPY_BYTES, world_id
 from aos.core.journal.inputs import (
     SEMANTICS,
@@ -174,6 +176,8 @@ class Kernel:
                 return admit_snapshot(state, given, stamp)
             case ControlInput():
                 return admit_control(state, given, stamp, self.read)
+            case GovernanceInput():
+                return admit_governance(state, given, stamp, self.read)
             case ManifestInput():
                 return admit_manifest(state, given, stamp, read=self.read, migrator=self._migrate)
             case StartInput():

@@ -31,7 +31,7 @@ EACH_FULL = pytest.mark.parametrize("record", FULL, ids=lambda record: record.KI
 FORMATS = {
     "genesis": ("seq stamp nonce world_key operators semantics signature", ""),
     "start": ("seq stamp host", ""),
-    "manifest": ("seq stamp document principal serial signature", "mode leaves migrated"),
+    "manifest": ("seq stamp document principal serial signature", "mode leaves migrated proposal"),
     "event": ("seq stamp schema value", "submission_id to overloaded kept"),
     "step": (
         "seq cell entry root depth status fuel pages output",
@@ -61,6 +61,10 @@ FORMATS = {
     "control": (
         "seq stamp action principal serial signature",
         "cell intent value status payload why dropped abandoned",
+    ),
+    "governance": (
+        "seq stamp action principal signature",
+        "proposal serial base document patch mode leaves report seen note",
     ),
 }
 

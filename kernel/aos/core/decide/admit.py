@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from aos.core.decide.answers import Blocker, Duplicate, Refusal, Rule
+from aos.core.decide.approved import proposal_problem
 from aos.core.decide.decided import Decided
 from aos.core.decide.left_behind import kept_of
+from aos.core.decide.manifest_problems import keys_problem, leaves_problem
 from aos.core.decide.migration import Failed, MigratedCells
 from aos.core.decide.quiescence import IN_FLIGHT, Change, blockers
+from aos.core.decide.refusing import refusal
 from aos.core.decide.routing import pinned_problem, place, route
 from aos.core.journal.faults import clipped
 from aos.core.journal.identity import submission_hash
@@ -40,13 +43,12 @@ from aos.core.journal.records import (
     Start,
     slot,
 )
-from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
+from aos.core.journal.signing import is_signed
 from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.state import State
 from aos.core.state.submissions import Submission
 from aos.errors import Damage
-from aos.manifest.effective import Effective, Executor
-from aos.manifest.names import NODE
+from aos.manifest.effective import Effective
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.show import describe
@@ -119,8 +121,9 @@ def admit_manifest(
         )
     document = content_hash(given.document)
     message = ManifestInput.message(
-        state.world, state.serial, document, mode=given.mode, leaves=given.leaves
-    )
+        state.world, state.serial, document, mode=given.mode, leaves=given.leaves,
+        proposal=given.proposal,
+    )  # fmt: skip
     if not is_signed(message, given.signature, key):
         return refusal(
             Rule.MANIFEST_SIGNATURE_IS_WRONG,
@@ -133,6 +136,9 @@ def admit_manifest(
             Rule.MANIFEST_MODE_IS_UNKNOWN,
             f"mode: expected {' or '.join(MODES)}, found {quoted(given.mode)}",
         )
+    unapproved = proposal_problem(state, given, document)
+    if unapproved is not None:
+        return unapproved
     if state.manifest is not None and state.manifest.hash == document:
         return refusal(
             Rule.MANIFEST_IS_IN_FORCE, "this manifest is already in force; nothing to do"
@@ -141,12 +147,9 @@ def admit_manifest(
         effective = Effective.from_document(given.document)
     except Damage as error:
         return refusal(Rule.MANIFEST_IS_INVALID, f"the effective manifest cannot be read: {error}")
-    problem = _misnamed(effective.executors or {}, state.world_key) or _revoked(effective, state)
+    problem = keys_problem(effective, state) or leaves_problem(effective, given.leaves)
     if problem is not None:
-        return refusal(Rule.MANIFEST_IS_INVALID, f"executors: {problem}")
-    problem = _wrongly_left(effective, given.leaves)
-    if problem is not None:
-        return refusal(Rule.MANIFEST_IS_INVALID, f"leaves: {problem}")
+        return refusal(Rule.MANIFEST_IS_INVALID, problem)
     if given.checked is not None and given.checked < state.cells.at:
         return refusal(
             Rule.MANIFEST_CHECK_IS_OLD,
@@ -170,18 +173,9 @@ def admit_manifest(
         mode=None if mode == STRICT else mode,
         leaves=given.leaves,
         migrated=taken_over.migrated,
+        proposal=given.proposal,
     )
     return Decided(record=record, blobs={**taken_over.blobs, document: given.document})
-
-
-def _wrongly_left(effective: Effective, leaves: tuple[str, ...]) -> str | None:
-    """The problem of ``leaves``: not sorted and unique, or a workflow is still in the manifest."""
-    if list(leaves) != sorted(set(leaves)):
-        return "expected names of workflows, each once, in order"
-    for name in leaves:
-        if name in effective.workflows:
-            return f"{name} is still in the manifest"
-    return None
 
 
 def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
@@ -200,28 +194,6 @@ def in_the_way(standing: tuple[Blocker, ...]) -> Refusal:
         rule=Rule.MANIFEST_DOES_NOT_FIT,
         message=clipped(f"the manifest does not fit what this world holds: {what}{first.detail}"),
         blockers=standing,
-    )
-
-
-def _misnamed(executors: Mapping[str, Executor], world_key: bytes) -> str | None:
-    """The problem of an executor that has only one of the world's own key and the name ``node``."""
-    for each in executors.values():
-        if is_misnamed(each, world_key):
-            return (
-                f"{NODE} must have this world's own key and no other may: expected ed25519:"
-                f"{world_key.hex()}, found {each.name} with ed25519:{each.public_key.hex()}"
-            )
-    return None
-
-
-def _revoked(effective: Effective, state: State) -> str | None:
-    """The problem of a manifest that uses a key that an earlier one revoked (K-106)."""
-    back = back_from_revocation(effective.executors, state.revoked)
-    if back is None:
-        return None
-    name, key = back
-    return (
-        f"{name} has ed25519:{key.hex()}, which an earlier manifest revoked: expected another key"
     )
 
 
@@ -368,8 +340,3 @@ def _is_forgotten(state: State, earlier: Submission, stamp: Stamp) -> bool:
     """Whether the dedup window has expired, by the journal clock after this input."""
     now = max(state.clock_ns, stamp.ns)
     return earlier.at_ns < now - state.effective.limits.dedup_ns
-
-
-def refusal(rule: Rule, message: str) -> Refusal:
-    """A refusal whose message fits an answer."""
-    return Refusal(rule=rule, message=clipped(message))

@@ -70,7 +70,24 @@ class Rule(enum.Enum):
     MANIFEST_MODE_IS_UNKNOWN = "manifest_mode_is_unknown"
     MANIFEST_DOES_NOT_FIT = "manifest_does_not_fit"
     MANIFEST_CHECK_IS_OLD = "manifest_check_is_old"
+    MANIFEST_NEEDS_PROPOSAL = "manifest_needs_proposal"
     WORLD_IS_NOT_QUIESCENT = "world_is_not_quiescent"
+
+    WORLD_IS_NOT_GOVERNED = "world_is_not_governed"
+    GOVERNANCE_PRINCIPAL_IS_UNKNOWN = "governance_principal_is_unknown"
+    GOVERNANCE_SERIAL_IS_WRONG = "governance_serial_is_wrong"
+    GOVERNANCE_SIGNATURE_IS_WRONG = "governance_signature_is_wrong"
+    PROPOSAL_IS_UNKNOWN = "proposal_is_unknown"
+    PROPOSAL_IS_CLOSED = "proposal_is_closed"
+    PROPOSAL_IS_STALE = "proposal_is_stale"
+    PROPOSAL_IS_INVALID = "proposal_is_invalid"
+    PROPOSAL_LACKS_QUORUM = "proposal_lacks_quorum"
+    PROPOSAL_DIFFERS = "proposal_differs"
+    TOO_MANY_PROPOSALS = "too_many_proposals"
+    REPORT_IS_INVALID = "report_is_invalid"
+    TOO_MANY_REPORTS = "too_many_reports"
+    VOTE_IS_TAKEN = "vote_is_taken"
+    REPORT_IS_NEEDED = "report_is_needed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

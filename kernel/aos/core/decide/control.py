@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Final, assert_never
 
-from aos.core.decide.admit import refusal
 from aos.core.decide.answers import Refusal, Rule
 from aos.core.decide.decided import Decided
 from aos.core.decide.dialect.dialects import dialect_of
 from aos.core.decide.fits import cell_problems, open_problems
+from aos.core.decide.refusing import refusal
 from aos.core.journal.inputs import (
     COMMAND_FIELDS,
     END,
@@ -36,6 +36,7 @@ from aos.core.journal.vocabulary import (
 from aos.core.snapshot.load import parts
 from aos.core.state.cell import Cell, EventMail, Mail, ReceiptMail
 from aos.core.state.continuation import EFFECT_ERROR
+from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
 from aos.core.state.version import is_pinned, workflow_of
 from aos.manifest.builtins import KERNEL_EFFECTS
@@ -56,8 +57,14 @@ def admit_control(
         Damage: A blob that the decision needs is missing or altered. Nothing has changed.
     """
     problem = _authority(state, given)
-    if problem is not None:
-        return problem
+    return decide_control(state, given, stamp, read) if problem is None else problem
+
+
+def decide_control(
+    state: State, given: ControlInput, stamp: Stamp, read: BlobReader
+) -> Decided | Refusal:
+    """Admit a command whose authority was checked, or does not matter. Raises as
+    ``admit_control``."""
     action = word_of(ACTIONS, given.action)
     if action is None:
         return refusal(
@@ -315,11 +322,17 @@ def _uses(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
     mark = state.snapshot
     if mark is not None and any(part == value for part in parts(mark.document, read)):
         yield "a part of the newest snapshot"
-    yield from needed(state, value)
+    yield from needed(state, value, read)
 
 
-def needed(state: State, value: Hash) -> Iterator[str]:
-    """The parts of the current state that need a value."""
+def needed(state: State, value: Hash, read: BlobReader) -> Iterator[str]:
+    """The parts of the current state that need a value.
+
+    Raises:
+        Damage: The manifest of an open proposal cannot be read.
+    """
+    for proposal in state.proposals.open.values():
+        yield from [what for hash, what in proposal_blobs(proposal, read) if hash == value]
     for cell in state.cells.naming(value):
         is_state = cell.state is not None and slot_hash(cell.state) == value
         yield f"the {'state' if is_state else 'keys'} of a cell of {cell.id[0]}"

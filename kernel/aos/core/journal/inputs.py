@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.records import Batch, CellId, Principal
 from aos.core.journal.statements import (
     Statement,
@@ -87,7 +88,7 @@ class ManifestInput:
 
     ``serial`` is the number of manifest records before this one, so that a signed command is valid
     once. ``leaves`` are workflows that the manifest removes although they still have cells; the
-    cells are kept.
+    cells are kept. ``proposal`` is the record of the approved proposal, in a governed world.
 
     Two fields are in no signature and no record. ``checked``: the host itself has compared the
     stored states up to this record with the new schemas (K-71a). ``is_recorded``: this is a replay,
@@ -100,6 +101,7 @@ class ManifestInput:
     signature: bytes
     mode: str = STRICT
     leaves: tuple[str, ...] = ()
+    proposal: int | None = None
     checked: int | None = None
     is_recorded: bool = False
 
@@ -111,8 +113,11 @@ class ManifestInput:
         *,
         mode: str = STRICT,
         leaves: tuple[str, ...] = (),
+        proposal: int | None = None,
     ) -> bytes:
-        """The bytes that the operator signs."""
+        """The bytes that the operator signs (J-36, J-36a, J-36b)."""
+        if proposal is not None:
+            return encode(["aos/apply/3", world, serial, document, mode, list(leaves), proposal])
         if mode == STRICT and not leaves:
             return encode(["aos/apply/1", world, serial, document])
         return encode(["aos/apply/2", world, serial, document, mode, list(leaves)])
@@ -391,4 +396,5 @@ Input: TypeAlias = (
     | AttemptInput
     | SnapshotInput
     | ControlInput
+    | GovernanceInput
 )

@@ -22,6 +22,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     Intent,
     KernelReceipt,
     Manifest,
@@ -41,6 +42,7 @@ from aos.core.journal.vocabulary import (
     ACTIONS,
     CELL_STATUSES,
     CONTROL_STATUSES,
+    GOVERNANCE_ACTIONS,
     MODES,
     OPEN_WORK,
     OUTCOMES,
@@ -391,6 +393,8 @@ _ACTION = _word("control action", ACTIONS)
 
 _CONTROL_STATUS = _word("control status", CONTROL_STATUSES)
 
+_GOVERNANCE_ACTION = _word("governance action", GOVERNANCE_ACTIONS)
+
 _HOST = _Type(lambda host: encode(dict(host)), _read_host, _carefully)
 
 # Fields whose name ends in "?" are options: left out when None or empty.
@@ -404,7 +408,7 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
     Manifest: {
         "seq": _NAT, "stamp": _STAMP, "document": _REF, "principal": _TEXT, "serial": _NAT,
         "signature": _BYTES, "mode?": _MODE, "leaves?": _many(_TEXT),
-        "migrated?": _many(_nested(Migrated)),
+        "migrated?": _many(_nested(Migrated)), "proposal?": _NAT,
     },
     Migrated: {"workflow": _TEXT, "root": _HASH, "count": _NAT},
     Event: {
@@ -466,13 +470,19 @@ _FIELDS: Final[Mapping[type, Mapping[str, _Type]]] = {
         "status?": _CONTROL_STATUS, "payload?": _SLOT, "why?": _TEXT, "dropped?": _NAT,
         "abandoned?": _many(_HASH),
     },
+    Governance: {
+        "seq": _NAT, "stamp": _STAMP, "action": _GOVERNANCE_ACTION, "principal": _TEXT,
+        "signature": _BYTES, "proposal?": _NAT, "serial?": _NAT, "base?": _HASH,
+        "document?": _REF, "patch?": _REF, "mode?": _MODE, "leaves?": _many(_TEXT),
+        "report?": _REF, "seen?": _HASH, "note?": _TEXT,
+    },
 }  # fmt: skip
 
 _KINDS: Final[Mapping[str, type]] = {
     cls.KIND: cls
     for cls in (
         Genesis, Start, Manifest, Event, Step, Faulted, Receipt, KernelReceipt, Stream, Attempt,
-        Snapshot, Control, Fork,
+        Snapshot, Control, Fork, Governance,
     )
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from aos.core.journal.vocabulary import (
     CellStatus,
     ControlAction,
     ControlStatus,
+    GovernanceAction,
     OpenWork,
     ReceiptOutcome,
     ReceiptStatus,
@@ -128,7 +129,8 @@ class Manifest:
 
     ``mode`` is absent if it is strict (K-70, K-72, K-76). ``leaves`` are workflows that the
     manifest removes although they still have cells; the cells are kept (K-71b). ``migrated`` are
-    the cells that a migration converted, by the names of their workflows.
+    the cells that a migration converted, by the names of their workflows. ``proposal`` is the
+    record of the approved proposal, in a governed world (GV-40).
     """
 
     KIND: ClassVar = "manifest"
@@ -141,6 +143,7 @@ class Manifest:
     mode: ApplyMode | None = None
     leaves: tuple[str, ...] = ()
     migrated: tuple[Migrated, ...] = ()
+    proposal: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,6 +400,35 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Governance:
+    """An operator or approver proposed a manifest, reported on a proposal, voted on one or withdrew
+    one (GV-20).
+
+    ``propose`` has a ``serial``, the number of proposals before this one, the hash of the manifest
+    in force (``base``), the next one (``document``) and the ``patch`` between the two; ``mode`` and
+    ``leaves`` are those of a manifest. All other actions name the record of their ``proposal``.
+    ``report`` is a shadow report, ``seen`` the hash of the report that a voter has read.
+    """
+
+    KIND: ClassVar = "governance"
+    seq: int
+    stamp: Stamp
+    action: GovernanceAction
+    principal: str
+    signature: bytes
+    proposal: int | None = None
+    serial: int | None = None
+    base: Hash | None = None
+    document: Ref | None = None
+    patch: Ref | None = None
+    mode: ApplyMode | None = None
+    leaves: tuple[str, ...] = ()
+    report: Ref | None = None
+    seen: Hash | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
     """Another world continues from here (K-110 to K-116): the first record after those that it has
     from world ``parent``, the last of which is record ``at``, in a frame with the hash ``frame``.
@@ -436,6 +468,7 @@ Record: TypeAlias = (
     | Snapshot
     | Fork
     | Control
+    | Governance
 )
 
 

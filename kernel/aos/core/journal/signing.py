@@ -13,6 +13,7 @@ from nacl.bindings import crypto_sign_open
 from nacl.exceptions import BadSignatureError
 
 from aos.manifest.effective import Executor
+from aos.manifest.governance import GovernanceBlock
 from aos.manifest.names import NODE
 
 Executors: TypeAlias = Mapping[str, Executor] | None
@@ -59,6 +60,19 @@ def back_from_revocation(
 def is_misnamed(executor: Executor, world_key: bytes) -> bool:
     """Whether an executor has only one of the two: the world's own key and the name ``node``."""
     return (executor.name == NODE) != (executor.public_key == world_key)
+
+
+def approver_with_used_key(
+    governance: GovernanceBlock | None, revoked: AbstractSet[bytes], world_key: bytes
+) -> tuple[str, str] | None:
+    """The approver whose key has another owner, and that owner: the world, or an executor whose key
+    an earlier manifest revoked (GV-1). ``meaning`` checks the executors of the same manifest."""
+    for each in () if governance is None else governance.approvers:
+        if each.public_key == world_key:
+            return each.name, "the world's own key"
+        if each.public_key in revoked:
+            return each.name, "a key that an earlier manifest revoked"
+    return None
 
 
 SIGNATURE_BYTES: Final = 64

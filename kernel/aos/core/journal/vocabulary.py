@@ -52,6 +52,20 @@ ACTIONS: Final[tuple[ControlAction, ...]] = (
     "retry", "skip", "cancel", "erase", "unpin", "settle", "end", "remove",
 )  # fmt: skip
 
+GovernanceAction: TypeAlias = Literal["propose", "report", "approve", "reject", "withdraw"]
+GOVERNANCE_ACTIONS: Final[tuple[GovernanceAction, ...]] = (
+    "propose", "report", "approve", "reject", "withdraw",
+)  # fmt: skip
+
+Vote: TypeAlias = Literal["approve", "reject"]
+VOTES: Final[tuple[Vote, ...]] = ("approve", "reject")
+
+ClosedStatus: TypeAlias = Literal["rejected", "withdrawn", "applied", "stale"]
+CLOSED_STATUSES: Final[tuple[ClosedStatus, ...]] = ("rejected", "withdrawn", "applied", "stale")
+"""How a proposal ends: see ``proposals.Proposals``."""
+
+ProposalStatus: TypeAlias = Literal["open", "approved", "rejected", "withdrawn", "applied", "stale"]
+
 SettledStatus: TypeAlias = Literal["ok", "error"]
 SETTLED_STATUSES: Final[tuple[SettledStatus, ...]] = ("ok", "error")
 """The ways in which an operator may settle an intent."""

@@ -26,6 +26,7 @@ from aos.core.state.cell_index import CellIndex
 from aos.core.state.cells import Cells
 from aos.core.state.entry import Entry, read_keys
 from aos.core.state.eras import Era, Eras, era_of
+from aos.core.state.proposals import Cast, Proposal, Proposals, Reported, proposal_blobs
 from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
 from aos.core.state.submissions import Chunk, Find, Submissions
 from aos.errors import Damage
@@ -108,7 +109,10 @@ def _references(
     for pages in loader.fields["work"].values():
         for page in pages:
             yield Hash(page), "a page of open work"
-    yield from _of_open_work(loader.state(None))
+    state = loader.state(None)
+    for proposal in state.proposals.open.values():
+        yield from proposal_blobs(proposal, read)
+    yield from _of_open_work(state)
     for workflow, index in loader.indexes().items():
         for node, entries in index.leaves(seen):
             yield node, "a node of an index"
@@ -225,6 +229,7 @@ class _Loader:
             manifest_seq=fields["manifest_seq"],
             eras=self._eras(),
             snapshot=None if mark is None else Mark(mark[0], mark[1], _hash(mark[2])),
+            proposals=self._proposals(),
             ancestors=tuple(Ancestor(_hash(w), at) for w, at in fields.get("ancestors", ())),
             limits=limits,
             cells=Cells(self.read, at=seq, limits=limits),
@@ -244,6 +249,28 @@ class _Loader:
             return Eras()
         effective = self._manifest(_hash(manifest))
         return Eras((era_of(self.fields["manifest_seq"], effective),), self.read)
+
+    def _proposals(self) -> Proposals:
+        known = Proposals(count=self.fields.get("proposed", 0))
+        for seq, *rest in self.fields.get("proposals", ()):
+            if seq in known.open or seq in known.closed:
+                raise Damage(f"the snapshot has proposal {seq} twice")
+            if len(rest) == 1:
+                known.closed[seq] = rest[0]
+                continue
+            principal, base, document, patch, mode, leaves, votes, reports = rest
+            known.open[seq] = Proposal(
+                seq=seq,
+                principal=principal,
+                base=_hash(base),
+                document=Ref(_hash(document[0]), document[1]),
+                patch=Ref(_hash(patch[0]), patch[1]),
+                mode=mode,
+                leaves=tuple(leaves),
+                votes={name: Cast(vote, at) for name, vote, at in votes},
+                reports={_hash(hash): Reported(at, size) for hash, at, size in reports},
+            )
+        return known
 
     def _load_cells(self, cells: Cells) -> None:
         for name, (_, _, count, *declared) in self.fields["cells"].items():

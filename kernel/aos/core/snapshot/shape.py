@@ -12,7 +12,15 @@ from typing import Any, Final, TypeAlias
 from aos.core.journal.faults import FaultKind
 from aos.core.journal.identity import ENTROPY_BYTES
 from aos.core.journal.records import KernelReceipt, Receipt, Stream
-from aos.core.journal.vocabulary import HALTS, SETTLED_STATUSES, TERMINAL
+from aos.core.journal.vocabulary import (
+    CLOSED_STATUSES,
+    HALTS,
+    MODES,
+    SETTLED_STATUSES,
+    TERMINAL,
+    VOTES,
+)
+from aos.core.state.proposals import CLOSED_KEPT, PROPOSALS_MAX
 from aos.core.state.state import Debt, State
 from aos.errors import Damage
 from aos.values.cbor import Value
@@ -153,7 +161,15 @@ _DOCUMENT: Final[Mapping[str, Shape]] = {
         dict.fromkeys(_RARE, lambda pages: listed(hash)(pages) and len(pages) > 0),
     ),
 }
+_PROPOSAL: Final = row(
+    nat, text, hash, _REF, _REF, maybe(one_of(*MODES)), listed(text),
+    listed(row(text, one_of(*VOTES), nat)), listed(row(hash, nat, nat)),
+)  # fmt: skip
+_CLOSED: Final = row(nat, one_of(*CLOSED_STATUSES))
+
 _OPTIONS: Final[Mapping[str, Shape]] = {
+    "proposed": lambda value: nat(value) and value > 0,
+    "proposals": lambda value: listed(either(_PROPOSAL, _CLOSED))(value) and len(value) > 0,
     "eras": listed(row(nat, hash, listed(text))),
     "ancestors": listed(row(hash, nat)),
 }
@@ -234,7 +250,25 @@ def check_agrees(state: State) -> None:
             )
         ),
         "manifest": (state.manifest is None) == (state.manifest_seq == 0),
+        "proposals": _proposals_agree(state),
     }
     for name, is_so in agreed.items():
         if not is_so:
             raise Damage(f"the snapshot's {name} does not agree with the rest of it")
+
+
+def _proposals_agree(state: State) -> bool:
+    known = state.proposals
+    seqs = [*known.open, *known.closed]
+    is_known = len(set(seqs)) == len(seqs) <= known.count and len(known.closed) <= CLOSED_KEPT
+    if not is_known or any(seq >= state.next_seq for seq in seqs):
+        return False
+    block = None if state.manifest is None else state.manifest.governance
+    if block is None:
+        return not known.open
+    return len(known.open) <= PROPOSALS_MAX and all(
+        each.base == state.effective.hash
+        and each.seq > state.manifest_seq
+        and each.status(block) != "rejected"
+        for each in known.open.values()
+    )

@@ -2,7 +2,7 @@
 
     document = {format, world, seq, frame, log, clock_ns, world_key, operators, semantics, serial,
                 controls, revoked, pinned, manifest, manifest_seq, snapshot, cells, submissions,
-                work, eras?}
+                work, eras?, ancestors?, proposed?, proposals?}
 
 ``cells`` has the root of each workflow's index, ``submissions`` the chunks of the dedup window,
 ``work`` the pages of all open work. The document's content hash is the root of the world at that
@@ -23,6 +23,7 @@ from aos.core.limits import Limits
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import pack_keys
+from aos.core.state.proposals import Proposal, Proposals
 from aos.core.state.state import Halt, Owed, State, StreamState
 from aos.core.state.submissions import Chunk
 from aos.values.cbor import Value, encode
@@ -90,6 +91,7 @@ def _document(
     return {
         **({} if state.eras.is_one else {"eras": eras}),
         **({"ancestors": ancestors} if ancestors else {}),
+        **_proposals(state.proposals),
         "format": FORMAT,
         "world": state.world,
         "seq": state.tip.seq,
@@ -121,6 +123,24 @@ def _document(
             name: list(_paged(items, put, state.limits)) for name, items in _work(state).items()
         },
     }
+
+
+def _proposals(known: Proposals) -> dict[str | int, Value]:
+    """The open proposals, then the closed ones, both in the order of the journal."""
+    rows: list[Value] = [_proposal(each) for each in known.open.values()]
+    rows += [[seq, status] for seq, status in known.closed.items()]
+    return {
+        **({"proposed": known.count} if known.count else {}),
+        **({"proposals": rows} if rows else {}),
+    }
+
+
+def _proposal(each: Proposal) -> Value:
+    return [
+        each.seq, each.principal, each.base, _slot(each.document), _slot(each.patch), each.mode,
+        list(each.leaves), [[name, cast.vote, cast.seq] for name, cast in each.votes.items()],
+        [[hash, report.seq, report.size] for hash, report in each.reports.items()],
+    ]  # fmt: skip
 
 
 def _paged(items: _Items, put: Put, limits: Limits) -> Iterator[Hash]:

@@ -28,6 +28,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     KernelReceipt,
     Manifest,
     Receipt,
@@ -44,6 +45,7 @@ from aos.core.journal.vocabulary import TERMINAL, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import takes
 from aos.core.state.eras import era_of
+from aos.core.state.fold_governance import fold_governance
 from aos.core.state.state import Ancestor, Debt, Halt, Mark, Owed, Settlement, State, StreamState
 from aos.core.state.submissions import Submission
 from aos.core.state.version import (
@@ -120,6 +122,9 @@ def fold(state: State, record: Record, read: BlobReader) -> None:
             _fold_attempt(state, record)
         case Control():
             _fold_control(state, record)
+        case Governance():
+            _advance_clock(state, record.stamp)
+            fold_governance(state, record)
         case Faulted():
             _fold_fault(state, record)
         case Manifest():
@@ -163,6 +168,8 @@ def _fold_fork(state: State, record: Fork) -> None:
     state.ancestors = (*state.ancestors, Ancestor(record.parent, record.at))
     state.world_key = record.world_key
     state.operators = record.operators
+    # Their votes are signed for the parent (K-114).
+    state.proposals.close_all()
     match record.open_work:
         case "cancel":
             owed = {each.intent for each in state.owed}
@@ -183,7 +190,12 @@ def _fold_manifest(state: State, record: Manifest, read: BlobReader) -> None:
         )
     if record.mode == "strict" or (record.migrated and record.mode != MIGRATE):
         raise Damage(f"record {record.seq} is no manifest of mode {record.mode!r:.40}")
+    if record.proposal is not None and record.proposal not in state.proposals.open:
+        raise Damage(
+            f"record {record.seq} applies proposal {record.proposal}, which is not open before it"
+        )
     _advance_clock(state, record.stamp)
+    state.proposals.close_all(applied=record.proposal)
     state.manifest = Effective.from_document(read(record.document.hash))
     state.manifest_seq = record.seq
     era = era_of(record.seq, state.manifest)

@@ -14,6 +14,7 @@ from aos.core.limits import LIMITS, Limits
 from aos.core.state.cell import OpenIntent, Root
 from aos.core.state.cells import Cells
 from aos.core.state.eras import Eras
+from aos.core.state.proposals import Proposals
 from aos.core.state.submissions import Find, Submissions
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
@@ -147,6 +148,7 @@ class State:
     streams: dict[Hash, StreamState] = field(default_factory=dict)
     submissions: Submissions = field(default_factory=Submissions)
     world_keys: OrderedDict[str, Hash] = field(default_factory=OrderedDict)
+    proposals: Proposals = field(default_factory=Proposals)
 
     def attempt(self, intent: OpenIntent) -> int:
         """The current attempt of an open intent; 0 if its first must still be journaled."""

@@ -192,6 +192,10 @@ class PlainFolder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._fd)
 
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder. A link is not followed, and not removed."""
+        os.rmdir(name, dir_fd=self._fd)
+
     def rename(self, old: str, new: str) -> None:
         """Give a file another name in this folder. A file that has the new name is replaced."""
         os.rename(old, new, src_dir_fd=self._fd, dst_dir_fd=self._fd)

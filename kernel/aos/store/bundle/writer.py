@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 from itertools import islice
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Final, Self
 from blake3 import blake3
 
 from aos.core.journal.frame import Head
-from aos.errors import AosError, Refused, Unavailable, sentence
 from aos.store.bundle.items import (
     BLOB,
     END,
@@ -31,10 +28,9 @@ from aos.store.bundle.items import (
     row,
 )
 from aos.store.bundle.seen import Seen
-from aos.store.plain_files import PlainFolder
+from aos.store.part_file import PartFile
 from aos.values.digests import Hash
 
-PART_SUFFIX: Final = ".part"
 ROWS_AT_ONCE: Final = 4096
 
 
@@ -50,11 +46,7 @@ class BundleWriter:
         Refused: ``target`` is there already, and not ``force``.
         Unavailable: The file cannot be made, or another process writes it.
         """
-        self.target = target
-        self._force = force
-        self._part = target.with_name(target.name + PART_SUFFIX)
-        self._check_free()
-        self._fd = self._take_part()
+        self._part = PartFile(target, force=force)
         self._digest = blake3()
         self.size = 0
         self.frames = 0
@@ -63,7 +55,7 @@ class BundleWriter:
         try:
             self._seen = Seen()
         except BaseException:
-            self._drop()
+            self._part.close()
             raise
 
     def __enter__(self) -> Self:
@@ -76,7 +68,7 @@ class BundleWriter:
         trace: TracebackType | None,
     ) -> None:
         self._seen.close()
-        self._drop()
+        self._part.close()
 
     def header(self, header: BundleHeader) -> None:
         """Write the first item."""
@@ -120,97 +112,14 @@ class BundleWriter:
             self._put(some)
         end = End(head_at=head_at, index_at=index_at, digest=self._digest.digest())
         self._put(item(END, end.to_bytes()))
-        try:
-            os.fsync(self._fd)
-            with PlainFolder.named(self.target.parent) as folder:
-                self._name(folder)
-                folder.sync()
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _name(self, folder: PlainFolder) -> None:
-        part, target = self._part.name, self.target.name
-        if self._force:
-            folder.rename(part, target)
-            return
-        try:
-            # Unlike a rename, a link does not replace a file that another process made meanwhile.
-            folder.link(part, target)
-        except FileExistsError:
-            raise self._taken() from None
-        except OSError:
-            # A file system without hard links.
-            self._check_free()
-            folder.rename(part, target)
+        self._part.finish()
 
     def _put(self, data: bytes) -> None:
         view = memoryview(data)
         try:
             while view:
-                view = view[os.write(self._fd, view) :]
+                view = view[os.write(self._part.fd, view) :]
         except OSError as error:
-            raise self._failed(error) from error
+            raise self._part.failed(error) from error
         self._digest.update(data)
         self.size += len(data)
-
-    def _check_free(self) -> None:
-        if not self._force and os.path.lexists(self.target):
-            raise self._taken()
-
-    def _taken(self) -> AosError:
-        return Refused(
-            sentence(
-                "there is such a file already; nothing was changed",
-                where=str(self.target),
-                hint="--force replaces it",
-            )
-        )
-
-    def _take_part(self) -> int:
-        """Open the part, which is ours while its lock is: one that a killed process left is taken
-        over."""
-        try:
-            while True:
-                with PlainFolder.named(self._part.parent) as folder:
-                    flags = os.O_WRONLY | os.O_CREAT
-                    fd = folder.open(self._part.name, flags, is_sole=True)
-                try:
-                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    # Its owner may have named it or taken it away before we had the lock.
-                    if _is_there(self._part, fd):
-                        os.ftruncate(fd, 0)
-                        return fd
-                except BaseException:
-                    os.close(fd)
-                    raise
-                os.close(fd)
-        except BlockingIOError:
-            raise Unavailable(
-                f"{self._part}: another process writes this file (wait for it, or stop it)"
-            ) from None
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: OSError) -> AosError:
-        return Unavailable(
-            f"{self.target}: the file cannot be written: {error.strerror or error}; "
-            "nothing was left behind"
-        )
-
-    def _drop(self) -> None:
-        """Close the file, and remove it if it was not finished."""
-        if self._fd < 0:
-            return
-        if _is_there(self._part, self._fd):
-            with contextlib.suppress(OSError), PlainFolder.named(self._part.parent) as folder:
-                folder.remove(self._part.name)
-        os.close(self._fd)
-        self._fd = -1
-
-
-def _is_there(path: Path, fd: int) -> bool:
-    """Whether ``path`` is the file that is open as ``fd``."""
-    try:
-        return os.path.samestat(path.lstat(), os.fstat(fd))
-    except OSError:
-        return False

@@ -1,0 +1,144 @@
+"""Read the files of a header log: tiles and the checkpoint (spec/proofs.md, PF-20 to PF-29).
+
+    DIR/log/tile/…            tiles (``tiles.py``)
+    DIR/log/checkpoint        the newest checkpoint; the tiles up to it are durable before it is
+    DIR/log/checkpoint.tsr    the time-stamp over it, if there is one
+
+Any static file server may publish the folder. It holds headers and no records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, Self
+
+from aos.audit.headerlog.header_tree import HASH_BYTES
+from aos.audit.headerlog.signed_note import NOTE_BYTES_MAX
+from aos.audit.headerlog.tiles import BUNDLE_BYTES_MAX, WIDTH, DamagedTile, Tile
+from aos.errors import Unavailable, sentence
+from aos.store.plain_files import PlainFolder
+
+LOG: Final = "log"
+CHECKPOINT: Final = "checkpoint"
+TIMESTAMP: Final = "checkpoint.tsr"
+TIMESTAMP_BYTES_MAX: Final = 256 * 1024
+
+
+class StoredLog:
+    """An open folder of a header log."""
+
+    def __init__(self, folder: PlainFolder) -> None:
+        """Take over ``folder``."""
+        self._folder = folder
+        self._inner: dict[tuple[str, ...], PlainFolder] = {}
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    def close(self) -> None:
+        """Close all folders."""
+        for each in self._inner.values():
+            each.close()
+        self._inner.clear()
+        self._folder.close()
+
+    def read_tile(self, tile: Tile) -> bytes:
+        """The bytes of a tile: see ``tiles.ReadTile``."""
+        most = BUNDLE_BYTES_MAX if tile.level < 0 else WIDTH * HASH_BYTES
+        data = self._read(tile.path, most)
+        if data is None:
+            raise DamagedTile(
+                sentence(
+                    "a tile of the header log is missing",
+                    where=str(self.path.joinpath(*tile.path)),
+                    hint="aos checkpoint --rebuild writes the log again from the journal",
+                )
+            )
+        return data
+
+    def checkpoint(self) -> bytes | None:
+        """The newest checkpoint, or None."""
+        return self._read((CHECKPOINT,), NOTE_BYTES_MAX)
+
+    def timestamp(self) -> bytes | None:
+        """The time-stamp next to it, or None."""
+        return self._read((TIMESTAMP,), TIMESTAMP_BYTES_MAX)
+
+    def file(self, path: tuple[str, ...]) -> bytes | None:
+        """A file of the log by the parts of its path below the folder, or None.
+
+        Raises:
+            Damage: It is no plain file, or too long.
+        """
+        return self._read(path, BUNDLE_BYTES_MAX)
+
+    def _read(self, path: tuple[str, ...], most: int) -> bytes | None:
+        *folders, name = path
+        try:
+            folder = self._open(tuple(folders))
+            return None if folder is None else folder.read(name, most)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            where = self.path.joinpath(*path)
+            raise Unavailable(f"{where}: it cannot be read: {problem.strerror}") from problem
+
+    def _open(self, path: tuple[str, ...], *, make: bool = False) -> PlainFolder | None:
+        """The folder at ``path``; None if it is missing, and is not made."""
+        if not path:
+            return self._folder
+        found = self._inner.get(path)
+        if found is None:
+            above = self._open(path[:-1], make=make)
+            if above is None:
+                return None
+            try:
+                found = self._inner[path] = above.inner(path[-1], make=make)
+            except FileNotFoundError:
+                return None
+        return found
+
+    @classmethod
+    @contextlib.contextmanager
+    def of_world(cls, world: Path, *, make: bool = False) -> Iterator[Self | None]:
+        """The header log of the world in this folder; None if there is none, and it is not made.
+
+        Raises:
+            Damage: Something else has its name.
+            Unavailable: It cannot be opened.
+        """
+        try:
+            with PlainFolder.named(world) as folder:
+                inner = folder.inner(LOG, make=make)
+        except FileNotFoundError:
+            yield None
+            return
+        except OSError as problem:
+            raise Unavailable(
+                f"{world / LOG}: it cannot be opened: {problem.strerror}"
+            ) from problem
+        log = cls(inner)
+        try:
+            yield log
+        finally:
+            log.close()
+
+    @classmethod
+    @contextlib.contextmanager
+    def named(cls, path: Path) -> Iterator[Self]:
+        """A header log that the user names: the folder that holds ``checkpoint`` and ``tile``.
+
+        Raises:
+            Unavailable: It cannot be opened.
+        """
+        try:
+            log = cls(PlainFolder.named(path))
+        except OSError as problem:
+            raise Unavailable(f"{path}: it cannot be opened: {problem.strerror}") from problem
+        try:
+            yield log
+        finally:
+            log.close()

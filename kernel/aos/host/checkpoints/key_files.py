@@ -1,0 +1,52 @@
+"""Keys that belong to no world: of approvers and of witnesses (H-2, spec/proofs.md, PF-16)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nacl.signing import SigningKey
+
+from aos.audit.headerlog.signed_note import COSIGNATURE, NoteKey, is_name
+from aos.errors import BadUsage, Refused, Unavailable, excerpt
+from aos.host.folder.folder import SEED_BYTES, write_key
+from aos.host.stamps import Sources
+from aos.store.plain_files import PlainFolder
+
+
+def new_key(file: Path, sources: Sources | None = None) -> SigningKey:
+    """Make a key in a new file, mode 0600.
+
+    Raises:
+        Refused: The file exists. It is as it was.
+        Unavailable: It cannot be written.
+    """
+    key = SigningKey((sources or Sources()).random(SEED_BYTES))
+    try:
+        with PlainFolder.named(file.parent) as folder:
+            write_key(folder, file.name, key)
+            folder.sync()
+    except FileExistsError:
+        raise Refused(f"{file}: the file exists, and a key is never replaced") from None
+    except OSError as problem:
+        raise Unavailable(f"{file}: the key cannot be written: {problem.strerror}") from problem
+    return key
+
+
+def witness_name(public_key: bytes) -> str:
+    """The name of a witness that was given none."""
+    return f"aos-witness/{public_key.hex()[:16]}"
+
+
+def as_witness(public_key: bytes, name: str | None) -> NoteKey:
+    """The verifier key of a witness.
+
+    Raises:
+        BadUsage: No witness may have this name.
+    """
+    chosen = witness_name(public_key) if name is None else name
+    if not is_name(chosen):
+        raise BadUsage(
+            f"--name {excerpt(chosen)!r}: expected 1 to 255 bytes without blanks, control "
+            "characters and '+', such as witness.example/w1"
+        )
+    return NoteKey(name=chosen, kind=COSIGNATURE, public=public_key)

@@ -1,0 +1,268 @@
+"""Make a proof from a world's folder, or from a bundle (spec/proofs.md, PF-30 to PF-39)."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.audit.headerlog.header_tree import root
+from aos.audit.headerlog.signed_note import NOTE_BYTES_MAX
+from aos.audit.headerlog.stored_log import TIMESTAMP_BYTES_MAX, StoredLog
+from aos.audit.headerlog.tiles import TiledLog
+from aos.audit.lens.lookup import find_cell
+from aos.audit.proofs.anchoring import Anchoring, ByCheckpoint, ByHead, uncovered
+from aos.audit.proofs.finding import find_intent, intent_records
+from aos.audit.proofs.making import (
+    CellSnapshot,
+    Made,
+    Maker,
+    cell_snapshot,
+    prove_consistency,
+)
+from aos.audit.proofs.proof_file import CheckpointAnchor
+from aos.audit.proofs.sources import Source
+from aos.audit.proofs.trust import others_shown
+from aos.audit.proofs.world_key import WorldKey
+from aos.core.journal.frame import Tip
+from aos.core.journal.records import CellId
+from aos.core.state.fold import fold_frame
+from aos.core.state.state import State, empty
+from aos.errors import BadUsage, Damage, Refused, sentence
+from aos.host.checkpoints.named_files import read_named
+from aos.host.checkpoints.timestamps import is_stamp_of
+from aos.host.folder.folder import open_folder
+from aos.host.folder.restore import restore
+from aos.store.bundle.reader import Bundle, open_bundle
+from aos.values.digests import Hash
+
+SINCE: Final = "since"
+TIMESTAMP_SUFFIX: Final = ".tsr"
+_HEX: Final = re.compile(r"(?:blake3:)?([0-9a-f]{8,64})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The target of a proof, and its options. ``checkpoint`` is the anchor, None for the newest one
+    that covers it.
+
+    ``may_show`` decides whether so many other keys of an index are shown too.
+    """
+
+    words: Sequence[str]
+    bare: bool = False
+    snapshot: bool = False
+    checkpoint: Path | None = None
+    may_show: Callable[[int], bool] = lambda _: True
+
+
+def prove(
+    world: Path, wanted: Wanted, *, bundle: Path | None = None, archives: Sequence[Path] = ()
+) -> Made:
+    """Make a proof. The world may run meanwhile.
+
+    Raises:
+        BadUsage: There is no such world, bundle, record, intent or cell.
+        Refused: The checkpoint does not cover it, or other keys may not be shown.
+        Pruned: A record was pruned, and is in no archive that was named.
+        Damage: The journal or its header log is damaged.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(open_bundle(each)) for each in archives]
+        if bundle is not None:
+            whole = stack.enter_context(open_bundle(bundle))
+            source = Source(None, bundle=whole, archives=opened)
+            return _Proving(source, whole.head().world, None, lambda: _folded(whole)).make(wanted)
+        folder = open_folder(world)
+        store = stack.enter_context(folder.open_store(readonly=True))
+        log = stack.enter_context(StoredLog.of_world(folder.path))
+        source = Source(store, archives=opened)
+        return _Proving(source, folder.world, log, lambda: restore(store, folder.world)).make(
+            wanted
+        )
+
+
+def _folded(bundle: Bundle) -> State:
+    """The state at the end of a bundle.
+
+    Raises:
+        BadUsage: It is an archive, which does not begin at the genesis.
+    """
+    if bundle.header.after is not None:
+        raise BadUsage(f"{bundle.path}: an archive alone cannot name a cell: prove from the world")
+    state = None
+    for frame in bundle.frames():
+        if state is None:
+            state = empty(Tip(world=frame.header.world), bundle.blob)
+        fold_frame(state, frame, bundle.blob)
+    if state is None:
+        raise Damage(f"{bundle.path}: the bundle has no frame")
+    return state
+
+
+class _Proving:
+    """One proof in the making. ``state`` reads the world, which only a cell needs."""
+
+    def __init__(
+        self, source: Source, world: Hash, log: StoredLog | None, state: Callable[[], State]
+    ) -> None:
+        self._source = source
+        self._world = world
+        self._log = log
+        self._state = state
+        self._key: WorldKey | None = None
+
+    def make(self, wanted: Wanted) -> Made:
+        words = wanted.words
+        if len(words) == 2 and words[0] == SINCE:
+            return self._since(Path(words[1]), wanted)
+        if len(words) == 1:
+            word = words[0]
+            is_number = word.isascii() and word.isdigit() and len(word) < 20
+            if is_number and 1 <= int(word) <= self._source.head().seq:
+                return self._maker([int(word)], wanted).record(int(word))
+            match = _HEX.fullmatch(word)
+            if match is not None:
+                return self._intent(find_intent(self._source, match[1]), wanted)
+            if is_number:
+                raise BadUsage(
+                    sentence(
+                        "there is no such record",
+                        where=f"record {word}",
+                        expected=f"1 to {self._source.head().seq}",
+                    )
+                )
+        if len(words) not in (1, 2):
+            raise BadUsage("expected SEQ, INTENT, WORKFLOW KEY or since CHECKPOINT")
+        return self._cell(words, wanted)
+
+    def _intent(self, intent: Hash, wanted: Wanted) -> Made:
+        found = intent_records(self._source, intent, bare=wanted.bare)
+        last = max(found.asked, found.settled or 0)
+        return self._maker([last], wanted).intent(intent, found, bare=wanted.bare)
+
+    def _cell(self, words: Sequence[str], wanted: Wanted) -> Made:
+        state = self._state()
+        cell = find_cell(state, words[0], words[1] if len(words) == 2 else None)
+        found = state.cells.get(cell)
+        last = None if found is None else found.last_seq or None
+        if not wanted.snapshot:
+            if last is None:
+                raise BadUsage(
+                    f"{cell[0]}: there is no such cell (that there is none, only a snapshot can "
+                    "show: --snapshot)"
+                )
+            return self._maker([last], wanted).cell(*cell, last)
+        shot = self._shot(state, cell)
+        others = others_shown(shot.nodes, cell[1])
+        if not wanted.may_show(others):
+            raise Refused(
+                sentence(
+                    "the index of a snapshot is not salted, so that the proof shows others too",
+                    found=f"keys and the hashes of states of {others} other cells",
+                    hint="--yes shows them; without --snapshot, no other is shown",
+                )
+            )
+        return self._maker([shot.seq, shot.last or 0], wanted).cell(*cell, shot.last, shot)
+
+    def _shot(self, state: State, cell: CellId) -> CellSnapshot:
+        if state.snapshot is None:
+            raise BadUsage("--snapshot: the world has no snapshot (make one: aos snapshot)")
+        return cell_snapshot(self._source, state.snapshot.seq, *cell)
+
+    def _since(self, file: Path, wanted: Wanted) -> Made:
+        text, old = self._named(file)
+        stored = self._stored()
+        if wanted.checkpoint is not None:
+            stored = self._chosen(wanted.checkpoint)
+        if stored is None:
+            raise BadUsage("the world has no header log yet (make a checkpoint: aos checkpoint)")
+        log, checkpoint, anchor = stored
+        return prove_consistency(self._own(), log, (old, text), (checkpoint, anchor))
+
+    def _maker(self, seqs: Sequence[int], wanted: Wanted) -> Maker:
+        return Maker(self._source, self._world, self._anchoring(max(seqs), wanted.checkpoint))
+
+    def _anchoring(self, seq: int, chosen: Path | None) -> Anchoring:
+        """The anchor for records up to ``seq``: the checkpoint, else the head."""
+        if chosen is not None:
+            by = ByCheckpoint(*self._chosen(chosen))
+            if by.last < seq:
+                raise uncovered(by.last, seq)
+            return by
+        stored = self._stored()
+        if stored is not None:
+            by = ByCheckpoint(*stored)
+            if by.last >= seq:
+                return by
+        return ByHead(self._source, self._source.head())
+
+    def _own(self) -> WorldKey:
+        if self._key is None:
+            self._key = self._source.key_of(self._world)
+        return self._key
+
+    def _stored(self) -> tuple[TiledLog, Checkpoint, CheckpointAnchor] | None:
+        """The newest checkpoint of the log in the folder."""
+        if self._log is None:
+            return None
+        data = self._log.checkpoint()
+        if data is None:
+            return None
+        checkpoint, note = open_checkpoint(data, log_key(self._world, self._own().key))
+        stamp = self._log.timestamp()
+        if stamp is not None and not is_stamp_of(note, stamp):
+            stamp = None
+        log = TiledLog(checkpoint.size, self._log.read_tile)
+        return log, checkpoint, CheckpointAnchor(note=note.whole, timestamp=stamp)
+
+    def _chosen(self, file: Path) -> tuple[TiledLog, Checkpoint, CheckpointAnchor]:
+        """A checkpoint that the user names, which the log in the folder has grown from."""
+        stored = self._stored()
+        if stored is None:
+            raise BadUsage("the world has no header log yet (make a checkpoint: aos checkpoint)")
+        text, checkpoint = self._named(file)
+        log = stored[0]
+        if not 1 <= checkpoint.size <= log.size:
+            raise Refused(
+                sentence(
+                    "the checkpoint is newer than the header log, or covers no frame",
+                    where=str(file),
+                    expected=f"1 to {log.size} frames",
+                    found=str(checkpoint.size),
+                    hint="extend the log first: aos checkpoint",
+                )
+            )
+        if root(checkpoint.size, log.node) != checkpoint.root:
+            raise Damage(
+                sentence(
+                    "the header log does not continue this checkpoint",
+                    where=str(file),
+                    expected=f"the root {base64.b64encode(checkpoint.root).decode()}",
+                    found="another",
+                    hint="aos verify --checkpoint FILE tells more",
+                )
+            )
+        return log, checkpoint, CheckpointAnchor(note=text, timestamp=self._stamp_of(file, text))
+
+    def _stamp_of(self, file: Path, text: str) -> bytes | None:
+        stamp = file.with_name(file.name + TIMESTAMP_SUFFIX)
+        if not stamp.exists():
+            return None
+        data = read_named(stamp, TIMESTAMP_BYTES_MAX)
+        key = log_key(self._world, self._own().key)
+        return data if is_stamp_of(open_checkpoint(text.encode(), key)[1], data) else None
+
+    def _named(self, file: Path) -> tuple[str, Checkpoint]:
+        """Read a checkpoint of this world that the user names."""
+        data = read_named(file, NOTE_BYTES_MAX)
+        try:
+            checkpoint, note = open_checkpoint(data, log_key(self._world, self._own().key))
+        except Damage as problem:
+            raise Damage(f"{file}: {problem}") from problem
+        return note.whole, checkpoint

@@ -1,0 +1,152 @@
+"""Ask witnesses to cosign a checkpoint (spec/proofs.md, PF-84 to PF-87)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from aos.audit.headerlog.checkpoint import Checkpoint
+from aos.audit.headerlog.header_tree import consistency
+from aos.audit.headerlog.signed_note import (
+    COSIGNATURE,
+    Note,
+    NoteKey,
+    NoteSignature,
+    parse_note_key,
+    parse_signature,
+)
+from aos.audit.headerlog.tiles import TiledLog
+from aos.audit.headerlog.witness_protocol import (
+    ADD_CHECKPOINT,
+    CONFLICT,
+    OK,
+    SIZE_TYPE,
+    format_request,
+    parse_size,
+)
+from aos.errors import BadUsage, Damage, Unavailable, excerpt, sentence
+from aos.host.checkpoints.posting import Posted, post
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A witness: where it answers, and the key that it signs with."""
+
+    url: str
+    key: NoteKey
+
+    @classmethod
+    def of(cls, text: str) -> Witness:
+        """Read ``URL=VKEY``.
+
+        Raises:
+            BadUsage: It has another form, or the key is no witness's.
+        """
+        # A verifier key has = only at the end of its base64.
+        url, equals, key = text.partition("=")
+        if not equals or not url.startswith(("http://", "https://")):
+            raise BadUsage(
+                f"--witness {excerpt(text)!r}: expected URL=VKEY, such as "
+                "https://witness.example=NAME+HASH+KEY"
+            )
+        return cls(url.rstrip("/"), witness_key(key))
+
+
+def witness_key(text: str) -> NoteKey:
+    """Read the verifier key of a witness.
+
+    Raises:
+        BadUsage: It is none.
+    """
+    found = parse_note_key(text)
+    if found.kind != COSIGNATURE:
+        raise BadUsage(
+            sentence(
+                "this key signs notes as a log does, not as a witness does",
+                where=excerpt(text),
+                expected="a key of type 4, as aos key show prints it",
+                found=f"type {found.kind}",
+            )
+        )
+    return found
+
+
+def ask(
+    witness: Witness, note: Note, checkpoint: Checkpoint, log: TiledLog, old: int
+) -> NoteSignature:
+    """Ask one witness to cosign. ``old`` is the size that it cosigned last, as far as we know; if
+    it says another, it is asked again.
+
+    Raises:
+        Damage: It cosigned a larger log: this journal was rolled back. Or it cosigned another root
+            of this size: this journal was rewritten.
+        Unavailable: It does not answer, does not cosign, or answers with something else.
+    """
+    url = f"{witness.url}/{ADD_CHECKPOINT}"
+    for _ in range(_TRIES):
+        path = consistency(old, checkpoint.size, log.node)
+        answer = post(url, format_request(old, path, note.whole), kind="text/plain")
+        if answer.status == OK:
+            return _cosignature(witness, note, answer)
+        latest = _latest(answer)
+        if latest is None:
+            raise _no(witness, answer, checkpoint)
+        if latest > checkpoint.size:
+            raise Damage(
+                sentence(
+                    "the journal was rolled back: a witness has cosigned more of it",
+                    where=witness.url,
+                    expected=f"at least {latest} frames",
+                    found=f"{checkpoint.size}",
+                    hint="restore the newer journal; the checkpoint was not stored",
+                )
+            )
+        if latest == old:
+            break
+        old = latest
+    raise Unavailable(
+        f"{witness.url}: the witness refuses the size that it names itself (ask its operator)"
+    )
+
+
+def _cosignature(witness: Witness, note: Note, answer: Posted) -> NoteSignature:
+    try:
+        lines = answer.body.decode().removesuffix("\n").split("\n")
+        found = [each for each in map(parse_signature, lines) if witness.key.is_of(each)]
+        if len(found) == 1 and Note(note.text, (found[0],)).is_signed_by(witness.key):
+            return found[0]
+    except (UnicodeDecodeError, Damage):
+        pass
+    raise Unavailable(
+        sentence(
+            "the witness answered with something else than its cosignature",
+            where=witness.url,
+            expected=f"one line, signed by {witness.key.text}",
+            hint="check the key that --witness names",
+        )
+    )
+
+
+def _latest(answer: Posted) -> int | None:
+    is_size = answer.kind.partition(";")[0].strip() == SIZE_TYPE
+    return parse_size(answer.body) if answer.status == CONFLICT and is_size else None
+
+
+def _no(witness: Witness, answer: Posted, checkpoint: Checkpoint) -> Damage | Unavailable:
+    said = " ".join(excerpt(answer.body.decode(errors="replace")).split())
+    said = "".join(each if each.isprintable() else "?" for each in said)
+    if answer.status == CONFLICT:
+        return Damage(
+            sentence(
+                "the journal was rewritten: the witness cosigned another root of this size",
+                where=witness.url,
+                expected=f"the root that it cosigned for {checkpoint.size} frames",
+                found="another",
+                hint="the checkpoint was not stored",
+            )
+        )
+    return Unavailable(
+        f"{witness.url}: the witness did not cosign: it answered {answer.status}: {said!r}"
+    )

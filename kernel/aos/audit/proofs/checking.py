@@ -1,0 +1,456 @@
+"""Whether a proof holds (spec/proofs.md, PF-50 to PF-69).
+
+``check`` needs the file alone and trusts nothing in it: it returns what is shown if the signature
+of the world's key leads to it. Whether that key is to be trusted is for ``trust`` to decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
+
+from aos.audit.headerlog.checkpoint import Checkpoint, log_key, open_checkpoint
+from aos.audit.headerlog.header_tree import is_consistent, leaf_hash, root_from
+from aos.audit.headerlog.signed_note import Note
+from aos.audit.proofs.header import read_header
+from aos.audit.proofs.proof_file import CheckpointAnchor, HeadAnchor, Proof, ShownRecord
+from aos.audit.proofs.world_key import WorldKey
+from aos.core.journal.frame import Head, log_leaf
+from aos.core.journal.merkle import root_from as record_root
+from aos.core.journal.signing import is_signed
+from aos.core.journal.statements import BATCH_MAX
+from aos.core.state.cell_index import proved
+from aos.core.state.index_node import leaf_count, read_interior
+from aos.errors import Damage
+from aos.manifest.names import NODE
+from aos.values.cbor import Value, decode_record, encode
+from aos.values.digests import HASH_BYTES, Hash, content_hash, digest
+from aos.values.errors import ValueProblem
+
+_RECEIPT_FIELDS: Final = (
+    "intent", "effect", "executor", "key_id", "attempt", "status", "started_ns", "finished_ns",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvedRecord:
+    """A record that is in the journal, and the world in which it was written."""
+
+    seq: int
+    fields: Mapping[str, Any]
+    data: bytes
+    world: Hash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotEntry:
+    """A cell at rest in a snapshot: its state and its last record (SN-12)."""
+
+    state: Hash
+    size: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedProof:
+    """The content of a proof that holds.
+
+    ``checkpoint`` with its ``note`` or ``head`` is the anchor. ``values`` are by their content
+    hash. ``signer`` is the key that signed the receipt of an intent; ``is_listed`` says that a
+    manifest which is shown names it. ``entry`` is the cell's in the snapshot, None without one.
+    """
+
+    proof: Proof
+    world: WorldKey
+    records: Mapping[str, ProvedRecord]
+    values: Mapping[Hash, bytes]
+    checkpoint: Checkpoint | None = None
+    note: Note | None = None
+    head: Head | None = None
+    old: Checkpoint | None = None
+    signer: bytes | None = None
+    is_listed: bool = False
+    entry: SnapshotEntry | None = None
+
+
+def check(proof: Proof) -> CheckedProof:
+    """Check everything that the file alone can show.
+
+    Raises:
+        Damage: The proof does not hold.
+    """
+    if not proof.worlds:
+        _fails("the proof names no world")
+    world = proof.worlds[0]
+    checkpoint = note = head = None
+    match proof.anchor:
+        case CheckpointAnchor(note=text):
+            key = log_key(world.world, world.key)
+            checkpoint, note = open_checkpoint(text.encode(), key)
+        case HeadAnchor(head=data):
+            head = _head(data, world)
+    records = {role: _proved(each, proof, checkpoint, head) for role, each in proof.records.items()}
+    values = {content_hash(each): each for each in proof.values}
+    if len(values) != len(proof.values):
+        _fails("a value is in the proof twice")
+    shown = CheckedProof(
+        proof=proof, world=world, records=records, values=values, checkpoint=checkpoint, note=note,
+        head=head,
+    )  # fmt: skip
+    return _CLAIMS[proof.kind](shown)
+
+
+# The anchor
+
+
+def _head(data: bytes, world: WorldKey) -> Head:
+    head = Head.from_bytes(data)
+    if head.world != world.world:
+        _fails("the head is another world's")
+    if not head.is_signed_by(world.key):
+        _fails("the world's key did not sign the head")
+    return head
+
+
+def _proved(
+    shown: ShownRecord, proof: Proof, checkpoint: Checkpoint | None, head: Head | None
+) -> ProvedRecord:
+    """PF-51 to PF-54."""
+    where = f"record {shown.seq}"
+    fields = _map(shown.data, where)
+    if type(fields.get("seq")) is not int or fields["seq"] != shown.seq:
+        _fails(f"{where}: its bytes are those of another record")
+    if not isinstance(fields.get("kind"), str):
+        _fails(f"{where}: its bytes name no kind")
+    leaf = digest("aos/leaf/1", shown.salt, shown.data)
+    path = [Hash(each) for each in shown.path]
+    root = record_root(leaf, shown.index, shown.count, path)
+    if root is None:
+        _fails(f"{where}: its path has another length than its place in the frame asks for")
+    if checkpoint is not None:
+        world = _in_checkpoint(shown, root, proof, checkpoint, where)
+    else:
+        assert head is not None, "an anchor is one of the two"
+        _in_head(shown, root, head, where)
+        world = proof.worlds[0].world
+    return ProvedRecord(seq=shown.seq, fields=fields, data=shown.data, world=world)
+
+
+def _in_checkpoint(
+    shown: ShownRecord, root: Hash, proof: Proof, checkpoint: Checkpoint, where: str
+) -> Hash:
+    frame = shown.frame
+    if frame.header is None:
+        _fails(f"{where}: the header of its frame is missing")
+    header = read_header(frame.header)
+    if header.root != root:
+        _fails(f"{where}: the record is not the one that its frame holds there")
+    place = (header.first + shown.index, header.last - header.first + 1)
+    if place != (shown.seq, shown.count):
+        _fails(f"{where}: its frame has another record at this place")
+    if header.world not in {each.world for each in proof.worlds}:
+        _fails(f"{where}: its frame is of a world that the proof does not name")
+    found = root_from(leaf_hash(frame.header), frame.index, checkpoint.size, frame.path)
+    if found != checkpoint.root:
+        _fails(f"{where}: its frame is not in the tree of the checkpoint")
+    return header.world
+
+
+def _in_head(shown: ShownRecord, root: Hash, head: Head, where: str) -> None:
+    frame = shown.frame
+    if frame.header is not None:
+        _fails(f"{where}: a proof by the head has no headers")
+    path = [Hash(each) for each in frame.path]
+    if record_root(log_leaf(root), frame.index, head.frames, path) != head.log_root:
+        _fails(f"{where}: its frame is not in the log of the head")
+    if shown.seq > head.seq:
+        _fails(f"{where}: the journal of the head ends before it")
+
+
+# The claims
+
+
+def _record(shown: CheckedProof) -> CheckedProof:
+    """PF-60."""
+    _roles(shown, "record")
+    _only_values(shown, ())
+    return shown
+
+
+def _consistency(shown: CheckedProof) -> CheckedProof:
+    """PF-61."""
+    _only_values(shown, ())
+    proof = shown.proof
+    if shown.checkpoint is None:
+        _fails("a proof of consistency needs a checkpoint")
+    assert proof.old is not None
+    assert proof.path is not None
+    key = log_key(shown.world.world, shown.world.key)
+    old, _ = open_checkpoint(proof.old.encode(), key)
+    new = shown.checkpoint
+    if not is_consistent(old.size, old.root, new.size, new.root, proof.path):
+        _fails("the old checkpoint is not the beginning of the new one")
+    return _with(shown, old=old)
+
+
+def _intent(shown: CheckedProof) -> CheckedProof:
+    """PF-62 to PF-64."""
+    _roles(shown, "asked")
+    asked, intent = shown.records["asked"], shown.proof.intent
+    if asked.fields["kind"] != "step":
+        _fails("the record that asked is not a step")
+    found = [
+        each for each in _maps(asked.fields.get("intents", [])) if each.get("intent") == intent
+    ]
+    if len(found) != 1:
+        _fails("the step did not ask for this effect")
+    allowed = [_hash_of(found[0].get("params"), "the params")]
+    settled = shown.records.get("settled")
+    signer = None
+    if settled is not None:
+        allowed.append(_hash_of(settled.fields.get("payload"), "the payload"))
+        signer = _settled(shown, asked, found[0], settled)
+    manifest = shown.records.get("manifest")
+    if manifest is not None:
+        if signer is None or settled is None:
+            _fails("a manifest is shown, and no receipt that an executor signed")
+        allowed.append(_listed(shown, asked, manifest, settled, signer))
+    _only_values(shown, allowed)
+    return _with(shown, signer=signer, is_listed=manifest is not None)
+
+
+def _settled(
+    shown: CheckedProof, asked: ProvedRecord, intent: Mapping[str, Any], settled: ProvedRecord
+) -> bytes | None:
+    """The key that signed the receipt; None if the kernel settled the intent itself (PF-63)."""
+    fields = settled.fields
+    if fields["kind"] not in ("receipt", "kernel_receipt"):
+        _fails("the record that settled the intent is no receipt")
+    same = (fields.get("intent"), fields.get("effect"), fields.get("cell"))
+    if same != (shown.proof.intent, intent.get("effect"), asked.fields.get("cell")):
+        _fails("the receipt is of another intent")
+    if settled.seq <= asked.seq:
+        _fails("the receipt is from before the step that asked")
+    if fields["kind"] == "kernel_receipt":
+        return None
+    key = fields.get("key_id")
+    signature = fields.get("signature")
+    if not isinstance(key, bytes) or not isinstance(signature, bytes):
+        _fails("the receipt has no key or no signature")
+    if not is_signed(_signed(settled), signature, key):
+        _fails("the executor's key did not sign the receipt")
+    return key
+
+
+def _signed(receipt: ProvedRecord) -> bytes:
+    """The bytes under a receipt's signature (J-37, J-40)."""
+    fields = receipt.fields
+    body: dict[str | int, Value] = {"world": receipt.world}
+    for name in (*_RECEIPT_FIELDS, *(("cost_cents",) if "cost_cents" in fields else ())):
+        body[name] = fields.get(name)
+        if not isinstance(body[name], int | str | bytes):
+            _fails(f"{name} of the receipt is not readable")
+    body["payload"] = _hash_of(fields.get("payload"), "the payload")
+    message = encode(["aos/receipt/1", body])
+    if "batch" not in fields:
+        return message
+    batch = fields["batch"]
+    if not isinstance(batch, dict) or not batch.keys() <= {"index", "size", "path"}:
+        _fails("the receipt's place in its batch is not readable")
+    index, size, path = batch.get("index"), batch.get("size"), batch.get("path", [])
+    if type(index) is not int or type(size) is not int or not 0 < size <= BATCH_MAX:
+        _fails("the receipt's place in its batch is not readable")
+    hashes = [Hash(each) for each in path if _is_hash(each)] if isinstance(path, list) else []
+    if not isinstance(path, list) or len(hashes) != len(path):
+        _fails("the receipt's path in its batch is not readable")
+    root = None
+    if len(hashes) <= BATCH_MAX.bit_length():
+        root = record_root(digest("aos/receipt-leaf/1", message), index, size, hashes)
+    if root is None:
+        _fails("the receipt's path in its batch leads to no root")
+    signed: dict[str | int, Value] = {
+        "world": receipt.world, "executor": fields.get("executor"), "key_id": fields.get("key_id"),
+        "root": root, "size": size,
+    }  # fmt: skip
+    return encode(["aos/receipts/1", signed])
+
+
+def _listed(
+    shown: CheckedProof,
+    asked: ProvedRecord,
+    manifest: ProvedRecord,
+    settled: ProvedRecord,
+    signer: bytes,
+) -> Hash:
+    """The document of the manifest, which lists the signer's key for the effect (PF-64)."""
+    if manifest.fields["kind"] != "manifest" or manifest.seq >= asked.seq:
+        _fails("the record that is shown as the manifest is none from before the step")
+    document = _hash_of(manifest.fields.get("document"), "the document")
+    data = shown.values.get(document)
+    if data is None:
+        _fails("the document of the manifest is missing")
+    found = _map(data, "the manifest").get("manifest")
+    if not isinstance(found, dict):
+        _fails("the document of the manifest is not readable")
+    name, effect = settled.fields.get("executor"), settled.fields.get("effect")
+    own = next(each.key for each in shown.proof.worlds if each.world == settled.world)
+    if "executors" not in found:
+        if name != NODE or signer != own:
+            _fails("the manifest lists no executors, and another key than the world's signed")
+        return document
+    listed = [each for each in _maps(found["executors"]) if each.get("name") == name]
+    if len(listed) != 1 or not _contains(listed[0].get("effects"), effect):
+        _fails("the manifest does not list this executor for this effect")
+    # In a forked world the manifest names the parent's key for the node (K-114).
+    if signer != own if name == NODE else listed[0].get("public_key") != f"ed25519:{signer.hex()}":
+        _fails("the manifest lists another key for this executor")
+    return document
+
+
+def _cell(shown: CheckedProof) -> CheckedProof:
+    """PF-65 to PF-68."""
+    proof = shown.proof
+    last, snapshot = shown.records.get("last"), shown.records.get("snapshot")
+    if last is None and snapshot is None:
+        _fails("a proof of a cell shows its last record, a snapshot, or both")
+    allowed: list[Hash] = []
+    if last is not None:
+        if last.fields["kind"] not in ("step", "fault"):
+            _fails("the last record of the cell is no step and no fault")
+        if last.fields.get("cell") != [proof.workflow, proof.key]:
+            _fails("the record is of another cell")
+        if "state" in last.fields:
+            allowed.append(_hash_of(last.fields["state"], "the state"))
+    entry = None
+    if snapshot is not None:
+        document, entry = _at_rest(shown, snapshot)
+        allowed.append(document)
+        if entry is not None:
+            allowed.append(entry.state)
+            if last is None or last.seq != entry.last_seq:
+                _fails("the snapshot names another record as the last one of the cell")
+    _only_values(shown, allowed)
+    return _with(shown, entry=entry)
+
+
+def _at_rest(shown: CheckedProof, snapshot: ProvedRecord) -> tuple[Hash, SnapshotEntry | None]:
+    """The document of a snapshot, and the cell's entry in it; None: it has no state (PF-66)."""
+    proof = shown.proof
+    assert proof.nodes is not None
+    assert proof.key is not None
+    if snapshot.fields["kind"] != "snapshot":
+        _fails("the record that is shown as the snapshot is none")
+    document = _hash_of(snapshot.fields.get("document"), "the document")
+    data = shown.values.get(document)
+    if data is None:
+        _fails("the document of the snapshot is missing")
+    fields = _map(data, "the snapshot")
+    named = (fields.get("seq"), fields.get("frame"))
+    if named != (snapshot.fields.get("at"), snapshot.fields.get("frame")):
+        _fails("the document is of another place in the journal than the record says")
+    cells = fields.get("cells")
+    if not isinstance(cells, dict):
+        _fails("the document of the snapshot is not readable")
+    root, count = None, 0
+    match cells.get(proof.workflow, [None, 0]):
+        case [None, size, *_] if _is_nat(size) and size == 0:
+            pass
+        case [bytes(hash), int(size), *_] if len(hash) == HASH_BYTES and _is_nat(size) and size:
+            root, count = Hash(hash), size
+        case _:
+            _fails("the document of the snapshot is not readable")
+    if proof.nodes and (leaf_count(proof.nodes[0]) or _size(proof.nodes[0])) != count:
+        _fails("the index has another number of entries than the document says")
+    entry = proved(root, content_hash(proof.key), proof.nodes)
+    return document, None if entry is None else _entry(entry, proof.key)
+
+
+def _size(node: bytes) -> int:
+    return read_interior(node, at=content_hash(node)).size
+
+
+def _entry(data: bytes, key: bytes) -> SnapshotEntry:
+    match _decoded(data, "the cell's entry"):
+        case [bytes(of), bytes(state), int(size), active, int(seq), bytes(), bytes(), dict()] if (
+            of == key and len(state) == HASH_BYTES and all(map(_is_nat, (size, active, seq)))
+        ):
+            return SnapshotEntry(state=Hash(state), size=size, last_seq=seq)
+    raise _failure("the cell's entry in the snapshot is not readable")
+
+
+_CLAIMS: Final = {
+    "record": _record, "intent": _intent, "cell": _cell, "consistency": _consistency,
+}  # fmt: skip
+
+
+# Parts
+
+
+def _roles(shown: CheckedProof, *needed: str) -> None:
+    for role in needed:
+        if role not in shown.records:
+            _fails(f"the record {role} is missing")
+
+
+def _only_values(shown: CheckedProof, allowed: list[Hash] | tuple[Hash, ...]) -> None:
+    """PF-55."""
+    if not shown.values.keys() <= set(allowed):
+        _fails("a value is in the proof that no record which is shown refers to")
+
+
+def _with(shown: CheckedProof, **fields: Any) -> CheckedProof:
+    return replace(shown, **fields)
+
+
+def _decoded(data: bytes, what: str) -> Value:
+    try:
+        return decode_record(data)
+    except ValueProblem as problem:
+        raise Damage(f"the proof does not hold: {what} is not canonical CBOR: {problem}") from None
+
+
+def _map(data: bytes, what: str) -> Mapping[str, Any]:
+    found = _decoded(data, what)
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        _fails(f"{what} is no map with text keys")
+    return {str(name): value for name, value in found.items()}
+
+
+def _maps(value: object) -> Iterator[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        _fails("a list in a record is not readable")
+    yield from value
+
+
+def _hash_of(slot: object, what: str) -> Hash:
+    """The content hash of a value in a record, or of the one that it refers to (J-15)."""
+    match slot:
+        case bytes():
+            return content_hash(slot)
+        case {"hash": bytes(hash), "size": size, **more} if (
+            not more and len(hash) == HASH_BYTES and _is_nat(size)
+        ):
+            return Hash(hash)
+    raise _failure(f"{what} is not readable")
+
+
+def _is_hash(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == HASH_BYTES
+
+
+def _contains(values: object, value: object) -> bool:
+    return isinstance(values, list) and value in values
+
+
+def _is_nat(value: object) -> bool:
+    # True is an integer to Python.
+    return type(value) is int and value >= 0
+
+
+def _failure(why: str) -> Damage:
+    return Damage(f"the proof does not hold: {why}")
+
+
+def _fails(why: str) -> NoReturn:
+    raise _failure(why)

@@ -1,0 +1,327 @@
+"""The file of a proof, ``aos-proof/1`` (spec/proofs.md, PF-40 to PF-49).
+
+Reading accepts one spelling of each value: lower-case hex, base64 without a second spelling, no
+unknown, missing or repeated field. Whether the proof holds is for ``checking`` to decide.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NoReturn, TypeAlias, TypeVar
+
+from aos.audit.headerlog.header_tree import PATH_MAX
+from aos.audit.headerlog.signed_note import strict_base64
+from aos.audit.proofs.world_key import WorldKey
+from aos.errors import Damage, excerpt, sentence
+from aos.values.cbor import INTEGER_MAX
+from aos.values.digests import HASH_BYTES
+from aos.values.errors import ValueProblem
+from aos.values.json_text import parse_json
+
+FORMAT: Final = "aos-proof/1"
+PROOF_BYTES_MAX: Final = 64 * 1024 * 1024
+WORLDS_MAX: Final = 64
+_DEPTH_MAX: Final = 16
+
+Kind: TypeAlias = Literal["record", "intent", "cell", "consistency"]
+
+ROLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "record": ("record",),
+    "intent": ("asked", "settled", "manifest"),
+    "cell": ("last", "snapshot"),
+    "consistency": (),
+}
+"""The records that a proof of each kind may show, by their roles."""
+
+_HEX: Final = re.compile(r"(?:[0-9a-f]{2})*")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownFrame:
+    """The place of a frame in the tree of the anchor. ``header`` is there for a checkpoint."""
+
+    index: int
+    header: bytes | None
+    path: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRecord:
+    """A record, and its place in its frame (J-25 to J-27)."""
+
+    seq: int
+    data: bytes
+    salt: bytes
+    index: int
+    count: int
+    path: tuple[bytes, ...]
+    frame: ShownFrame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointAnchor:
+    """A checkpoint, with its cosignatures, and a time-stamp over it."""
+
+    note: str
+    timestamp: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeadAnchor:
+    """The bytes of a stored head (J-33)."""
+
+    head: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One proof. ``worlds`` begins with the world of the anchor; the others are its ancestors
+    whose frames are shown. ``intent``, ``workflow`` and ``key`` name what the proof is about."""
+
+    kind: Kind
+    worlds: tuple[WorldKey, ...]
+    anchor: CheckpointAnchor | HeadAnchor
+    records: Mapping[str, ShownRecord] = field(default_factory=dict)
+    values: tuple[bytes, ...] = ()
+    intent: bytes | None = None
+    workflow: str | None = None
+    key: bytes | None = None
+    nodes: tuple[bytes, ...] | None = None
+    """The nodes of the index of a snapshot, from its root down (CI-14)."""
+    old: str | None = None
+    path: tuple[bytes, ...] | None = None
+    """The old checkpoint, and the path to the new one."""
+
+
+def write_proof(proof: Proof) -> bytes:
+    """The bytes of the file: JSON, one field a line at the top."""
+    return (json.dumps(_document(proof), indent=1) + "\n").encode()
+
+
+def read_proof(data: bytes) -> Proof:
+    """Read a proof.
+
+    Raises:
+        Damage: The bytes are not those of a proof.
+    """
+    if len(data) > PROOF_BYTES_MAX:
+        _refuse(f"at most {PROOF_BYTES_MAX} bytes", f"{len(data)}")
+    try:
+        value = parse_json(data.decode(), max_bytes=PROOF_BYTES_MAX, max_depth=_DEPTH_MAX)
+    except (UnicodeDecodeError, ValueProblem) as problem:
+        raise Damage(f"this is no proof: it is not JSON: {excerpt(str(problem))}") from None
+    reader = _Fields(value, "the proof")
+    if reader.take("format", _text) != FORMAT:
+        _refuse(FORMAT, "another format")
+    return _proof(reader)
+
+
+def _proof(top: _Fields) -> Proof:
+    claim = _Fields(top.take("claim", _any), "claim")
+    kind: Any = claim.take("kind", _text)
+    if kind not in ROLES:
+        _refuse("a claim of a known kind", repr(excerpt(kind)))
+    records = _Fields(top.take("records", _any), "records")
+    is_snapshot = kind == "cell" and records.has("snapshot")
+    is_consistency = kind == "consistency"
+    proof = Proof(
+        kind=kind,
+        worlds=tuple(map(_world, top.take("worlds", _list(WORLDS_MAX)))),
+        anchor=_anchor(_Fields(top.take("anchor", _any), "anchor")),
+        records={
+            role: _record(_Fields(records.take(role, _any), role))
+            for role in ROLES[kind]
+            if records.has(role)
+        },
+        values=tuple(map(_base64, top.take("values", _list()))),
+        intent=claim.take("intent", _hash) if kind == "intent" else None,
+        workflow=claim.take("workflow", _text) if kind == "cell" else None,
+        key=claim.take("key", _hex) if kind == "cell" else None,
+        nodes=tuple(map(_base64, top.take("nodes", _list(PATH_MAX)))) if is_snapshot else None,
+        old=top.take("old", _text) if is_consistency else None,
+        path=_path(top.take("path", _any)) if is_consistency else None,
+    )
+    for each in (claim, records, top):
+        each.end()
+    return proof
+
+
+def _world(value: object) -> WorldKey:
+    found = _Fields(value, "worlds")
+    key = WorldKey(nonce=found.take("nonce", _hex), key=found.take("key", _hash))
+    if found.take("world", _hash) != key.world:
+        raise Damage("the id of a world is not the one that its nonce and key give")
+    found.end()
+    return key
+
+
+def _anchor(found: _Fields) -> CheckpointAnchor | HeadAnchor:
+    kind = found.take("kind", _text)
+    anchor: CheckpointAnchor | HeadAnchor
+    if kind == "head":
+        anchor = HeadAnchor(found.take("head", _base64))
+    elif kind == "checkpoint":
+        stamp = found.take("timestamp", _base64) if found.has("timestamp") else None
+        anchor = CheckpointAnchor(note=found.take("note", _text), timestamp=stamp)
+    else:
+        _refuse("a checkpoint or a head as anchor", repr(excerpt(kind)))
+    found.end()
+    return anchor
+
+
+def _record(found: _Fields) -> ShownRecord:
+    frame = _Fields(found.take("frame", _any), "frame")
+    record = ShownRecord(
+        seq=found.take("seq", _nat),
+        data=found.take("bytes", _base64),
+        salt=found.take("salt", _hash),
+        index=found.take("index", _nat),
+        count=found.take("count", _nat),
+        path=_path(found.take("path", _any)),
+        frame=ShownFrame(
+            index=frame.take("index", _nat),
+            header=frame.take("header", _base64) if frame.has("header") else None,
+            path=_path(frame.take("path", _any)),
+        ),
+    )
+    frame.end()
+    found.end()
+    return record
+
+
+class _Fields:
+    """The fields of one JSON object, each of which is taken once."""
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            _refuse(f"an object as {where}", "something else")
+        self._left: dict[str, object] = dict(value)
+        self._where = where
+
+    def has(self, name: str) -> bool:
+        return name in self._left
+
+    def take(self, name: str, read: Callable[[object], T]) -> T:
+        if name not in self._left:
+            _refuse(f"a field {name} in {self._where}", "none")
+        return read(self._left.pop(name))
+
+    def end(self) -> None:
+        """Refuse fields that no one took."""
+        if self._left:
+            _refuse(f"no other field in {self._where}", repr(excerpt(next(iter(self._left)))))
+
+
+def _any(value: object) -> object:
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        _refuse("text", type(value).__name__)
+    return value
+
+
+def _nat(value: object) -> int:
+    # True is an integer to Python.
+    if type(value) is not int or not 0 <= value <= INTEGER_MAX:
+        _refuse("a natural number", excerpt(str(value)))
+    return value
+
+
+def _hex(value: object) -> bytes:
+    text = _text(value)
+    if not _HEX.fullmatch(text):
+        _refuse("lower-case hex digits", repr(excerpt(text)))
+    return bytes.fromhex(text)
+
+
+def _hash(value: object) -> bytes:
+    found = _hex(value)
+    if len(found) != HASH_BYTES:
+        _refuse(f"{2 * HASH_BYTES} hex digits", f"{2 * len(found)}")
+    return found
+
+
+def _base64(value: object) -> bytes:
+    found = strict_base64(_text(value))
+    if found is None:
+        _refuse("base64 in its only spelling", "something else")
+    return found
+
+
+def _list(most: int | None = None) -> Callable[[object], list[object]]:
+    def read(value: object) -> list[object]:
+        if not isinstance(value, list):
+            _refuse("a list", type(value).__name__)
+        if most is not None and len(value) > most:
+            _refuse(f"at most {most} elements", str(len(value)))
+        return value
+
+    return read
+
+
+def _path(value: object) -> tuple[bytes, ...]:
+    return tuple(map(_hash, _list(PATH_MAX)(value)))
+
+
+def _refuse(expected: str, found: str) -> NoReturn:
+    raise Damage(sentence("this is no proof", expected=expected, found=found))
+
+
+def _document(proof: Proof) -> dict[str, object]:
+    claim: dict[str, object] = {"kind": proof.kind}
+    if proof.intent is not None:
+        claim["intent"] = proof.intent.hex()
+    if proof.workflow is not None and proof.key is not None:
+        claim |= {"workflow": proof.workflow, "key": proof.key.hex()}
+    document: dict[str, object] = {
+        "format": FORMAT,
+        "claim": claim,
+        "worlds": [
+            {"world": each.world.hex(), "nonce": each.nonce.hex(), "key": each.key.hex()}
+            for each in proof.worlds
+        ],
+        "anchor": _anchor_document(proof.anchor),
+        "records": {role: _record_document(each) for role, each in proof.records.items()},
+        "values": list(map(_spelled, proof.values)),
+    }
+    if proof.nodes is not None:
+        document["nodes"] = list(map(_spelled, proof.nodes))
+    if proof.old is not None and proof.path is not None:
+        document |= {"old": proof.old, "path": [each.hex() for each in proof.path]}
+    return document
+
+
+def _anchor_document(anchor: CheckpointAnchor | HeadAnchor) -> dict[str, object]:
+    if isinstance(anchor, HeadAnchor):
+        return {"kind": "head", "head": _spelled(anchor.head)}
+    found: dict[str, object] = {"kind": "checkpoint", "note": anchor.note}
+    if anchor.timestamp is not None:
+        found["timestamp"] = _spelled(anchor.timestamp)
+    return found
+
+
+def _record_document(record: ShownRecord) -> dict[str, object]:
+    frame: dict[str, object] = {"index": record.frame.index}
+    if record.frame.header is not None:
+        frame["header"] = _spelled(record.frame.header)
+    frame["path"] = [each.hex() for each in record.frame.path]
+    return {
+        "seq": record.seq,
+        "bytes": _spelled(record.data),
+        "salt": record.salt.hex(),
+        "index": record.index,
+        "count": record.count,
+        "path": [each.hex() for each in record.path],
+        "frame": frame,
+    }
+
+
+def _spelled(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,204 @@
+"""The journal that a proof or a checkpoint is made of: a store or a bundle, with archives.
+
+Records that were pruned are read from the archives that the user names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from aos.audit.proofs.world_key import WorldKey
+from aos.core.journal.frame import Frame, Head
+from aos.core.journal.merkle import Tree
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Fork, Genesis
+from aos.errors import BadUsage, Damage, Erased, Pruned, sentence
+from aos.store.bundle.reader import Bundle
+from aos.store.cut import Cut
+from aos.store.rows import IntentRow, SnapshotRow
+from aos.values.digests import Hash, hash_text
+
+
+class StoredJournal(Protocol):
+    """The part of a store that is read; ``aos.store.store.Store`` implements it."""
+
+    def head(self) -> Head | None: ...
+
+    def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]: ...
+
+    def frame_at(self, seq: int) -> Frame | None: ...
+
+    def blob(self, hash: Hash, /) -> bytes: ...
+
+    def cut(self) -> Cut | None: ...
+
+    def intent(self, hash: Hash) -> IntentRow | None: ...
+
+    def intents(self) -> Iterator[tuple[Hash, IntentRow]]: ...
+
+    def snapshots(self) -> Iterator[SnapshotRow]: ...
+
+    def snapshot_before(self, seq: int | None = None) -> SnapshotRow | None: ...
+
+
+class Source:
+    """Frames, values and the head of one journal. ``store`` is None for a bundle alone."""
+
+    def __init__(
+        self, store: StoredJournal | None, *, bundle: Bundle | None = None,
+        archives: Sequence[Bundle] = (),
+    ) -> None:  # fmt: skip
+        """``archives`` may be given in any order."""
+        self.store = store
+        self._bundle = bundle
+        self._archives = sorted(archives, key=first_of)
+
+    def head(self) -> Head:
+        """The signed end.
+
+        Raises:
+            Damage: There is none, or it cannot be read.
+        """
+        if self._bundle is not None:
+            return self._bundle.head()
+        assert self.store is not None
+        head = self.store.head()
+        if head is None:
+            raise Damage("the store is empty: expected the genesis record of a world")
+        return head
+
+    def begins(self) -> tuple[int, Tree]:
+        """The record before the first one that is here, 0 if all are, and the log up to there."""
+        if self._archives:
+            return _before(self._archives[0])
+        if self._bundle is not None:
+            return _before(self._bundle)
+        assert self.store is not None
+        cut = self.store.cut()
+        return (0, Tree()) if cut is None else (cut.seq, cut.log)
+
+    def cut(self) -> Cut | None:
+        """Where the store begins, if it was pruned."""
+        return None if self.store is None else self.store.cut()
+
+    def blob(self, hash: Hash, /) -> bytes:
+        """The value with this content hash.
+
+        Raises:
+            Erased: It was erased.
+            Damage: It is missing or altered.
+        """
+        first: Damage | None = None
+        for each in (self.store, self._bundle, *self._archives):
+            if each is None:
+                continue
+            try:
+                return each.blob(hash)
+            except Damage as problem:
+                if first is None or isinstance(problem, Erased):
+                    first = problem
+        assert first is not None, "nowhere to read from"
+        raise first
+
+    def frames(self, first: int, last: int) -> Iterator[Frame]:
+        """The frames from the one with record ``first`` to the one with ``last``.
+
+        Raises:
+            Pruned: One of them was pruned, and is in no archive that was named.
+            Damage: One cannot be read.
+        """
+        seq = first
+        for each in (*self._archives, *(() if self._bundle is None else (self._bundle,))):
+            if first_of(each) <= seq <= min(last, each.head().seq):
+                for frame in each.frames():
+                    if seq <= frame.header.last and frame.header.first <= last:
+                        yield frame
+                        seq = frame.header.last + 1
+        if seq <= last:
+            if self.store is None:
+                raise BadUsage(f"record {seq}: the file does not have it")
+            yield from self.store.frames(seq, last)
+
+    def frame_at(self, seq: int) -> Frame:
+        """The frame with the record ``seq``.
+
+        Raises:
+            BadUsage: There is no such record.
+            Pruned: It was pruned, and is in no archive that was named.
+            Damage: It cannot be read.
+        """
+        last = self.head().seq
+        if not 1 <= seq <= last:
+            raise BadUsage(
+                sentence("there is no such record", where=f"record {seq}", expected=f"1 to {last}")
+            )
+        if self.store is not None:
+            with contextlib.suppress(Pruned):
+                frame = self.store.frame_at(seq)
+                assert frame is not None, "the head says that there is one"
+                return frame
+        return next(self.frames(seq, seq))
+
+    def key_of(self, world: Hash) -> WorldKey:
+        """The nonce and key of a world that has frames here.
+
+        A fork's are in its first record, which is found by the worlds that headers name.
+
+        Raises:
+            Damage: No record begins this world.
+            Pruned: The record that does was pruned.
+        """
+        cut = self.cut()
+        if cut is not None:
+            kept = _beginning(cut.genesis)
+            if kept is not None and kept.world == world:
+                return kept
+        is_first = self.frame_at(1).header.world == world
+        first = self.frame_at(1 if is_first else self._first_of(world))
+        found = _beginning(first.records[0])
+        if found is None or found.world != world:
+            raise _no_beginning(world)
+        return found
+
+    def _first_of(self, world: Hash) -> int:
+        """The first record of a fork: worlds follow one another, so that it can be bisected."""
+        low, high = self.begins()[0] + 1, self.head().seq
+        while high >= low:
+            own = self.frame_at(high).header.world
+            first = self._start(own, low, high)
+            if own == world:
+                return first
+            high = first - 1
+        raise _no_beginning(world)
+
+    def _start(self, world: Hash, low: int, high: int) -> int:
+        """The first record of the run of frames of ``world`` that ends with record ``high``."""
+        while low < high:
+            middle = self.frame_at((low + high) // 2).header
+            if middle.world == world:
+                high = max(middle.first, low)
+            else:
+                low = middle.last + 1
+        return self.frame_at(high).header.first
+
+
+def first_of(archive: Bundle) -> int:
+    """The first record in a bundle or an archive."""
+    after = archive.header.after
+    return 1 if after is None else after.seq + 1
+
+
+def _before(bundle: Bundle) -> tuple[int, Tree]:
+    after = bundle.header.after
+    return (0, Tree()) if after is None else (after.seq, after.log)
+
+
+def _beginning(data: bytes) -> WorldKey | None:
+    record = from_bytes(data)
+    return WorldKey.of(record) if isinstance(record, Genesis | Fork) else None
+
+
+def _no_beginning(world: Hash) -> Damage:
+    return Damage(f"no record of the journal begins world {hash_text(world)} (aos verify)")

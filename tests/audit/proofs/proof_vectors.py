@@ -1,0 +1,103 @@
+"""Make ``spec/vectors/proofs.json``: proofs of a world whose keys and chance are fixed (PF-110).
+
+After a change that is meant: python -m tests.audit.proofs.proof_vectors
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from nacl.signing import SigningKey
+
+from aos.audit.headerlog.signed_note import cosign, parse_note
+from aos.core.journal.records import Receipt
+from aos.host.checkpoints.checkpointing import make_checkpoint
+from aos.host.checkpoints.proving import Wanted, prove
+from aos.values.digests import hash_text
+from tests.audit.journals import Shop
+from tests.audit.proofs.proven import BANK, ROOT, BankedShop, forked, lived_in
+from tests.host.on_disk import folder_of, more_of
+
+PATH: Final = ROOT / "spec" / "vectors" / "proofs.json"
+WITNESS: Final = SigningKey(bytes([9]) * 32)
+
+
+def vectors() -> list[dict[str, object]]:
+    with tempfile.TemporaryDirectory() as folder:
+        return list(_all(Path(folder)))
+
+
+def text() -> str:
+    return json.dumps(vectors(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _all(base: Path) -> Iterator[dict[str, object]]:
+    banked, split = lived_in(BankedShop()), forked(lived_in(Shop()))
+    one = folder_of(banked, base / "one")
+    make_checkpoint(one, out=base / "old")
+    banked.place("ord-20", 4)
+    banked.run()
+    more_of(banked, one)
+    head = prove(one, Wanted(words=(str(banked.state.next_seq - 1),)))
+    make_checkpoint(one)
+    two = folder_of(split, base / "two")
+    make_checkpoint(two)
+    receipts = [each for each in banked.records() if isinstance(each, Receipt)]
+    intent = next(each.intent for each in receipts if each.executor == BANK).hex()
+    batched = next(
+        each.intent.hex()
+        for each in split.records()
+        if isinstance(each, Receipt) and each.batch is not None
+    )
+    made = {
+        "a record": prove(one, Wanted(words=("4",))),
+        "a record after the last checkpoint": head,
+        "an effect, its receipt and the executor's key": prove(one, Wanted(words=(intent,))),
+        "an effect without values": prove(one, Wanted(words=(intent,), bare=True)),
+        "a cell": prove(one, Wanted(words=("order", "ord-1"))),
+        "a cell in a snapshot": prove(one, Wanted(words=("order", "ord-1"), snapshot=True)),
+        "no such cell in a snapshot": prove(one, Wanted(words=("order", "none"), snapshot=True)),
+        "consistency": prove(one, Wanted(words=("since", str(base / "old")))),
+    }
+    world = hash_text(banked.state.world)
+    for name, each in made.items():
+        yield {"name": name, "proof": each.data.decode(), "world": world, "exit": 0}
+    for name, seq in (("a record of an ancestor", "3"), ("a fork", str(split.state.next_seq - 1))):
+        data = prove(two, Wanted(words=(seq,))).data.decode()
+        yield {"name": name, "proof": data, "world": hash_text(split.state.world), "exit": 0}
+    data = prove(two, Wanted(words=(batched,), bare=True)).data.decode()
+    yield {"name": "a receipt in a batch", "proof": data, "world": hash_text(split.state.world),
+           "exit": 0}  # fmt: skip
+    yield from _others(made["a record"].data, world, hash_text(split.state.world))
+
+
+def _others(data: bytes, world: str, other: str) -> Iterator[dict[str, object]]:
+    """Proofs that do not hold, or that this reader does not trust."""
+    yield {"name": "of another world", "proof": data.decode(), "world": other, "exit": 1}
+    document = json.loads(data)
+    note = parse_note(document["anchor"]["note"].encode())
+
+    def changed(name: str, code: int, change: Any) -> dict[str, object]:
+        copy = json.loads(data)
+        change(copy)
+        return {"name": name, "proof": json.dumps(copy, indent=1), "world": world, "exit": code}
+
+    line = cosign(note.text, "w.example/1", WITNESS, 1_700_000_000)
+    more = note.with_signatures([line]).whole
+    yield changed("with a cosignature", 0, lambda d: d["anchor"].update(note=more))
+    yield changed("another sequence", 3, lambda d: d["records"]["record"].update(seq=5))
+    yield changed("another place", 3, lambda d: d["records"]["record"].update(index=0))
+    yield changed("upper-case hex", 3, lambda d: d["records"]["record"].update(
+        salt=d["records"]["record"]["salt"].upper()))  # fmt: skip
+    yield changed("a value too many", 3, lambda d: d.update(values=["YQ=="]))
+    yield changed("an unknown field", 3, lambda d: d.update(more=1))
+    yield changed("another checkpoint", 3, lambda d: d["anchor"].update(
+        note=note.whole.replace("\n", "\n1", 1)))  # fmt: skip
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), "utf-8")

@@ -109,8 +109,11 @@ def shop(version: int = 1) -> Loaded:
     return shop_with(version)
 
 
-def shop_with(version: int = 1, **manifest: Any) -> Loaded:
-    """The shop's manifest, with more fields of the manifest node."""
+def shop_with(
+    version: int = 1, *, effects: Sequence[str] = (CHARGE, TIMER), **manifest: Any
+) -> Loaded:
+    """The shop's manifest, with more fields of the manifest node; ``effects`` are those that an
+    order may ask for."""
     integer: dict[str, object] = {"int": {}}
     text: dict[str, object] = {"text": {}}
     nodes = [
@@ -142,7 +145,7 @@ def shop_with(version: int = 1, **manifest: Any) -> Loaded:
             key_schema="shop/Key@1",
             annotations="shop/Why@1",
             context="sys/WorkflowContext@1",
-            effects=[CHARGE, TIMER],
+            effects=effects,
         ),
         workflow(LEDGER, state="shop/Total@1", event=PAID, key_schema="shop/Key@1"),
     ]

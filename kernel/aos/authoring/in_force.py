@@ -103,22 +103,25 @@ def _take_over(lang: str, schema: str, made: str) -> str:
 
 def for_scratch(built: Built) -> Loaded:
     """The manifest for a scratch world, which has keys of its own: without its list of executors,
-    so that the world's key may sign for all effects."""
-    if built.loaded.effective.executors is None:
+    so that the world's key may sign for all effects, and without its approvers, so that each build
+    comes into force by itself."""
+    effective = built.loaded.effective
+    if effective.executors is None and effective.governance is None:
         return built.loaded
     files = {
-        name: _without_executors(data) if name.endswith(".json") else data
+        name: _without_keys(data) if name.endswith(".json") else data
         for name, data in built.inputs.items()
     }
     return load(files)
 
 
-def _without_executors(data: bytes) -> bytes:
+def _without_keys(data: bytes) -> bytes:
     found = json.loads(data)
     nodes = found if isinstance(found, list) else [found]
     for node in nodes:
         if node.get("$kind") == "manifest":
             node.pop("executors", None)
+            node.pop("governance", None)
     return json.dumps(nodes).encode()
 
 

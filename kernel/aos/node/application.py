@@ -26,6 +26,8 @@ from aos.node.bodies import ClientGoneError
 from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.events import DURABLE
 from aos.node.handlers import HANDLERS
+from aos.node.log_files import PREFIX as LOG_PREFIX
+from aos.node.log_files import log_file
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
@@ -123,6 +125,8 @@ class _Exchange:
             if name in self._headers and name in _ONCE:
                 raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
             self._headers[name] = value
+        if self._scope["path"].startswith(LOG_PREFIX):
+            return await self._log_file()
         self.route = route = self._routed()
         # An early refusal leaves the body unread: the connection ends with the answer.
         self._is_body_read = route.method == GET
@@ -143,6 +147,18 @@ class _Exchange:
         if route.method == POST:
             await self._read_body(call, take)
         return await self._handled(call)
+
+    async def _log_file(self) -> ApiReply:
+        """A file of the header log, which everyone may read (N-119c)."""
+        method = self._scope["method"]
+        if method not in (GET, HEAD):
+            self._is_body_read = False
+            raise Problem(
+                405, "method_is_not_allowed", f"{LOG_PREFIX}: expected GET, found {method[:20]}",
+                headers={"allow": GET},
+            )  # fmt: skip
+        check_origin(Door(*self._scope["server"]), self._headers, self._scope["scheme"])
+        return await asyncio.to_thread(log_file, self._services.folder.path, self._scope["path"])
 
     def _routed(self) -> ApiRoute:
         path, method = self._scope["path"], self._scope["method"]

@@ -72,6 +72,22 @@ STATUSES: Final[Mapping[Rule, int]] = MappingProxyType(
         Rule.MANIFEST_DOES_NOT_FIT: 409,
         Rule.MANIFEST_CHECK_IS_OLD: 409,
         Rule.WORLD_IS_NOT_QUIESCENT: 409,
+        Rule.MANIFEST_NEEDS_PROPOSAL: 409,
+        Rule.WORLD_IS_NOT_GOVERNED: 409,
+        Rule.GOVERNANCE_PRINCIPAL_IS_UNKNOWN: 403,
+        Rule.GOVERNANCE_SERIAL_IS_WRONG: 409,
+        Rule.GOVERNANCE_SIGNATURE_IS_WRONG: 403,
+        Rule.PROPOSAL_IS_UNKNOWN: 404,
+        Rule.PROPOSAL_IS_CLOSED: 409,
+        Rule.PROPOSAL_IS_STALE: 409,
+        Rule.PROPOSAL_IS_INVALID: 422,
+        Rule.PROPOSAL_LACKS_QUORUM: 409,
+        Rule.PROPOSAL_DIFFERS: 409,
+        Rule.TOO_MANY_PROPOSALS: 429,
+        Rule.REPORT_IS_INVALID: 422,
+        Rule.TOO_MANY_REPORTS: 429,
+        Rule.VOTE_IS_TAKEN: 409,
+        Rule.REPORT_IS_NEEDED: 409,
     }
 )
 """The HTTP status of each rule of the core."""

@@ -28,6 +28,7 @@ from aos.store.lmdb_store import LmdbStore
 from aos.values.cbor import Value
 from aos.values.digests import Hash, hash_text
 from tests.core.desk import ONCE, cancel, cell_id, desks, pay, timer, wish
+from tests.core.governed import block, manifest, propose
 from tests.memory_world import WORLD_KEY, MemoryWorld
 from tests.tools import long_form
 
@@ -47,9 +48,9 @@ MEMORY: Final = Path("/dev/shm")
 
 @cache
 def world() -> MemoryWorld:
-    """Asked, told of progress, cancelled, failed, kept in a snapshot, tried again, settled: in many
-    small frames, where looking for a bit takes least."""
-    world = desks()
+    """Asked, told of progress, cancelled, failed, proposed a manifest, kept in a snapshot, tried
+    again, settled: in many small frames, where looking for a bit takes least."""
+    world = desks(governance=block("ann", quorum=1))
     world.blobs.update(world.loaded.modules)
     world.kernel.admit(StartInput(host=(("kernel", "0"),)), world.stamp())
     asks = [pay("p"), wish(ONCE, {"n": 1}, "o"), timer(world, "t")]
@@ -59,6 +60,9 @@ def world() -> MemoryWorld:
     world.attempt(once, 1)
     run(world)
     tell(world, {"key": "a", "asks": [cancel(ref="t")], "note": ""})
+    new = manifest(block("ann", quorum=1), 2)
+    propose(world, new)
+    world.blobs.update(new.modules)
     tell(world, {"key": "b", "asks": [], "note": "fail"})
     assert isinstance(world.snapshot(), Admitted)
     world.settle(paid, {"ref": LONG})

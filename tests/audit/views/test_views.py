@@ -447,7 +447,7 @@ def test_every_record_has_a_document_and_a_line() -> None:
         assert line
         assert "\n" not in line
     assert kinds == set(KINDS) - {
-        "kernel_receipt", "stream", "attempt", "control", "snapshot", "fork",
+        "kernel_receipt", "stream", "attempt", "control", "governance", "snapshot", "fork",
     }  # fmt: skip
 
 

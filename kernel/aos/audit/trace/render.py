@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from aos.audit.lens.words import short, span_text, time_text
 from aos.audit.trace.trace_tree import Case, Node, Trace
-from aos.audit.views.record_view import Document, control_text, name_cell
+from aos.audit.views.record_view import Document, control_text, governance_text, name_cell
 
 _RECEIPTS: Final = ("receipt", "kernel_receipt")
-_STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control")
+_STAMPED: Final = ("event", *_RECEIPTS, "stream", "attempt", "control", "governance")
 _VALUED: Final = ("event", "emitted", "intent", "stream")
 _HALTED: Final = ("held", "parked")
 _BAD: Final = ("failed", "error", "timeout", "overloaded", "no_instance", "faulted", "lost")
@@ -227,6 +227,9 @@ def _what(node: Node, most: int) -> str:
         case "control":
             assert isinstance(node.value, dict)
             return f"command {node.seq}: {control_text(node.value)}"
+        case "governance":
+            assert isinstance(node.value, dict)
+            return f"governance {node.seq}: {governance_text(node.value)}"
         case _:
             return f"{node.kind} {node.seq}"
 

@@ -24,6 +24,7 @@ from aos.core.journal.records import (
     Event,
     Faulted,
     Fork,
+    Governance,
     KernelReceipt,
     Receipt,
     Record,
@@ -155,6 +156,9 @@ class Nodes:
                     "value": document(record, lens),
                     "intent": None if record.intent is None else hash_text(record.intent),
                 }
+            case Governance():
+                value = document(record, lens)
+                return {"subject": record.action, "status": "recorded", "value": value}
             case _:
                 return {"status": "recorded", "value": document(record, lens)}
 

@@ -6,7 +6,7 @@ One ``Checking`` is shared by all parts of a pass over the records: ``contents``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -78,3 +78,14 @@ class Checking:
         self.counts.signatures += 1
         if not self._is_signed(message, signature, key):
             self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")
+
+    def signature_of_one(
+        self, message: bytes, signature: bytes, keys: Iterable[bytes], whose: str
+    ) -> bool:
+        """Count a signature that one of several keys may have made; report it if none has, and
+        return whether one has."""
+        self.counts.signatures += 1
+        if any(self._is_signed(message, signature, key) for key in keys):
+            return True
+        self.add(FindingKind.SIGNATURE_WRONG, f"the signature is not {whose}")
+        return False

@@ -13,6 +13,7 @@ from typing import Final
 
 from aos.audit.verify.checking import Add, Checking, Counts
 from aos.audit.verify.findings import FindingKind
+from aos.audit.verify.governed import GovernedManifests
 from aos.audit.verify.open_work import OpenWork
 from aos.audit.verify.recorded_values import RecordedValues
 from aos.core.decide.migration import migrated_blobs
@@ -42,6 +43,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     KernelReceipt,
     Manifest,
     Migrated,
@@ -53,7 +55,12 @@ from aos.core.journal.records import (
     Stream,
     slot_hash,
 )
-from aos.core.journal.signing import back_from_revocation, is_misnamed, revoked_by
+from aos.core.journal.signing import (
+    approver_with_used_key,
+    back_from_revocation,
+    is_misnamed,
+    revoked_by,
+)
 from aos.core.journal.vocabulary import SETTLED_STATUSES, TERMINAL
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under
@@ -71,6 +78,7 @@ class Contents:
         self._checking = Checking(world=world, add=add, later=later)
         self._values = RecordedValues(self._checking, read)
         self._work = OpenWork(self._checking, self._values)
+        self._governed = GovernedManifests(self._checking, self._values)
         self._add = add
 
     @property
@@ -121,6 +129,7 @@ class Contents:
                 checking.manifests[era.seq] = manifest_under(state, era.seq)
         checking.clock_ns = state.clock_ns
         self._work.go_on(state)
+        self._governed.go_on(state)
 
     def erased_since(self, command: Control) -> None:
         """Take a command from after the journal's end that erased a value, so that it may be
@@ -163,6 +172,8 @@ class Contents:
             case Manifest():
                 counts.manifests += 1
                 self._manifest(record)
+            case Governance():
+                self._governed.record(record)
             case Genesis() if self.genesis is None:
                 self._genesis(record)
             case Fork():
@@ -216,6 +227,7 @@ class Contents:
             )
         checking.world = forked_world_id(record)
         checking.genesis = record
+        self._governed.forked()
         if record.open_work == CANCEL_OPEN:
             self._work.cancel_all(record.seq)
         for value in record.erased:
@@ -230,8 +242,10 @@ class Contents:
             record.document.hash,
             mode=record.mode or STRICT,
             leaves=record.leaves,
+            proposal=record.proposal,
         )
         self._operator(record, message)
+        self._governed.manifest(record)
         self._checking.effective = None
         document = self._values.pinned(record.document.hash, size=record.document.size)
         if document is None:
@@ -281,6 +295,12 @@ class Contents:
                 FindingKind.MANIFEST_INVALID,
                 f"executor {name}: it has {key_text(key)}, which an earlier manifest revoked",
             )
+        used = approver_with_used_key(
+            effective.governance, self._checking.revoked, world_key or b""
+        )
+        if used is not None:
+            name, owner = used
+            self._add(FindingKind.MANIFEST_INVALID, f"approver {name}: it has {owner}")
         self._checking.revoked |= revoked_by(effective.executors)
 
     def _control(self, record: Control) -> None:

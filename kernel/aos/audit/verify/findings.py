@@ -34,6 +34,9 @@ class FindingKind(enum.Enum):
     SNAPSHOT_WRONG = "snapshot_wrong"
     DERIVED_DIFFERS = "derived_differs"
     BUNDLE_DAMAGED = "bundle_damaged"
+    CHECKPOINT_WRONG = "checkpoint_wrong"
+    JOURNAL_TRUNCATED = "journal_truncated"
+    JOURNAL_REWRITTEN = "journal_rewritten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

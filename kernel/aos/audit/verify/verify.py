@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from aos.audit.headerlog.stored_log import StoredLog
 from aos.audit.verify.archives import archives_to, beginning_of, reading
 from aos.audit.verify.beginning import Beginning, beginning
 from aos.audit.verify.chain import Chain
 from aos.audit.verify.checking import Counts
+from aos.audit.verify.checkpoints import CheckpointCheck, headers_before
 from aos.audit.verify.contents import Contents
 from aos.audit.verify.findings import FindingKind, FindingList, VerifyReport
 from aos.audit.verify.folding import Folding, newest_snapshot_problem
@@ -50,14 +52,17 @@ def verify_store(
     archives: Sequence[Bundle] = (),
     search_seconds: float = SEARCH_SECONDS,
     limits: Limits = LIMITS,
+    checkpoints: CheckpointCheck | None = None,
+    log: StoredLog | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Verify everything that a store holds up to its head, including the derived rows.
 
     If the first records of the store were pruned, the check begins at the snapshot. With
     ``archives``, given in any order, it begins where the first of them begins; they must hold all
-    records up to the store's first. Other processes may write to the store meanwhile.
-    ``on_progress`` is called after each frame with the sequence reached.
+    records up to the store's first. ``checkpoints`` are compared with it; of a pruned store, the
+    headers before come from its own header ``log``. Other processes may write to the store
+    meanwhile. ``on_progress`` is called after each frame with the sequence reached.
 
     Raises:
         BadUsage: The archives are not of this world, or do not lead to where it begins.
@@ -72,7 +77,13 @@ def verify_store(
         snapshots=_recorded_snapshots(store, ordered, cut),
         begins=begins,
         cut=cut,
+        checkpoints=checkpoints,
     )
+    if checkpoints is not None and begins is not None:
+        if cut is None or ordered:
+            checkpoints.lose()  # the archives do not begin at the genesis
+        else:
+            checkpoints.begin(cut, begins.genesis, headers_before(log, cut))
     if problem is not None:
         verifier.add(FindingKind.SNAPSHOT_WRONG, problem)
         verifier.skip_to(1 if cut is None else cut.seq + 1)
@@ -216,6 +227,7 @@ class Verifier:
         snapshots: Mapping[int, Hash] | None = None,
         begins: Beginning | None = None,
         cut: Cut | None = None,
+        checkpoints: CheckpointCheck | None = None,
     ) -> None:
         """``begins`` is where to begin if not at the genesis. ``cut`` is where the compared
         derived rows begin: rows that only older records made are no longer stored."""
@@ -224,6 +236,7 @@ class Verifier:
         self._folding = Folding(read, roots, cut, self._findings)
         self._begins = begins
         self._cut = cut
+        self._checkpoints = checkpoints
         self._began = time.perf_counter()
         self._read = read
         self._search_seconds = search_seconds
@@ -261,6 +274,8 @@ class Verifier:
         """Take the next frame, and check the one before it."""
         self._check_waiting(frame.header.prev)
         self._waiting = frame
+        if self._checkpoints is not None:
+            self._checkpoints.take(frame)
         self._next_seq = frame.header.first + len(frame.records)
 
     def unreadable(self, message: str) -> None:
@@ -275,6 +290,8 @@ class Verifier:
         """Continue with the frame that begins with record ``seq``; earlier ones are lost."""
         self._next_seq = seq
         self._skipped = True
+        if self._checkpoints is not None:
+            self._checkpoints.lose()
 
     def finish(self, head: Head | None) -> None:
         """Check the last frame, and that the journal ends where ``head`` says."""
@@ -291,6 +308,9 @@ class Verifier:
             self._check_head(head)
         elif not self._frames and not self._findings.listed:
             self.add(FindingKind.FRAME_MISSING, "the journal is empty: it has no genesis")
+        if self._checkpoints is not None:
+            for kind, message in self._checkpoints.problems():
+                self.add(kind, message)
 
     def compare_rows(self, store: Store) -> None:
         """Compare a store's derived rows with those computed from the records, if all were

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from aos.audit.headerlog.stored_log import StoredLog
+from aos.audit.verify.checkpoints import checking
 from aos.audit.verify.findings import Finding, FindingKind, VerifyReport
 from aos.audit.verify.verify import Verifier, verify_store
 from aos.errors import AosError, BadUsage, Damage, Refused, Unavailable, sentence
@@ -43,12 +45,15 @@ def verify_world(
     directory: Path | str,
     *,
     archives: Sequence[Path] = (),
+    checkpoints: Sequence[Path] = (),
+    log: Path | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Verify the world in ``directory``, which may be running. Nothing in it is written.
 
     ``archives`` hold records that were pruned: they are verified before the world's own, as one
-    journal.
+    journal. ``checkpoints`` were kept elsewhere and are compared with it; ``log`` is the header log
+    of the other side (PF-95).
 
     ``on_progress`` is called with the sequence reached. A store that cannot be read, or that kills
     its reader, is a finding of the report.
@@ -69,10 +74,15 @@ def verify_world(
             )
         )
     paths = os.pathsep.join(each for each in sys.path if each)
+    named = {
+        "archives": list(map(str, archives)),
+        "checkpoints": list(map(str, checkpoints)),
+        "log": None if log is None else str(log),
+    }
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr,
         subprocess.Popen(  # noqa: S603  # this interpreter, this module, a folder
-            [sys.executable, "-m", __name__, str(path), *map(str, archives)],
+            [sys.executable, "-m", __name__, str(path), json.dumps(named)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -161,8 +171,8 @@ def _unreadable(problem: Damage) -> VerifyReport:
     return verifier.report()
 
 
-def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
-    """Verify the world, in the child process."""
+def _child(directory: Path, named: dict[str, Any], out: IO[str]) -> None:
+    """Verify the world, in the child process. ``named`` are the files that the user named."""
 
     def say(what: dict[str, object]) -> None:
         out.write(json.dumps(what) + "\n")
@@ -172,12 +182,21 @@ def _child(directory: Path, archives: Sequence[Path], out: IO[str]) -> None:
         # No check of the file in advance: only this process may die of reading it.
         with (
             LmdbStore.open(directory / STORE_FOLDER, readonly=True, looks=False) as store,
+            StoredLog.of_world(directory) as log,
+            checking(
+                [Path(each) for each in named["checkpoints"]],
+                None if named["log"] is None else Path(named["log"]),
+            ) as checkpoints,
             contextlib.ExitStack() as stack,
         ):
             say({"head": _head_seq(store)})
             report = verify_store(
                 store,
-                archives=[stack.enter_context(open_bundle(each)) for each in archives],
+                archives=[
+                    stack.enter_context(open_bundle(Path(each))) for each in named["archives"]
+                ],
+                checkpoints=checkpoints,
+                log=log,
                 on_progress=lambda seq: say({"seq": seq}),
             )
     except Damage as problem:
@@ -198,4 +217,4 @@ def _head_seq(store: LmdbStore) -> int | None:
 
 
 if __name__ == "__main__":
-    _child(Path(sys.argv[1]), [Path(each) for each in sys.argv[2:]], sys.stdout)
+    _child(Path(sys.argv[1]), json.loads(sys.argv[2]), sys.stdout)

@@ -23,7 +23,7 @@ from aos.values.digests import hash_text
 KIND: Final = encode("kind")
 KINDS: Final = (
     "genesis", "start", "manifest", "event", "step", "fault", "receipt", "kernel_receipt", "stream",
-    "attempt", "control", "snapshot", "fork",
+    "attempt", "control", "governance", "snapshot", "fork",
 )  # fmt: skip
 
 

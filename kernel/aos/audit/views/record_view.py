@@ -9,6 +9,7 @@ from aos.audit.lens.lens import Lens, ran_under, shown
 from aos.audit.lens.words import compact, count, one_line, short
 from aos.core.journal.faults import Fault
 from aos.core.journal.fork import forked_world_id
+from aos.core.journal.governing import PROPOSE
 from aos.core.journal.identity import world_id
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.records import (
@@ -20,6 +21,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     Intent,
     KernelReceipt,
     Manifest,
@@ -87,6 +89,7 @@ def _manifest(record: Manifest, _lens: Lens) -> Document:
             {"workflow": each.workflow, "root": hash_text(each.root), "cells": each.count}
             for each in record.migrated
         ],
+        **({} if record.proposal is None else {"proposal": record.proposal}),
     }
 
 
@@ -292,6 +295,23 @@ def _control(record: Control, lens: Lens) -> Document:
     }
 
 
+def _governance(record: Governance, _: Lens) -> Document:
+    named = {"document": record.document, "patch": record.patch, "report": record.report}
+    return {
+        "at_ns": record.stamp.ns,
+        "action": record.action,
+        "principal": record.principal,
+        "proposal": record.seq if record.proposal is None else record.proposal,
+        "serial": record.serial,
+        "base": _optional_hash(record.base),
+        **{name: None if ref is None else hash_text(ref.hash) for name, ref in named.items()},
+        "mode": (record.mode or STRICT) if record.action == PROPOSE else None,
+        "leaves": list(record.leaves),
+        "seen": _optional_hash(record.seen),
+        "note": record.note,
+    }
+
+
 def _optional_hash(hash: Hash | None) -> str | None:
     return None if hash is None else hash_text(hash)
 
@@ -310,6 +330,7 @@ _DOCUMENTS: Final[Mapping[type, Callable[[Any, Lens], Document]]] = {
     Snapshot: _snapshot,
     Fork: _fork,
     Control: _control,
+    Governance: _governance,
 }
 
 
@@ -425,6 +446,26 @@ def control_text(found: Document) -> str:
     return " · ".join(parts)
 
 
+def governance_text(found: Document) -> str:
+    """Return a governance record as text: ``approve 12 by ann``."""
+    parts = [f"{found['action']} {found['proposal']} by {found['principal']}"]
+    if found["document"] is not None:
+        mode = "" if found["mode"] == STRICT else f", mode {found['mode']}"
+        parts.append(f"{found['document'][:15]}… in the place of {found['base'][:15]}…{mode}")
+    if found["report"] is not None:
+        parts.append(f"report {found['report'][:15]}…")
+    if found["seen"] is not None:
+        parts.append(f"has seen {found['seen'][:15]}…")
+    if found["note"] is not None:
+        parts.append(short(one_line(found["note"])))
+    return " · ".join(parts)
+
+
+def _manifest_text(found: Document) -> str:
+    text = f"{found['hash'][:15]}… by {found['principal']}"
+    return f"{text} · proposal {found['proposal']}" if "proposal" in found else text
+
+
 def _fork_text(found: Document) -> str:
     text = f"world {found['world'][:15]}…, forked of {found['parent'][:15]}… after record "
     return f"{text}{found['at']} · open effects: {found['open_work']}"
@@ -437,7 +478,7 @@ _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
         + _some(each["name"] for each in found["operators"])
     ),
     "start": lambda found: compact(found["host"]),
-    "manifest": lambda found: f"{found['hash'][:15]}… by {found['principal']}",
+    "manifest": _manifest_text,
     "event": _event_text,
     "step": _step_text,
     "fault": _fault_text,
@@ -447,4 +488,5 @@ _SUMMARIES: Final[Mapping[str, Callable[[Document], str]]] = {
     "attempt": _attempt_text,
     "snapshot": lambda found: f"after record {found['at']}: {found['document'][:15]}…",
     "control": control_text,
+    "governance": governance_text,
 }

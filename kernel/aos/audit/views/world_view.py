@@ -41,9 +41,9 @@ def world(view: View) -> Document:
         },
         "manifest": _manifest_in_force(view),
         "versions": versions(view.state, view.journal.blob),
-        "cells": _cell_counts(view),
-        "intents": _intent_counts(view),
-        "mail": _mail_counts(view),
+        "cells": cell_counts(view.state),
+        "intents": intent_counts(view.state),
+        "mail": mail_counts(view.state),
         "submissions": len(state.submissions),
         "at": state.next_seq - 1 if view.is_past else None,
         "snapshot": _snapshot(state),
@@ -70,8 +70,9 @@ def _manifest_in_force(view: View) -> Document | None:
     }
 
 
-def _cell_counts(view: View) -> Document:
-    cells = view.state.cells
+def cell_counts(state: State) -> Document:
+    """Count the cells by workflow and status."""
+    cells = state.cells
     by_workflow = {
         name: cells.statuses(name) for name, shelf in cells.shelves.items() if shelf.count
     }
@@ -84,7 +85,7 @@ def _cell_counts(view: View) -> Document:
     return {
         "total": len(cells),
         **{status: total[status] for status in (*CELL_STATUSES, "idle")},
-        "ready": len(view.state.ring),
+        "ready": len(state.ring),
         "by_workflow": {
             name: {status: counts[status] for status in (*CELL_STATUSES, "idle")}
             for name, counts in sorted(by_workflow.items())
@@ -92,17 +93,18 @@ def _cell_counts(view: View) -> Document:
     }
 
 
-def _intent_counts(view: View) -> Document:
-    open_ones = view.state.intents.values()
+def intent_counts(state: State) -> Document:
+    """Count the open intents by effect and executor."""
+    open_ones = state.intents.values()
     by_effect = Counter(each.effect.name for each in open_ones)
     return {
         "open": len(open_ones),
-        "abandoned": len(view.state.abandoned),
+        "abandoned": len(state.abandoned),
         "by_effect": dict(sorted(by_effect.items())),
-        "by_executor": _by_executor(view.state),
-        "timers": _timers(view.state),
+        "by_executor": _by_executor(state),
+        "timers": _timers(state),
         "oldest_open_ns": next((each.opened_ns for each in open_ones), None),
-        "halted": _halted(view.state),
+        "halted": _halted(state),
     }
 
 
@@ -153,9 +155,10 @@ def _halted(state: State) -> list[Document]:
     ]
 
 
-def _mail_counts(view: View) -> Document:
+def mail_counts(state: State) -> Document:
+    """Count the entries of all mailboxes."""
     # Cells at rest have no mail.
-    cells = view.state.cells.active.values()
+    cells = state.cells.active.values()
     return {
         "queued": sum(len(cell.mailbox) for cell in cells if cell.fault is None),
         "behind_faults": sum(len(cell.mailbox) for cell in cells if cell.fault is not None),

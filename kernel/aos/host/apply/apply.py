@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Blocker
+from aos.core.decide.manifest_problems import keys_problem
 from aos.core.decide.migration import Converted
 from aos.core.journal.inputs import STRICT, ManifestInput
 from aos.core.journal.records import Principal
-from aos.core.journal.signing import back_from_revocation, is_misnamed, is_signed
+from aos.core.journal.signing import is_signed
 from aos.core.state.state import State
 from aos.errors import Damage, Refused
 from aos.host.apply.commands import principal_of
@@ -19,8 +20,6 @@ from aos.host.apply.forecast import Fates
 from aos.host.apply.stored_states import need_a_look
 from aos.manifest.difference import Difference
 from aos.manifest.effective import Effective, Module
-from aos.manifest.keys import key_text
-from aos.manifest.names import NODE
 from aos.values.digests import Hash, content_hash, hash_text
 
 
@@ -51,14 +50,18 @@ def sign_manifest(
     key: SigningKey,
     mode: str = STRICT,
     leaves: tuple[str, ...] = (),
+    proposal: int | None = None,
 ) -> ManifestInput:
-    """Sign the command in the name of the operator who owns this key (H-70).
+    """Sign the command in the name of the operator who owns this key (H-70). ``proposal`` is the
+    record of the approved proposal, in a governed world.
 
     Raises:
         Refused: It is not the key of an operator.
     """
     principal = principal_of(key, operators, what="apply a manifest to")
-    message = ManifestInput.message(world, serial, effective.hash, mode=mode, leaves=leaves)
+    message = ManifestInput.message(
+        world, serial, effective.hash, mode=mode, leaves=leaves, proposal=proposal
+    )
     return ManifestInput(
         document=effective.document,
         principal=principal,
@@ -66,29 +69,20 @@ def sign_manifest(
         signature=key.sign(message).signature,
         mode=mode,
         leaves=leaves,
+        proposal=proposal,
     )
 
 
 def check_keys(effective: Effective, state: State) -> None:
-    """Check the executors' keys as the core does, for a dry run (K-14, K-106).
+    """Check the keys of executors and approvers as the core does, for a dry run (K-14, K-106).
 
     Raises:
-        Refused: The world's own key has another executor's name, or an earlier manifest revoked a
-            key.
+        Refused: The world's own key has another executor's name, an earlier manifest revoked a
+            key, or an approver's key has another owner.
     """
-    for each in (effective.executors or {}).values():
-        if is_misnamed(each, state.world_key):
-            raise Refused(
-                f"executors: {NODE} must have this world's own key and no other may: expected "
-                f"{key_text(state.world_key)}, found {each.name} with {key_text(each.public_key)}"
-            )
-    back = back_from_revocation(effective.executors, state.revoked)
-    if back is not None:
-        name, key = back
-        raise Refused(
-            f"executors: {name} has {key_text(key)}, which an earlier manifest revoked: expected "
-            "another key"
-        )
+    problem = keys_problem(effective, state)
+    if problem is not None:
+        raise Refused(problem)
 
 
 def by_hash(modules: Iterable[bytes]) -> dict[Hash, bytes]:
@@ -121,6 +115,7 @@ def check_command(
         content_hash(given.document),
         mode=given.mode,
         leaves=given.leaves,
+        proposal=given.proposal,
     )
     key = next((each.key for each in operators if each.name == given.principal), b"")
     if not is_signed(message, given.signature, key):

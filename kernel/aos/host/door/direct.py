@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Self
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import (
     MIGRATE,
     ControlInput,
@@ -81,6 +82,8 @@ class Direct:
                 controls=state.controls,
                 operators=state.operators,
                 manifest=state.manifest,
+                proposed=state.proposals.count,
+                proposals=state.proposals.listed(),
             )
             blobs = Overlay(store.blob)
             migrator = Migrator(blobs.read)
@@ -101,6 +104,8 @@ class Direct:
             controls=figures.controls,
             operators=self._first.operators,
             manifest=figures.manifest,
+            proposed=figures.proposed,
+            proposals=figures.proposals,
         )
 
     def post(
@@ -150,6 +155,22 @@ class Direct:
 
     def control(self, given: ControlInput) -> Answer:
         [answer] = self.wait(self._submit([given]))
+        return answer
+
+    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        if given.action == PROPOSE:
+            # Few writers propose, and the check of a module needs the engine.
+            from aos.host.apply.signed_governance import check_proposal  # noqa: PLC0415
+
+            about = self.about()
+            check_proposal(
+                given,
+                modules,
+                world=about.world,
+                operators=about.operators,
+                in_force=about.manifest,
+            )
+        [answer] = self.wait(self._engine.submit([given], blobs=modules))
         return answer
 
     def snapshot(self) -> MadeSnapshot:

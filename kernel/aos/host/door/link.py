@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     LOST,
     STRICT,
@@ -24,6 +25,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.records import CellId
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.door.following import LiveFigures
+from aos.host.door.governance_messages import governance_fields
 from aos.host.door.line import Line
 from aos.host.door.protocol import (
     MIB,
@@ -161,6 +163,7 @@ class Link:
             "signature": given.signature,
             "mode": given.mode,
             "leaves": list(given.leaves),
+            **_proposal(given.proposal),
         }
         return await self._apply(asked, modules)
 
@@ -201,11 +204,28 @@ class Link:
         *,
         mode: str = STRICT,
         leaves: Sequence[str] = (),
+        proposal: int | None = None,
     ) -> Answer:
         """Submit a manifest that the process signs with its operator's key. Raises as
         ``operate``."""
         asked: dict[str, Value] = {"document": document, "mode": mode, "leaves": list(leaves)}
-        return await self._apply(asked, modules)
+        return await self._apply({**asked, **_proposal(proposal)}, modules)
+
+    async def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit a signed proposal with its new modules, or a report, vote or withdrawal."""
+        return await self._govern(governance_fields(given), modules)
+
+    async def govern_here(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit a proposal, report or withdrawal that the process signs with its operator's key;
+        principal, serial and signature of ``given`` are not sent. Raises as ``operate``."""
+        return await self._govern(_unsigned(governance_fields(given)), modules)
+
+    async def _govern(self, asked: Mapping[str, Value], modules: Mapping[Hash, bytes]) -> Answer:
+        with Line(self._folder) as line:
+            for wasm in modules.values():
+                await line.ask({"op": "module", "wasm": wasm})
+            answer = await line.ask({"op": "governance", **asked}, answer_s=APPLY_S)
+        return read_answer(answer.get("answer"))
 
     async def snapshot(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now."""
@@ -390,3 +410,7 @@ class Joined(Generic[T]):
         await asyncio.gather(*self._requests, return_exceptions=True)
         for line in self._idle:
             line.close()
+
+
+def _proposal(proposal: int | None) -> dict[str, Value]:
+    return {} if proposal is None else {"proposal": proposal}

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import Input, ManifestInput
 from aos.core.journal.records import Principal
+from aos.core.journal.vocabulary import VOTES
+from aos.errors import BadUsage
 from aos.host.apply.commands import principal_of, sign_control
+from aos.host.apply.signed_governance import governor_of
+from aos.host.door.governance_messages import read_governance
 from aos.host.door.protocol import SIGNED_FIELDS, read_control
 from aos.host.door.way import PAUSE_S
 from aos.host.door.writer import SIGNED_AGAIN_MAX
@@ -65,10 +70,52 @@ class Operating:
                 return answer
             await asyncio.sleep(PAUSE_S)
 
-    def manifest(self, document: bytes, mode: str, leaves: tuple[str, ...]) -> Mapping[str, Value]:
+    async def govern(
+        self, request: Message, submit: Callable[[GovernanceInput], Awaitable[Answer]]
+    ) -> Answer:
+        """Sign and submit a proposal, a report or a withdrawal in the operator's name; a proposal
+        again if another one took its serial. Votes are the approvers' own (GV-22).
+
+        Raises:
+            BadUsage: A field is malformed, or it is a vote.
+            Refused: The world is not governed.
+        """
+        given = read_governance({**request, "principal": "", "signature": b""})
+        if given.action in VOTES:
+            raise BadUsage("action: a vote needs the signature of its approver")
+        tries = SIGNED_AGAIN_MAX
+        while True:
+            answer = await submit(self._governing(given))
+            tries -= 1
+            is_late = isinstance(answer, Refusal) and answer.rule is Rule.GOVERNANCE_SERIAL_IS_WRONG
+            if not (is_late and tries):
+                return answer
+            await asyncio.sleep(PAUSE_S)
+
+    def _governing(self, given: GovernanceInput) -> GovernanceInput:
+        figures = self.engine.stats().figures
+        governance = None if figures.manifest is None else figures.manifest.governance
+        principal = governor_of(
+            self.key, given.action, governance=governance, operators=self.operators
+        )
+        named = replace(given, principal=principal)
+        if given.action == PROPOSE:
+            named = replace(named, serial=figures.proposed)
+        change = given.change or next(
+            (each.change for each in figures.proposals if each.seq == given.proposal), None
+        )
+        if change is None:
+            return named  # the core refuses it: it names no open proposal, or proposes nothing
+        return replace(named, signature=self.key.sign(named.message(self.world, change)).signature)
+
+    def manifest(
+        self, document: bytes, mode: str, leaves: tuple[str, ...], proposal: int | None
+    ) -> Mapping[str, Value]:
         """Return the fields of ``apply`` that its signer adds. The core checks the document."""
         serial, hash_ = self.engine.stats().figures.serial, content_hash(document)
-        message = ManifestInput.message(self.world, serial, hash_, mode=mode, leaves=leaves)
+        message = ManifestInput.message(
+            self.world, serial, hash_, mode=mode, leaves=leaves, proposal=proposal
+        )
         return {
             "principal": principal_of(self.key, self.operators, what="apply a manifest to"),
             "serial": serial,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ControlInput,
     EventInput,
@@ -18,6 +19,7 @@ from aos.core.journal.inputs import (
 from aos.core.journal.records import Principal
 from aos.errors import Refused, Unavailable
 from aos.host.door.address import short_path
+from aos.host.door.governance_messages import governance_fields, read_proposal_row
 from aos.host.door.protocol import (
     LENGTH_BYTES,
     MESSAGE_BYTES_MAX,
@@ -90,6 +92,11 @@ class Remote:
             controls=field(answer, "controls", int),
             operators=tuple(Principal(name, key) for name, key in field(answer, "operators", list)),
             manifest=None if document is None else Effective.from_document(document),
+            proposed=field({"proposed": 0, **answer}, "proposed", int),
+            proposals=tuple(
+                read_proposal_row(row)
+                for row in field({"proposals": [], **answer}, "proposals", list)
+            ),
         )
 
     def post(
@@ -122,6 +129,7 @@ class Remote:
                 "signature": given.signature,
                 "mode": given.mode,
                 "leaves": list(given.leaves),
+                **({} if given.proposal is None else {"proposal": given.proposal}),
             },
             answer_s=APPLY_S,
         )
@@ -129,6 +137,15 @@ class Remote:
 
     def control(self, given: ControlInput) -> Answer:
         answer = self.ask({"op": "control", **control_fields(given)})
+        return read_answer(answer.get("answer"))
+
+    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        return self._with_reconnects(lambda: self._govern(given, modules))
+
+    def _govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        for wasm in modules.values():
+            self._ask({"op": "module", "wasm": wasm})
+        answer = self._ask({"op": "governance", **governance_fields(given)}, answer_s=APPLY_S)
         return read_answer(answer.get("answer"))
 
     def snapshot(self) -> MadeSnapshot:

@@ -12,12 +12,15 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import STRICT, Input, ManifestInput
 from aos.core.journal.records import Principal
 from aos.errors import AosError, BadUsage, Unavailable
 from aos.host.apply.apply import by_hash, check_command
+from aos.host.apply.signed_governance import check_proposal
 from aos.host.apply.stored_states import apply_looked
 from aos.host.door.following import Followers
+from aos.host.door.governance_messages import proposal_row, read_governance
 from aos.host.door.listener import CONNECTIONS_MAX, FINISH_S, MESSAGE_S, Handler, Listener, Reply
 from aos.host.door.operating import Operating
 from aos.host.door.protocol import (
@@ -57,6 +60,7 @@ OPS: Final = (  # H-53
     "module",
     "apply",
     "control",
+    "governance",
     "snapshot",
     "collect",
     "retry",
@@ -182,6 +186,9 @@ class Server:
                     return await self._apply(request, by_hash(modules))
             case "control":
                 return {"answer": answer_fields(await self._control(request))}
+            case "governance":
+                with staged.taken() as modules:
+                    return {"answer": answer_fields(await self._govern(request, by_hash(modules)))}
             case "snapshot":
                 return await self._make_snapshot()
             case "collect":
@@ -220,11 +227,35 @@ class Server:
         [answer] = await self._submit([read_control(request)])
         return answer
 
+    async def _govern(self, request: Message, modules: Mapping[Hash, bytes]) -> Answer:
+        """Answer a proposal with its modules, or a report, vote or withdrawal."""
+
+        async def submit(given: GovernanceInput) -> Answer:
+            if given.action == PROPOSE:
+                async with self._checking:
+                    await asyncio.to_thread(
+                        check_proposal,
+                        given,
+                        modules,
+                        world=self._world,
+                        operators=self._operators,
+                        in_force=self._engine.stats().figures.manifest,
+                    )
+            [answer] = await self._submit([given], modules)
+            return answer
+
+        if self._operating is not None and self._operating.takes(request):
+            return await self._operating.govern(request, submit)
+        return await submit(read_governance(request))
+
     async def _apply(self, request: Message, modules: Mapping[Hash, bytes]) -> Fields:
         mode = field({"mode": STRICT, **request}, "mode", str)
         leaves = _names({"leaves": [], **request}, "leaves")
+        proposal = field(request, "proposal", int) if "proposal" in request else None
         if self._operating is not None and self._operating.takes(request):
-            signed = self._operating.manifest(field(request, "document", bytes), mode, leaves)
+            signed = self._operating.manifest(
+                field(request, "document", bytes), mode, leaves, proposal
+            )
             request = {**request, **signed}
         given = ManifestInput(
             document=field(request, "document", bytes),
@@ -233,6 +264,7 @@ class Server:
             signature=field(request, "signature", bytes),
             mode=mode,
             leaves=leaves,
+            proposal=proposal,
         )
         async with self._checking:
             needs_look = await asyncio.to_thread(
@@ -332,6 +364,8 @@ class Server:
             "controls": figures.controls,
             "operators": [[each.name, each.key] for each in self._operators],
             "document": None if figures.manifest is None else figures.manifest.document,
+            "proposed": figures.proposed,
+            "proposals": [proposal_row(each) for each in figures.proposals],
         }
 
     def _status(self) -> Fields:

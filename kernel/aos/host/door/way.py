@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ControlInput,
     EventInput,
     ManifestInput,
 )
 from aos.core.journal.records import Principal
+from aos.core.state.proposals import OpenProposal
 from aos.host.errors import Busy
 from aos.manifest.effective import Effective
 from aos.store.forget import Forget
@@ -44,7 +46,8 @@ PAUSE_S: Final = 0.02
 class About:
     """The state of a world that a command refers to and its signature covers.
 
-    ``serial`` is the number of manifest records so far, ``controls`` the number of control records.
+    ``serial`` is the number of manifest records so far, ``controls`` the number of control records,
+    ``proposed`` the number of proposals, of which ``proposals`` are open.
     """
 
     world: Hash
@@ -52,6 +55,8 @@ class About:
     controls: int
     operators: tuple[Principal, ...]
     manifest: Effective | None
+    proposed: int = 0
+    proposals: tuple[OpenProposal, ...] = ()
 
 
 class Way(Protocol):
@@ -80,6 +85,11 @@ class Way(Protocol):
     def control(self, given: ControlInput) -> Answer:
         """Submit a signed command of an operator. Return the answer once it is durable, with all
         that the core settles because of it (H-59c), or refused."""
+        ...
+
+    def govern(self, given: GovernanceInput, modules: Mapping[Hash, bytes]) -> Answer:
+        """Submit a signed proposal with its new modules, or a report, vote or withdrawal. Return
+        the answer once it is durable or refused."""
         ...
 
     def snapshot(self) -> MadeSnapshot:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal, Rule
+from aos.core.journal.governing import PROPOSE, GovernanceInput
 from aos.core.journal.inputs import (
     STRICT,
     EventInput,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # a client of a running world has no engine, and ``aos send``
     from aos.host.world.collecting import Begun
     from aos.host.world.snapshots import MadeSnapshot
     from aos.manifest.load import Loaded
+    from aos.manifest.patch import Patch
 
 BATCH_ITEMS: Final = 512
 BATCH_BYTES: Final = MIB
@@ -154,11 +156,13 @@ class Writer:
         dry_run: bool = False,
         mode: str = STRICT,
         leave_cells: bool = False,
+        proposal: int | None = None,
     ) -> Applied:
         """Put a manifest in force, signed with ``key`` or else the folder's operator key.
 
         With ``leave_cells``, workflows may be removed that still have cells; the cells are kept. A
         dry run makes the same checks, returns the difference and the blockers, and changes nothing.
+        ``proposal`` is the record of the approved proposal, in a governed world.
 
         Raises:
             Refused: A module may not run, or the key is not an operator's. Nothing has changed.
@@ -187,6 +191,7 @@ class Writer:
             key=key or self.folder.operator_key(),
             mode=mode,
             leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
+            proposal=proposal,
         )
         answer = self._way.apply(given, loaded.modules)
         self._about = None
@@ -233,6 +238,104 @@ class Writer:
                 break
             time.sleep(PAUSE_S)
         return answer
+
+    def propose(
+        self,
+        loaded: Loaded,
+        *,
+        patch: Patch | None = None,
+        key: SigningKey | None = None,
+        mode: str = STRICT,
+        leave_cells: bool = False,
+        note: str | None = None,
+    ) -> Applied:
+        """Propose a manifest, signed with ``key``, an operator's or an approver's, or else with the
+        folder's operator key. ``patch`` is by default the one between the two manifests.
+
+        If another proposal took the serial, this one is signed again with the next.
+
+        Raises:
+            Refused: The world is not governed, a module may not run, the manifests are the same, or
+                the key is no one's who may. Nothing has changed.
+        """
+        # See ``apply``.
+        from aos.host.apply.apply import Applied, left_by  # noqa: PLC0415
+        from aos.host.apply.signed_governance import governor_of, sign_proposal  # noqa: PLC0415
+        from aos.manifest.difference import difference  # noqa: PLC0415
+        from aos.manifest.patching import patch_between  # noqa: PLC0415
+
+        signer = key or self.folder.operator_key()
+        for _ in range(SIGNED_AGAIN_MAX):
+            about = self.about()
+            governance = None if about.manifest is None else about.manifest.governance
+            principal = governor_of(
+                signer, PROPOSE, governance=governance, operators=about.operators
+            )
+            assert about.manifest is not None, "it names approvers"
+            given = sign_proposal(
+                loaded.effective.document,
+                patch or patch_between(about.manifest, loaded.effective),
+                world=about.world,
+                serial=about.proposed,
+                principal=principal,
+                key=signer,
+                mode=mode,
+                leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
+                note=note,
+            )
+            answer = self._way.govern(given, loaded.modules)
+            if not _came_too_late(answer):
+                break
+            time.sleep(PAUSE_S)
+        return Applied(
+            difference=difference(about.manifest, loaded.effective),
+            manifest=loaded.effective.hash,
+            blockers=(),
+            answer=answer,
+        )
+
+    def govern(
+        self,
+        action: str,
+        proposal: int,
+        *,
+        key: SigningKey | None = None,
+        report: bytes | None = None,
+        seen: Hash | None = None,
+        note: str | None = None,
+    ) -> Answer:
+        """Submit a report, a vote or a withdrawal, signed with ``key`` or else with the folder's
+        operator key.
+
+        Raises:
+            Refused: The world is not governed, the proposal is not open, or the key is no one's who
+                may. Nothing has changed.
+            Busy, Unavailable, Damage: As ``send``.
+        """
+        from aos.host.apply.signed_governance import governor_of, sign_governance  # noqa: PLC0415  # see above
+
+        signer = key or self.folder.operator_key()
+        about = self.about()
+        governance = None if about.manifest is None else about.manifest.governance
+        principal = governor_of(signer, action, governance=governance, operators=about.operators)
+        known = next((each for each in about.proposals if each.seq == proposal), None)
+        if known is None:
+            # Signed for no change: the core's refusal says whether it was ever proposed.
+            return self.submit_governance(
+                GovernanceInput(
+                    action=action, principal=principal, signature=b"", proposal=proposal
+                )
+            )
+        return self.submit_governance(
+            sign_governance(
+                action, proposal, known.change, world=about.world, principal=principal,
+                key=signer, report=report, seen=seen, note=note,
+            )
+        )  # fmt: skip
+
+    def submit_governance(self, given: GovernanceInput) -> Answer:
+        """Submit a report, a vote or a withdrawal that was signed before, perhaps elsewhere."""
+        return self._way.govern(given, {})
 
     def snapshot(self) -> MadeSnapshot:
         """Make a snapshot of everything that is durable now. Raises as ``Snapshots.make``."""
@@ -355,7 +458,10 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
 
 def _came_too_late(answer: Answer) -> bool:
     """Whether another command took the serial of this one."""
-    return isinstance(answer, Refusal) and answer.rule is Rule.CONTROL_SERIAL_IS_WRONG
+    return isinstance(answer, Refusal) and answer.rule in (
+        Rule.CONTROL_SERIAL_IS_WRONG,
+        Rule.GOVERNANCE_SERIAL_IS_WRONG,
+    )
 
 
 def _is_text(text: str) -> bool:

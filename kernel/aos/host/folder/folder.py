@@ -3,6 +3,7 @@
     DIR/world.json    format, world id, time of creation
     DIR/keys/         0700; world.key, operator.key and executors/NAME.key: 0600, 64 hex digits
     DIR/store/        the journal and the blobs
+    DIR/log/          the header log, once there is a checkpoint (spec/proofs.md, PF-20)
     DIR/lock          the lock of the process that writes
     DIR/aos.sock      the socket of the process that runs the world
 

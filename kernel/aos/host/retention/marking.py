@@ -31,6 +31,7 @@ from aos.core.snapshot.load import references as snapshot_references
 from aos.core.state.cell import EventMail, Mail, ReceiptMail
 from aos.core.state.cell_index import CellIndex
 from aos.core.state.entry import Entry
+from aos.core.state.proposals import proposal_blobs
 from aos.core.state.state import State
 from aos.errors import Damage, Erased
 from aos.host.executors.blob import EDGE
@@ -152,7 +153,11 @@ class _Marking:
         self.open_work(load(document, read))
 
     def open_work(self, state: State) -> None:
-        """Mark the values that open work refers to, and the blobs that they name."""
+        """Mark the values that open work and open proposals refer to, and the blobs that they
+        name."""
+        for proposal in state.proposals.open.values():
+            for hash, _ in proposal_blobs(proposal, self._store.blob):
+                self._needs(hash, RECORD)
         for intent in (*state.intents.values(), *state.abandoned.values()):
             self._params(intent.effect.name, intent.params)
         for owed in state.owed:

@@ -23,6 +23,7 @@ from aos.core.state.cell import Cell
 from aos.core.state.fold import fold_frame
 from aos.core.state.state import State
 from aos.errors import BadUsage, Damage, Erased, Refused, Unavailable, sentence
+from aos.host.checkpoints.checkpointing import extend_before_prune
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.host.folder.restore import Progress, check_key
 from aos.host.retention.archiving import is_archive, write_archive
@@ -149,6 +150,7 @@ class _Prune:
                 )
             )
         self._keep_puts(state, first, row.at)
+        extend_before_prune(self._folder, store)
         before = store.cut()
         cut = Cut(
             seq=row.at,

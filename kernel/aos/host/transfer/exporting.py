@@ -5,6 +5,7 @@ It takes no lock, so that it works while another process runs the world.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from aos.audit.lens.references import references
 from aos.core.decide.migration import migrated_blobs
 from aos.core.journal.frame import Frame, Head, Tip, follow
 from aos.core.journal.record_codec import from_bytes
-from aos.core.journal.records import Manifest, Record, Snapshot, Stream
+from aos.core.journal.records import Governance, Manifest, Record, Snapshot, Stream
 from aos.core.snapshot.load import references as snapshot_references
 from aos.errors import AosError, BadUsage, Damage, Erased, Refused, sentence
 from aos.host.folder.folder import KEYS, WorldFolder, open_folder
@@ -260,6 +261,17 @@ class Export:
             for each in record.migrated:
                 for value, _ in migrated_blobs(each, self._store.blob, self._is_walked):
                     yield value
+
+        if isinstance(record, Governance) and record.document is not None:
+            yield from self._proposed_modules(record.document.hash)
+
+    def _proposed_modules(self, document: Hash) -> Iterator[Hash]:
+        """The modules of a proposed manifest, as far as the world still has them, so that an
+        approver can run the proposal from a bundle."""
+        with contextlib.suppress(Erased):
+            for module in Effective.from_document(self._store.blob(document)).modules.values():
+                if self._store.has_blob(module.hash):
+                    yield module.hash
 
     def _snapshot(self, record: Snapshot) -> Iterator[Hash]:
         """All parts of a snapshot, if the world still has it."""

@@ -147,7 +147,7 @@ class _Forking:
         self._intake.commit()
         state = self._intake.state
         erased = self._take_values()
-        _check_needed(state, erased)
+        _check_needed(state, erased, self._store)
         parent, inherited = state.world, len(state.intents)
         record = self._record(keys, open_work, erased, sources)
         self._intake.append(record)
@@ -265,10 +265,10 @@ class _Values:
         self._seen.close()
 
 
-def _check_needed(state: State, erased: Sequence[Hash]) -> None:
+def _check_needed(state: State, erased: Sequence[Hash], store: Store) -> None:
     """Raise Refused if a value that the world needed at that record was erased."""
     for value in erased:
-        use = next(needed(state, value), None)
+        use = next(needed(state, value, store.blob), None)
         if use is not None:
             raise Refused(
                 sentence(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from aos.core.decide.answers import Answer, Duplicate, Refusal, Rule
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ControlInput,
     EventInput,
@@ -50,6 +51,8 @@ class Checks:
             return refused_event(self._state, given) if given.schema in GUARDED else None
         if isinstance(given, ManifestInput):
             return self._refused_manifest(given, blobs)
+        if isinstance(given, GovernanceInput):
+            return self._lacks_proposed(given, blobs)
         if isinstance(given, ControlInput):
             return self._unerasable(given)
         if isinstance(given, SnapshotInput):
@@ -92,17 +95,31 @@ class Checks:
             new = Effective.from_document(given.document)
         except Damage:
             return None  # the kernel's refusal says what is wrong with the document
-        return self._lacks_module(new, blobs) or refused_manifest(
+        return self._lacks_module(new, blobs, Rule.MANIFEST_IS_INVALID) or refused_manifest(
             self._state, new, self._overlay.read
         )
 
-    def _lacks_module(self, new: Effective, blobs: Mapping[Hash, bytes]) -> Refusal | None:
+    def _lacks_proposed(
+        self, given: GovernanceInput, blobs: Mapping[Hash, bytes]
+    ) -> Refusal | None:
+        """Refuse a proposal whose modules are missing, so that an approved one can be applied."""
+        if given.document is None:
+            return None
+        try:
+            new = Effective.from_document(given.document)
+        except Damage:
+            return None  # the kernel's refusal says what is wrong with the document
+        return self._lacks_module(new, blobs, Rule.PROPOSAL_IS_INVALID)
+
+    def _lacks_module(
+        self, new: Effective, blobs: Mapping[Hash, bytes], rule: Rule
+    ) -> Refusal | None:
         """Refuse a manifest with a module whose bytes are missing: its first step would stop the
         world (H-72)."""
         for module in new.modules.values():
             if module.hash not in blobs and not self._arrivals.is_needed(module.hash, self._has):
                 return Refusal(
-                    rule=Rule.MANIFEST_IS_INVALID,
+                    rule=rule,
                     message=f"module {module.name}: its bytes ({hash_text(module.hash)}) were not "
                     "given and the world does not hold them",
                 )

@@ -25,6 +25,7 @@ from typing import Final
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     ERASE,
     MIGRATE,
@@ -396,6 +397,8 @@ class Engine:
             ready_cells=len(state.ring),
             open_intents=len(state.intents),
             snapshot=state.snapshot,
+            proposed=state.proposals.count,
+            proposals=state.proposals.listed() if state.proposals.open else (),
             events=counts.events,
             receipts=counts.receipts,
             steps=counts.steps,
@@ -419,6 +422,8 @@ class Engine:
             draft.blob_bytes += len(given.value)
         elif isinstance(given, StreamInput):
             draft.blob_bytes += len(given.payload)
+        elif isinstance(given, GovernanceInput):
+            draft.blob_bytes += given.size
         elif isinstance(given, ManifestInput):
             if self._runs:
                 self._set_schedules()

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from aos.core.decide.answers import Answer
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import EventInput, Input, ManifestInput, ReceiptInput, StreamInput
 from aos.errors import AosError
 from aos.host.errors import Busy, Stopping
@@ -230,4 +231,6 @@ def _size(inputs: Sequence[Input], blobs: Mapping[Hash, bytes]) -> int:
             size += len(given.payload)
         elif isinstance(given, ManifestInput):
             size += len(given.document)
+        elif isinstance(given, GovernanceInput):
+            size += given.size
     return size

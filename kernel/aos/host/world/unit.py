@@ -19,6 +19,7 @@ from aos.core.journal.inputs import Input
 from aos.core.journal.records import CellId
 from aos.core.pending import Sealed
 from aos.core.state.cell import OpenIntent
+from aos.core.state.proposals import OpenProposal
 from aos.core.state.state import Mark
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
@@ -46,7 +47,8 @@ class Figures:
     """The world in numbers at the end of one frame.
 
     ``seq`` is the last record, ``serial`` the number of manifest records, ``controls`` the number
-    of control records, ``snapshot`` the newest snapshot. ``events``, ``receipts``, ``steps`` and
+    of control records, ``proposed`` that of proposals, of which ``proposals`` are open;
+    ``snapshot`` is the newest snapshot. ``events``, ``receipts``, ``steps`` and
     ``faults`` count since this process started.
     """
 
@@ -59,6 +61,8 @@ class Figures:
     ready_cells: int
     open_intents: int
     snapshot: Mark | None = None
+    proposed: int = 0
+    proposals: tuple[OpenProposal, ...] = ()
     events: int = 0
     receipts: int = 0
     steps: int = 0

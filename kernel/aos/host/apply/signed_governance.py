@@ -1,0 +1,143 @@
+"""Sign proposals, reports, votes and withdrawals (spec/host.md, H-72a).
+
+Everything here works without the world: an approver needs a key, and the proposal from a bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.governing import PROPOSE, GovernanceInput, ProposedChange
+from aos.core.journal.inputs import STRICT
+from aos.core.journal.records import Principal
+from aos.core.journal.signing import is_signed
+from aos.core.journal.vocabulary import VOTES
+from aos.errors import Damage, Refused, sentence
+from aos.host.apply.apply import check_modules
+from aos.manifest.effective import Effective
+from aos.manifest.governance import GovernanceBlock
+from aos.manifest.keys import key_text
+from aos.manifest.patch import Patch
+from aos.values.digests import Hash
+
+
+def governor_of(
+    key: SigningKey,
+    action: str,
+    *,
+    governance: GovernanceBlock | None,
+    operators: Iterable[Principal],
+) -> str:
+    """The name in which this key may ``action``: an approver's, or an operator's for all but votes.
+
+    Raises:
+        Refused: The key is no one's who may, or the world is not governed.
+    """
+    if governance is None:
+        raise Refused(
+            "the manifest in force names no approvers: an operator applies the next one (aos apply "
+            "PATH)"
+        )
+    known = [(each.name, each.public_key) for each in governance.approvers]
+    if action not in VOTES:
+        known = [*[(each.name, each.key) for each in operators], *known]
+    public = bytes(key.verify_key)
+    for name, owned in known:
+        if owned == public:
+            return name
+    raise Refused(
+        sentence(
+            f"this key may not {action} in this world",
+            expected=" or ".join(f"{name}'s {key_text(owned)}" for name, owned in known),
+            found=key_text(public),
+        )
+    )
+
+
+def sign_proposal(
+    document: bytes,
+    patch: Patch,
+    *,
+    world: Hash,
+    serial: int,
+    principal: str,
+    key: SigningKey,
+    mode: str = STRICT,
+    leaves: tuple[str, ...] = (),
+    note: str | None = None,
+) -> GovernanceInput:
+    """Sign the proposal of a manifest. ``serial`` is the number of proposals so far."""
+    given = GovernanceInput(
+        action=PROPOSE,
+        principal=principal,
+        signature=b"",
+        serial=serial,
+        base=patch.base,
+        document=document,
+        patch=patch.document,
+        mode=mode,
+        leaves=leaves,
+        note=note,
+    )
+    change = given.change
+    assert change is not None, "it names base, document and patch"
+    return replace(given, signature=key.sign(given.message(world, change)).signature)
+
+
+def sign_governance(
+    action: str,
+    proposal: int,
+    change: ProposedChange,
+    *,
+    world: Hash,
+    principal: str,
+    key: SigningKey,
+    report: bytes | None = None,
+    seen: Hash | None = None,
+    note: str | None = None,
+) -> GovernanceInput:
+    """Sign a report, a vote or a withdrawal of the proposal of record ``proposal``."""
+    given = GovernanceInput(
+        action=action,
+        principal=principal,
+        signature=b"",
+        proposal=proposal,
+        report=report,
+        seen=seen,
+        note=note,
+    )
+    return replace(given, signature=key.sign(given.message(world, change)).signature)
+
+
+def check_proposal(
+    given: GovernanceInput,
+    modules: Mapping[Hash, bytes],
+    *,
+    world: Hash,
+    operators: Iterable[Principal],
+    in_force: Effective | None,
+) -> None:
+    """Check the modules of a signed proposal before it is admitted, as those of a manifest (H-72).
+
+    An unsigned proposal costs nothing here: the core refuses it.
+
+    Raises:
+        ModuleRefused: A module is refused. The text has every reason.
+        Refused: The document is not a valid manifest, or does not name one of the modules.
+    """
+    change, governance = given.change, None if in_force is None else in_force.governance
+    if change is None or governance is None or given.document is None:
+        return
+    keys = [each.key for each in operators if each.name == given.principal]
+    keys += [each.public_key for each in governance.approvers if each.name == given.principal]
+    message = given.message(world, change)
+    if not any(is_signed(message, given.signature, key) for key in keys):
+        return
+    try:
+        effective = Effective.from_document(given.document)
+    except Damage as problem:
+        raise Refused(f"the manifest is refused: {problem}") from problem
+    check_modules(effective, modules, in_force=in_force)

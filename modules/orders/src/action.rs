@@ -44,7 +44,7 @@ impl Action {
     pub fn attempts_max(self) -> Option<u64> {
         match self {
             Action::Reserve => Some(4),
-            Action::Charge => Some(5),
+            Action::Charge => Some(if cfg!(feature = "two-charges") { 2 } else { 5 }),
             Action::Ship | Action::Refund | Action::Release => None,
         }
     }

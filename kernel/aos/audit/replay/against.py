@@ -17,7 +17,7 @@ from typing import Final
 
 from aos.audit.lens.lens import ALL_BYTES, Lens, ran_under
 from aos.audit.lens.manifests import Manifests
-from aos.audit.replay.against_report import CLASSES, AgainstReport, StepDifference
+from aos.audit.replay.against_report import AgainstReport, StepDifference, classes_of
 from aos.audit.replay.candidate import (
     Candidate,
     CandidateBuilds,
@@ -42,19 +42,6 @@ from aos.values.digests import Hash, content_hash
 
 DIFFERENCES_KEPT: Final = 100
 """How many differing steps a report describes one by one; the others are only counted."""
-
-_CLASS_OF: Final = {
-    "state": "state",
-    "abandoned": "state",
-    "events": "events",
-    "intents": "effects",
-    "status": "status",
-    "ann": "annotation",
-    "fault": "fault",
-    "kind": "fault",
-    "migration": "migration",
-    "misfit": "misfit",
-}
 
 
 def check_candidates(given: Mapping[str, bytes]) -> None:
@@ -221,7 +208,7 @@ class _Against:
             if isinstance(retried.made, Faulted):
                 refuse_host_memory(retried.made.fault, record)
             report.fuel_candidate += retried.made.fuel
-            made = _comparable(retried.made, retried.expected)
+            made = comparable(retried.made, retried.expected)
             if made != retried.expected:
                 found += differences(retried.expected, made, lens)
                 schemas += _unlike(made, mail, retried.manifest)
@@ -243,7 +230,7 @@ class _Against:
         mail: Mail,
     ) -> None:
         report = self.report
-        classes = {_CLASS_OF[each.field.partition("[")[0].partition(".")[0]] for each in found}
+        classes = classes_of(found)
         report.different += 1
         report.by_class.update(classes)
         report.by_workflow[record.cell[0]] += 1
@@ -254,8 +241,8 @@ class _Against:
                     seq=record.seq,
                     workflow=record.cell[0],
                     key=recorded.key(record.cell, seq=ran_under(record)),
-                    on=_on(mail),
-                    classes=tuple(each for each in CLASSES if each in classes),
+                    on=on_text(mail),
+                    classes=classes,
                     differences=found,
                 )
             )
@@ -268,7 +255,7 @@ def _unlike(made: Step | Faulted, mail: Mail, manifest: Effective) -> tuple[str,
     return () if name is None else (name,)
 
 
-def _comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
+def comparable(made: Step | Faulted, record: Step | Faulted) -> Step | Faulted:
     """Return ``made`` with the parts that are not compared copied from the record (Rule 3)."""
     if isinstance(made, Faulted):
         output = record.output if isinstance(record, Faulted) else made.output
@@ -298,7 +285,8 @@ def _comparable_intent(made: Intent, recorded: Intent) -> Intent:
     )
 
 
-def _on(mail: Mail) -> str:
+def on_text(mail: Mail) -> str:
+    """Name the mail that a step ran on, for people (A-87)."""
     if isinstance(mail, EventMail):
         return mail.schema
     if isinstance(mail, ReceiptMail):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -25,6 +25,26 @@ CLASSES: Final = (
 )
 """The parts of a step that may differ. ``migration``: the candidate's migration of a recorded state
 fails. ``misfit``: a recorded key, state or event does not fit the candidate's schema (A-89b)."""
+
+
+_CLASS_OF: Final = {
+    "state": "state",
+    "abandoned": "state",
+    "events": "events",
+    "intents": "effects",
+    "status": "status",
+    "ann": "annotation",
+    "fault": "fault",
+    "kind": "fault",
+    "migration": "migration",
+    "misfit": "misfit",
+}
+
+
+def classes_of(found: Iterable[FieldDifference]) -> tuple[str, ...]:
+    """Return the classes of the fields that differ, in the order of ``CLASSES``."""
+    classes = {_CLASS_OF[each.field.partition("[")[0].partition(".")[0]] for each in found}
+    return tuple(each for each in CLASSES if each in classes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from aos.audit.replay.replay import replay
 from aos.audit.replay.replay_report import ReplayReport
 from aos.audit.verify.archives import beginning_of
+from aos.audit.verify.checkpoints import CheckpointCheck, checking
 from aos.audit.verify.findings import FindingKind, VerifyReport
 from aos.audit.verify.roots import recorded_snapshots
 from aos.audit.verify.verify import Verifier
@@ -22,8 +23,15 @@ from aos.store.bundle.reader import Bundle, open_bundle
 from aos.values.digests import Hash
 
 
-def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = None) -> VerifyReport:
-    """Verify a bundle. An altered bundle is checked as far as it can be read.
+def verify_bundle(
+    path: Path,
+    *,
+    checkpoints: Sequence[Path] = (),
+    log: Path | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> VerifyReport:
+    """Verify a bundle. An altered bundle is checked as far as it can be read. ``checkpoints`` were
+    kept elsewhere and are compared with it; ``log`` is the header log of the other side (PF-95).
 
     ``on_progress`` is called after each frame with the sequence reached.
 
@@ -37,21 +45,25 @@ def verify_bundle(path: Path, *, on_progress: Callable[[int], None] | None = Non
         verifier = Verifier(_nothing)
         verifier.add(FindingKind.BUNDLE_DAMAGED, str(problem))
         return verifier.report()
-    with bundle:
-        return _Look(bundle).report(on_progress)
+    with bundle, checking(checkpoints, log) as found:
+        return _Look(bundle, found).report(on_progress)
 
 
 class _Look:
     """One check of a bundle. It reports damage as findings."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, checkpoints: CheckpointCheck | None) -> None:
         self._bundle = bundle
         begins, problem = None, None
         try:
             begins = beginning_of(bundle)
         except Damage as damage:
             problem = str(damage)
-        self._verifier = Verifier(bundle.blob, begins=begins, snapshots=_snapshots(bundle))
+        if checkpoints is not None and begins is not None:
+            checkpoints.lose()  # an archive does not have the frames before it
+        self._verifier = Verifier(
+            bundle.blob, begins=begins, snapshots=_snapshots(bundle), checkpoints=checkpoints
+        )
         if problem is not None:
             message = f"the world that its frames continue cannot be read: {problem}"
             self._verifier.add(FindingKind.BUNDLE_DAMAGED, message)

@@ -63,6 +63,14 @@ class CandidateManifest:
         cell = state.cells[record.cell]
         return _Retry(self, state, record, cell, runs_under(state, cell)).run()
 
+    def recorded_as(
+        self, state: State, record: Step | Faulted, under: int, made: Step | Faulted
+    ) -> Retried:
+        """Return a recorded step in the form in which it is compared with ``made``, which was
+        decided elsewhere (A-89a). ``under`` is the record of the manifest that the recorded one
+        ran under. Raises as ``retry``."""
+        return _Retry(self, state, record, None, under).compared_with(made)
+
     def gate(self, state: State) -> FlowGate:
         names = declared_flows(self.effective)
         return flow_gate(state, self.effective, names, runner=self.runner, read=self.read)
@@ -76,12 +84,13 @@ class CandidateManifest:
 
 @dataclass(slots=True)
 class _Retry:
-    """One step. ``under`` is the record of the manifest that it ran under."""
+    """One step. ``under`` is the record of the manifest that it ran under; ``cell`` is its cell
+    before it, if it is to run."""
 
     candidate: CandidateManifest
     state: State
     record: Step | Faulted
-    cell: Cell
+    cell: Cell | None
     under: int
     problems: list[FieldDifference] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
@@ -90,18 +99,22 @@ class _Retry:
 
     @property
     def old(self) -> Workflow:
-        return manifest_under(self.state, self.under).workflows[self.cell.id[0]]
+        return manifest_under(self.state, self.under).workflows[self.record.cell[0]]
 
     @property
     def new(self) -> Workflow:
-        return self.candidate.effective.workflows[self.cell.id[0]]
+        return self.candidate.effective.workflows[self.record.cell[0]]
 
     def run(self) -> Retried:
+        assert self.cell is not None
         before = self._taken(self.cell.state, "before")
-        self._check_input()
+        self._check_input(self.cell)
         made: Step | Faulted | None = None
         if not self.problems:
-            made = self._made(before)
+            made = self._made(self.cell, before)
+        return self.compared_with(made)
+
+    def compared_with(self, made: Step | Faulted | None) -> Retried:
         return Retried(
             made=made,
             expected=self._expected(made),
@@ -134,7 +147,7 @@ class _Retry:
         if not self.old.has_opaque_state:
             data = completed(self.old.state, data)
         source = manifest_under(self.state, self.under)
-        after = self.candidate.conversion(self.new).converted(source, self.cell.id, data)
+        after = self.candidate.conversion(self.new).converted(source, self.record.cell, data)
         if isinstance(after, Fault):
             refuse_host_memory(after, self.record)
             said = f"{after.kind.value}: {after.message}"
@@ -143,12 +156,12 @@ class _Retry:
         self.migrated += 1
         return slot(after, self.blobs)
 
-    def _check_input(self) -> None:
+    def _check_input(self, cell: Cell) -> None:
         """Find a key or mail that the candidate cannot take (K-75)."""
-        effective, read, mail = self.candidate.effective, self.candidate.read, self.cell.mailbox[0]
-        problem = key_problem(self.new, self.cell.id[1])
+        effective, read, mail = self.candidate.effective, self.candidate.read, cell.mailbox[0]
+        problem = key_problem(self.new, cell.id[1])
         if problem is not None:
-            key = Lens(self.candidate.recorded, read).key(self.cell.id, seq=self.under + 1)
+            key = Lens(self.candidate.recorded, read).key(cell.id, seq=self.under + 1)
             old_key = self.old.key
             self._misfit("key", key, problem, None if old_key is None else old_key.name)
         problem = mail_problem(effective, self.new, mail, read)
@@ -162,22 +175,22 @@ class _Retry:
 
     def _shown(self, held: Slot) -> object:
         lens = Lens(self.candidate.recorded, self.candidate.read, most=ALL_BYTES)
-        return lens.state_of(self.cell.id[0], manifest_under(self.state, self.under), held)
+        return lens.state_of(self.record.cell[0], manifest_under(self.state, self.under), held)
 
-    def _made(self, before: Slot | None) -> Step | Faulted:
-        with self._in_force(before) as state:
+    def _made(self, cell: Cell, before: Slot | None) -> Step | Faulted:
+        with self._in_force(cell, before) as state:
             decided = decide_step(state, self.candidate.runner, self._read)
         self.blobs |= decided.blobs
         assert isinstance(decided.record, Step | Faulted)
         return decided.record
 
     @contextmanager
-    def _in_force(self, before: Slot | None) -> Iterator[State]:
+    def _in_force(self, cell: Cell, before: Slot | None) -> Iterator[State]:
         """The state as it would be had the candidate been applied directly before the step. The
         journal's own state is as before at the end."""
         effective, seq = self.candidate.effective, self.state.next_seq
-        active, id = self.state.cells.active, self.cell.id
-        active[id] = replace(self.cell, state=before)
+        active, id = self.state.cells.active, cell.id
+        active[id] = replace(cell, state=before)
         try:
             yield replace(
                 self.state,
@@ -187,7 +200,7 @@ class _Retry:
                 eras=Eras((era_of(seq, effective),)),
             )
         finally:
-            active[id] = self.cell
+            active[id] = cell
 
     def _read(self, hash: Hash, /) -> bytes:
         found = self.blobs.get(hash)

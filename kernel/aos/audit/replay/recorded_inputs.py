@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     STRICT,
     AttemptInput,
@@ -21,8 +22,10 @@ from aos.core.journal.records import (
     Attempt,
     Control,
     Event,
+    Governance,
     Manifest,
     Receipt,
+    Ref,
     Snapshot,
     Start,
     Stream,
@@ -30,7 +33,7 @@ from aos.core.journal.records import (
 )
 
 RecordedInput: TypeAlias = (
-    Start | Manifest | Event | Receipt | Stream | Attempt | Snapshot | Control
+    Start | Manifest | Event | Receipt | Stream | Attempt | Snapshot | Control | Governance
 )
 """Every record with a stamp except the genesis, which creates a world and is not an input to
 one."""
@@ -103,7 +106,28 @@ def input_of(recorded: RecordedInput, read: BlobReader) -> Input:
                 signature=recorded.signature,
                 mode=recorded.mode or STRICT,
                 leaves=recorded.leaves,
+                proposal=recorded.proposal,
                 is_recorded=True,
+            )
+        case Governance():
+            return GovernanceInput(
+                action=recorded.action,
+                principal=recorded.principal,
+                signature=recorded.signature,
+                proposal=recorded.proposal,
+                serial=recorded.serial,
+                base=recorded.base,
+                document=_bytes_of(recorded.document, read),
+                patch=_bytes_of(recorded.patch, read),
+                mode=recorded.mode or STRICT,
+                leaves=recorded.leaves,
+                report=_bytes_of(recorded.report, read),
+                seen=recorded.seen,
+                note=recorded.note,
             )
         case Start():
             return StartInput(host=recorded.host)
+
+
+def _bytes_of(value: Ref | None, read: BlobReader) -> bytes | None:
+    return None if value is None else read(value.hash)

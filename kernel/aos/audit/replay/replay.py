@@ -43,6 +43,7 @@ from aos.core.journal.records import (
     Faulted,
     Fork,
     Genesis,
+    Governance,
     KernelReceipt,
     Manifest,
     Receipt,
@@ -399,6 +400,8 @@ class _Again:
                 counts.controls += 1
             case Manifest():
                 counts.manifests += 1
+            case Governance():
+                pass
             case Start():
                 counts.starts += 1
 

@@ -1,0 +1,144 @@
+"""Choose the records that a shadow follows (spec/shadow.md, SH-5 to SH-8).
+
+A shadow begins at a record that changes no cell: a ``manifest`` that came into force, a ``start``
+or a ``snapshot``. It ends before the next manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from aos.audit.shadow.shadow_source import ShadowSource
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import Manifest, Snapshot, Start
+from aos.errors import BadUsage, sentence
+from aos.values.cbor import encode
+
+DEFAULT_RECORDS: Final = 10_000
+"""How many records a shadow follows at least, if the base has been in force for as many."""
+
+_KINDS: Final = tuple(encode("kind") + encode(each.KIND) for each in (Manifest, Snapshot, Start))
+"""Bytes that every such record contains, and other records seldom do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRange:
+    """``first`` is the record that the proposed manifest replaces, ``last`` the last one that the
+    shadow follows."""
+
+    first: int
+    last: int
+
+
+def beginnings(source: ShadowSource) -> list[int]:
+    """Return all records where a shadow may begin.
+
+    Raises:
+        Damage: A record cannot be read.
+    """
+    return [each.seq for each in _places(source)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    seq: int
+    is_manifest: bool
+
+
+_Places: TypeAlias = list[_Place]
+
+
+def chosen_range(
+    source: ShadowSource,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    is_all: bool = False,
+    around: int | None = None,
+    records: int = 0,
+) -> RecordRange:
+    """Return the range for ``--from``, ``--to`` and ``--all``; without them the default one.
+    Without ``--to`` it may end as early as the manifest that was in force at record ``around``.
+    The default one has ``records`` records or ``DEFAULT_RECORDS``, if the base has so many.
+
+    Raises:
+        BadUsage: There is no such record, or no place where a shadow can begin before it.
+        Damage: A record cannot be read.
+    """
+    end = source.last if last is None else last
+    for name, seq in (("--to", end), ("--from", first)):
+        if seq is not None and not source.first <= seq <= source.last:
+            raise BadUsage(
+                sentence(
+                    f"{name}: there is no such record",
+                    expected=f"a record from {source.first} to {source.last}",
+                    found=str(seq),
+                )
+            )
+    places = list(_places(source))
+    if last is None and around is not None:
+        next_one = (each.seq for each in places if each.is_manifest and each.seq > around)
+        end = next(next_one, end + 1) - 1
+    places = [each for each in places if each.seq <= end]
+    if first is not None and first > end:
+        raise BadUsage(
+            sentence("--from: it is after the end", expected=f"at most {end}", found=str(first))
+        )
+    behind = max(records, DEFAULT_RECORDS)
+    if first is not None:
+        begins = _before(source, places, first)
+    else:
+        begins = _in_era(source, places, None if is_all else end - behind)
+    later = [each.seq for each in places if each.is_manifest and each.seq > begins]
+    return RecordRange(first=begins, last=min([end, *(seq - 1 for seq in later)]))
+
+
+def _before(source: ShadowSource, places: _Places, seq: int) -> int:
+    """The nearest place at or before a record."""
+    found = [each.seq for each in places if each.seq <= seq]
+    if not found:
+        raise BadUsage(
+            sentence(
+                "--from: no shadow can begin there",
+                expected=f"a record from {_first_of(source, places)} on, where a manifest, a "
+                "start or a snapshot is recorded",
+                found=str(seq),
+            )
+        )
+    return found[-1]
+
+
+def _in_era(source: ShadowSource, places: _Places, most: int | None) -> int:
+    """The last place of the manifest in force that is at most record ``most``; without one, or
+    with None, the first."""
+    bases = [index for index, each in enumerate(places) if each.is_manifest]
+    era = places[bases[-1] if bases else 0 :]
+    if not era:
+        raise BadUsage(_first_of(source, places))
+    behind = [each.seq for each in era if most is not None and each.seq <= most]
+    return behind[-1] if behind else era[0].seq
+
+
+def _first_of(source: ShadowSource, places: _Places) -> str:
+    if places:
+        return str(places[0].seq)
+    return (
+        f"the journal from record {source.first} on has no manifest, and no start or snapshot "
+        "under one: nothing to shadow"
+    )
+
+
+def _places(source: ShadowSource) -> Iterator[_Place]:
+    """The records where a shadow can begin, in order: those with a manifest in force afterwards."""
+    is_in_force = source.begins is not None
+    for frame in source.frames(source.first, source.last):
+        for data in frame.records:
+            if not any(kind in data for kind in _KINDS):
+                continue
+            record = from_bytes(data)
+            is_manifest = isinstance(record, Manifest)
+            is_in_force |= is_manifest
+            if is_in_force and isinstance(record, Manifest | Snapshot | Start):
+                yield _Place(record.seq, is_manifest)

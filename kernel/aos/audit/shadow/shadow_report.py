@@ -1,0 +1,317 @@
+"""The report of a shadow: ``aos-shadow/1`` (spec/shadow.md, SH-50 to SH-58).
+
+A report is one canonical CBOR map without a wall clock, so everyone with the journal gets the same
+bytes. Its first fields are those that the kernel reads (GV-30).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from aos.audit.lens.lens import ALL_BYTES, Lens
+from aos.audit.lens.manifests import Manifests
+from aos.audit.replay.difference import FieldDifference
+from aos.audit.shadow.shadow import Shadow
+from aos.audit.shadow.tally import DIFFERENCES_KEPT, SHADOW_CLASSES, CellNote, Observed
+from aos.core.decide.answers import Blocker
+from aos.core.journal.ports import BlobReader
+from aos.core.journal.records import CellId
+from aos.core.journal.shadow_report import REPORT_BYTES_MAX, ReportHead
+from aos.core.state.cell import Cell
+from aos.core.state.state import State
+from aos.core.state.version import manifest_under, runs_under
+from aos.manifest.effective import Effective
+from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, decode_record, encode
+from aos.values.digests import Hash, content_hash, hash_text
+
+Fields: TypeAlias = dict[Any, Any]
+"""A map of a report: its keys are texts, its values JSON and, at the top, hashes as bytes."""
+
+PENDING_MAX: Final = 1_000
+"""How many intents that are open at the end are listed."""
+
+BLOCKERS_MAX: Final = 100
+
+SHOWN_BYTES_MAX: Final = 2_048
+"""A longer value is shown by its hash and size."""
+
+_BYTES: Final = ("world", "base", "document", "frame", "answers")
+"""Fields that are hashes; all others are as in JSON."""
+
+
+def blocked_report(
+    head: ReportHead, standing: Iterable[Blocker], answers: Hash | None, lens: Lens
+) -> bytes:
+    """The report of a shadow that could not run: something that the world holds at its beginning
+    does not fit the manifest."""
+    return encode(
+        {**head.fields(), "answers": answers, "same": False, "blocked": True,
+         **_blockers(standing, lens, head.first + 1)}
+    )  # fmt: skip
+
+
+def shadow_report(
+    head: ReportHead,
+    shadow: Shadow,
+    proposed: Effective,
+    manifests: Manifests,
+    *,
+    standing: Iterable[Blocker],
+    answers: Hash | None,
+    read: BlobReader,
+) -> bytes:
+    """The report of a shadow that was finished: canonical CBOR of at most 1 MiB."""
+    lens = Lens(manifests, read, most=ALL_BYTES)
+    cells = _differing(shadow)
+    pending = _pending(shadow, lens)
+    fields: Fields = {
+        **head.fields(),
+        "answers": answers,
+        "clock_ns": shadow.recorded.clock_ns,
+        "same": not cells,
+        "blocked": False,
+        **_blockers(standing, lens, head.first + 1),
+        "steps": _steps(shadow),
+        "inputs": {"admitted": shadow.tally.admitted, "refused": shadow.tally.refused},
+        "by_class": {each: shadow.tally.by_class[each] for each in SHADOW_CLASSES},
+        "cells": _cells(shadow, cells),
+        "effects": {
+            "recorded": _observed(shadow.tally.recorded),
+            "shadow": _observed(shadow.tally.shadow),
+        },
+        "answered": {
+            each: shadow.tally.answered[each] for each in ("timers", "blobs", "core", "file")
+        },
+        "instances": {
+            "recorded": _instances(shadow.recorded),
+            "shadow": _instances(shadow.state),
+        },
+        "allowlists": _allowlists(shadow.recorded.effective, proposed),
+        "pending": {
+            "recorded": len(shadow.recorded.intents),
+            "shadow": len(shadow.state.intents),
+        },
+    }
+    showing = _Showing(shadow, lens)
+    shown = [showing.cell(id, note) for id, note in cells[:DIFFERENCES_KEPT]]
+    return _fitted(fields, shown, len(cells), pending)
+
+
+def read_report(report: bytes) -> Fields:
+    """Return a report as a JSON document.
+
+    Raises:
+        ValueProblem: It is not canonical CBOR.
+    """
+    fields: Any = decode_record(report)
+    return {
+        "hash": hash_text(content_hash(report)),
+        **{
+            name: hash_text(Hash(value)) if name in _BYTES and value is not None else value
+            for name, value in fields.items()
+        },
+    }
+
+
+def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Fields]) -> bytes:
+    """Leave out listed cells and intents until the report is small enough."""
+    while True:
+        whole = {
+            **fields,
+            "differences": shown,
+            "left_out": cells - len(shown),
+            "open": pending,
+        }
+        data = encode(whole)
+        if len(data) <= REPORT_BYTES_MAX:
+            return data
+        if len(shown) >= len(pending) // 10:
+            shown = shown[: len(shown) // 2]
+        else:
+            pending = pending[: len(pending) // 2]
+
+
+def _blockers(standing: Iterable[Blocker], lens: Lens, seq: int) -> Fields:
+    found = list(standing)
+    return {
+        "blockers": {
+            "total": len(found),
+            "first": [
+                {
+                    "kind": each.kind,
+                    "cell": _cell(each.cell, lens, seq),
+                    "detail": each.detail,
+                }
+                for each in found[:BLOCKERS_MAX]
+            ],
+        }
+    }
+
+
+def _steps(shadow: Shadow) -> Fields:
+    tally = shadow.tally
+    return {
+        "compared": tally.compared,
+        "different": tally.different,
+        "missing": tally.missing,
+        "extra": tally.extra,
+        "erased": tally.erased,
+        "environmental": tally.environmental,
+    }
+
+
+def _differing(shadow: Shadow) -> list[tuple[CellId, CellNote]]:
+    """The cells that differ, by where they do first."""
+    found = list(shadow.tally.cells.items())
+    return sorted(found, key=lambda each: (each[1].first.at, each[0]))
+
+
+def _cells(shadow: Shadow, differing: list[tuple[CellId, CellNote]]) -> Fields:
+    looked_at = Counter(id[0] for id in shadow.course.touched)
+    different = Counter(id[0] for id, _ in differing)
+    classes: dict[str, Counter[str]] = {}
+    for id, note in differing:
+        classes.setdefault(id[0], Counter()).update(note.classes)
+        if id not in shadow.course.touched:
+            looked_at[id[0]] += 1
+    return {
+        name: {
+            "same": looked_at[name] - different[name],
+            "different": different[name],
+            "by_class": dict(classes.get(name, {})),
+        }
+        for name in looked_at
+    }
+
+
+def _observed(observed: Observed) -> Fields:
+    found: dict[str, Fields] = {
+        name: {"asked": asked, "receipts": {}} for name, asked in observed.asked.items()
+    }
+    for (name, status), count in observed.statuses.items():
+        found.setdefault(name, {"asked": 0, "receipts": {}})["receipts"][status] = count
+    return found
+
+
+def _instances(state: State) -> Fields:
+    return {
+        name: {status: count for status, count in statuses.items() if count}
+        for name in state.cells.shelves
+        if (statuses := state.cells.statuses(name)).total()
+    }
+
+
+def _allowlists(base: Effective, proposed: Effective) -> Fields:
+    """The effects that each workflow may ask for, in the base and in the proposed manifest."""
+
+    def of(manifest: Effective, name: str) -> list[str] | None:
+        workflow = manifest.workflows.get(name)
+        return None if workflow is None else sorted(workflow.effects_emitted)
+
+    return {
+        name: {"recorded": of(base, name), "shadow": of(proposed, name)}
+        for name in {*base.workflows, *proposed.workflows}
+    }
+
+
+def _pending(shadow: Shadow, lens: Lens) -> list[Fields]:
+    """The intents of the shadow that are open at the end, in the order of opening."""
+    found: list[Fields] = []
+    for intent in shadow.state.intents.values():
+        if len(found) == PENDING_MAX:
+            break
+        found.append(
+            {
+                "effect": intent.effect.name,
+                "cell": _cell(intent.cell, lens, shadow.course.at),
+                "params": hash_text(intent.params_hash),
+                "recorded": not shadow.course.is_alone(intent.intent),
+            }
+        )
+    return found
+
+
+class _Showing:
+    """Shows cells that differ."""
+
+    def __init__(self, shadow: Shadow, lens: Lens) -> None:
+        self._shadow = shadow
+        self._lens = lens
+
+    def cell(self, id: CellId, note: CellNote) -> Fields:
+        shadow, first = self._shadow, note.first
+        return {
+            "cell": _cell(id, self._lens, first.at),
+            "classes": [each for each in SHADOW_CLASSES if each in note.classes],
+            "first": {
+                "record": first.at,
+                "on": first.on,
+                "classes": list(first.classes),
+                "differences": [_difference(each) for each in first.differences],
+            },
+            "last": {
+                "recorded": self._last(shadow.recorded, id),
+                "shadow": self._last(shadow.state, id),
+            },
+        }
+
+    def _last(self, state: State, id: CellId) -> Fields | None:
+        cell: Cell | None = state.cells.get(id)
+        if cell is None:
+            return None
+        held = cell.state
+        manifest = manifest_under(state, runs_under(state, cell))
+        return {
+            "status": cell.status,
+            "state": None if held is None else _bounded(
+                self._lens.state_of(id[0], manifest, held)
+            ),
+            "fault": None if cell.fault is None else cell.fault.kind.value,
+        }  # fmt: skip
+
+
+def _cell(id: CellId, lens: Lens, seq: int) -> Fields:
+    return {"workflow": id[0], "key": _bounded(lens.key(id, seq=seq))}
+
+
+def _difference(found: FieldDifference) -> Fields:
+    return {
+        "field": found.field,
+        "recorded": _bounded(found.recorded),
+        "shadow": _bounded(found.recomputed),
+        "places": [
+            {
+                "path": each.path,
+                "recorded": _bounded(each.recorded),
+                "shadow": _bounded(each.recomputed),
+            }
+            for each in found.places
+        ],
+    }
+
+
+def _bounded(value: object) -> Any:
+    """JSON that CBOR can hold, of bounded size."""
+    found = _plain(value)
+    data = encode(found)
+    if len(data) <= SHOWN_BYTES_MAX:
+        return found
+    return {"$large": hash_text(content_hash(data)), "size": len(data)}
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case Mapping():
+            return {str(name): _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case bool() | None:
+            return value
+        case int():
+            return value if INTEGER_MIN <= value <= INTEGER_MAX else str(value)
+        case str():
+            return value
+        case _:
+            return str(value)

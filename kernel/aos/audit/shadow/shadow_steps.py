@@ -1,0 +1,199 @@
+"""Run the steps of a shadow, and compare them with recorded ones (spec/shadow.md, SH-12 to SH-15
+and SH-30 to SH-34)."""
+
+from __future__ import annotations
+
+from aos.audit.replay.against import on_text
+from aos.audit.replay.against_report import classes_of
+from aos.audit.replay.candidate import refuse_host_memory
+from aos.audit.replay.difference import FieldDifference, difference
+from aos.audit.shadow.comparing import Comparing
+from aos.audit.shadow.copying import copied_step
+from aos.audit.shadow.course import Course
+from aos.audit.shadow.mail_pairs import Alone, RecordedStep, ShadowStep
+from aos.audit.shadow.tally import STEP_EXTRA, STEP_MISSING, FirstDifference
+from aos.core.journal.faults import Fault, FaultKind
+from aos.core.journal.records import CellId, EntryId, Faulted, Step
+from aos.core.state.cell import Mail
+from aos.core.state.version import runs_under
+from aos.errors import Erased
+
+
+class ShadowSteps:
+    """The steps of both journals, each with its counterpart, if it has one."""
+
+    def __init__(self, course: Course, comparing: Comparing) -> None:
+        self._course = course
+        self._comparing = comparing
+        self._recorded_alone: Alone[RecordedStep] = Alone()
+        self._shadow_alone: Alone[ShadowStep] = Alone()
+
+    def finish(self) -> None:
+        """Count the steps that only one of the two journals has."""
+        for theirs in self._recorded_alone.end():
+            self._missing(theirs)
+        for ours in self._shadow_alone.end():
+            self._extra(ours)
+
+    def take(self, record: Step | Faulted) -> None:
+        """Fold a recorded step, and run its counterpart."""
+        cell = self._course.recorded.cells[record.cell]
+        step = RecordedStep(
+            record=record,
+            under=runs_under(self._course.recorded, cell),
+            on=on_text(cell.mailbox[0]),
+            at=record.seq,
+        )
+        self._course.fold(record)
+        id, entry = record.cell, self._course.mail.shadow(record.cell, record.entry)
+        if isinstance(record, Faulted) and record.fault.environmental:
+            self._fault_of_the_machine(step, entry)
+            return
+        early = None if entry is None else self._shadow_alone.take(id, entry)
+        if early is not None:
+            self._compare(step, early)
+            return
+        if entry is None or not self._run_up_to(id, entry):
+            for lost in self._recorded_alone.add(id, record.entry, step):
+                self._missing(lost)
+            return
+        mail = self._course.state.cells[id].mailbox[0]
+        try:
+            made = self._run(id, record.seq)
+        except Erased:
+            self._course.tally.erased += 1
+            self._copy(step)
+            return
+        self._compare(step, ShadowStep(record=made, on=on_text(mail), at=self._course.at))
+
+    def _fault_of_the_machine(self, step: RecordedStep, entry: EntryId | None) -> None:
+        """Fail the cell as the machine did. If its entry has run here already, the step that a
+        retry makes of it in the journal is its counterpart."""
+        self._course.tally.environmental += 1
+        id = step.record.cell
+        if entry is None or self._shadow_alone.has(id, entry):
+            return
+        if self._run_up_to(id, entry):
+            self._copy(step)
+
+    def _run_up_to(self, id: CellId, entry: EntryId) -> bool:
+        """Whether the shadow can run this entry now, after those before it."""
+        cell = self._course.state.cells.active.get(id)
+        if cell is None or not any(mail.entry == entry for mail in cell.mailbox):
+            return False
+        while cell.in_ring and cell.mailbox[0].entry != entry:
+            self.run_alone(id)
+        return cell.in_ring
+
+    def _copy(self, step: RecordedStep) -> None:
+        """Take the recorded result over."""
+        seq = self._course.writing.begin_record(step.record.seq)
+        copied = copied_step(self._course.state, step.record, seq)
+        self._course.append(copied)
+        if isinstance(copied, Step) and isinstance(step.record, Step):
+            self._course.mail.pair_events(copied, step.record)
+
+    def _run(self, id: CellId, seq: int | None) -> Step | Faulted:
+        made = self._course.writing.step(id, seq)
+        self._course.made(made)
+        if isinstance(made, Faulted):
+            refuse_host_memory(made.fault, made)
+        return made
+
+    def run_alone(self, id: CellId) -> None:
+        """Run the first entry of a cell without a recorded step, or before that."""
+        mail = self._course.state.cells[id].mailbox[0]
+        try:
+            made = self._run(id, None)
+        except Erased as problem:
+            self._course.tally.erased += 1
+            self._cannot_run(id, mail, problem)
+            return
+        ours = ShadowStep(record=made, on=on_text(mail), at=self._course.at)
+        twin = self._course.mail.recorded(id, mail.entry)
+        theirs = None if twin is None else self._recorded_alone.take(id, twin)
+        if theirs is not None:
+            self._compare(theirs, ours)
+            return
+        for lost in self._shadow_alone.add(id, mail.entry, ours):
+            self._extra(lost)
+
+    def _cannot_run(self, id: CellId, mail: Mail, problem: Erased) -> None:
+        fault = Fault(kind=FaultKind.HOST_MEMORY, message=f"{problem}")
+        under = runs_under(self._course.state, self._course.state.cells[id])
+        self._course.append(
+            Faulted(
+                seq=self._course.writing.begin_record(None),
+                cell=id,
+                entry=mail.entry,
+                root=mail.root.seq,
+                depth=mail.depth,
+                fault=fault,
+                fuel=0,
+                pages=0,
+                output=None,
+                under=None if under == self._course.state.manifest_seq else under,
+            )
+        )
+
+    def will_run(self, id: CellId, shadow: EntryId) -> bool:
+        """Whether the journal may run this entry of the shadow later."""
+        entry = self._course.mail.recorded(id, shadow)
+        cell = self._course.recorded.cells.active.get(id)
+        if entry is None or cell is None or cell.fault is not None:
+            return False
+        return any(mail.entry == entry for mail in cell.mailbox)
+
+    def _compare(self, theirs: RecordedStep, ours: ShadowStep) -> None:
+        made, record = ours.record, theirs.record
+        if isinstance(made, Step) and isinstance(record, Step):
+            self._pair_mail(made, record)
+        if isinstance(made, Faulted) and made.fault.environmental:
+            self._course.tally.environmental += 1
+            return
+        try:
+            found = self._comparing.differences(made, record, theirs.under)
+        except Erased:
+            self._course.tally.erased += 1
+            return
+        self._course.tally.compared += 1
+        if found:
+            self._course.tally.different += 1
+            self._differs(theirs, classes_of(found), found)
+
+    def _pair_mail(self, made: Step, record: Step) -> None:
+        """Pair the mail of two steps; parts of it may have run already."""
+        for id, shadow, recorded in self._course.mail.pair_events(made, record):
+            self._course.loose[id] = None
+            if self._recorded_alone.has(id, recorded) and self._shadow_alone.has(id, shadow):
+                theirs = self._recorded_alone.take(id, recorded)
+                ours = self._shadow_alone.take(id, shadow)
+                assert theirs is not None
+                assert ours is not None
+                self._compare(theirs, ours)
+
+    def _missing(self, step: RecordedStep) -> None:
+        self._course.tally.missing += 1
+        found = difference("step", _said(step.record), None)
+        self._differs(step, (STEP_MISSING,), (found,))
+
+    def _extra(self, step: ShadowStep) -> None:
+        self._course.tally.extra += 1
+        found = difference("step", None, _said(step.record))
+        self._differs(step, (STEP_EXTRA,), (found,))
+
+    def _differs(
+        self,
+        step: RecordedStep | ShadowStep,
+        classes: tuple[str, ...],
+        found: tuple[FieldDifference, ...],
+    ) -> None:
+        first = FirstDifference(at=step.at, on=step.on, classes=classes, differences=found)
+        self._course.tally.differs(step.record.cell, first)
+
+
+def _said(record: Step | Faulted) -> str:
+    """A step that has no counterpart, in a word."""
+    if isinstance(record, Faulted):
+        return f"fault {record.fault.kind.value}"
+    return "deleted" if record.state is None else record.status

@@ -1,0 +1,223 @@
+"""A log as OCEL 2.0 in SQLite (spec/exports.md, EX-41)."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from aos.audit.event_log.log_event import LogEvent, iso_time
+from aos.audit.event_log.log_writer import RECORD, AttributeTypes, type_of
+from aos.audit.event_log.object_moves import LogObject
+from aos.store.part_file import PartFile
+
+CACHE_KIB: Final = 8192
+ROWS_AT_ONCE: Final = 4096
+NAME_MAX: Final = 100
+"""The longest name of a type within the name of a table."""
+
+_COLUMNS: Final = {"string": "TEXT", "integer": "INTEGER", "boolean": "BOOLEAN"}
+_TABLES: Final = """
+CREATE TABLE event_map_type (ocel_type TEXT PRIMARY KEY, ocel_type_map TEXT);
+CREATE TABLE object_map_type (ocel_type TEXT PRIMARY KEY, ocel_type_map TEXT);
+CREATE TABLE event (
+  ocel_id TEXT PRIMARY KEY, ocel_type TEXT,
+  FOREIGN KEY (ocel_type) REFERENCES event_map_type (ocel_type)) WITHOUT ROWID;
+CREATE TABLE object (
+  ocel_id TEXT PRIMARY KEY, ocel_type TEXT,
+  FOREIGN KEY (ocel_type) REFERENCES object_map_type (ocel_type)) WITHOUT ROWID;
+CREATE TABLE event_object (
+  ocel_event_id TEXT, ocel_object_id TEXT, ocel_qualifier TEXT,
+  PRIMARY KEY (ocel_event_id, ocel_object_id, ocel_qualifier),
+  FOREIGN KEY (ocel_event_id) REFERENCES event (ocel_id),
+  FOREIGN KEY (ocel_object_id) REFERENCES object (ocel_id)) WITHOUT ROWID;
+CREATE TABLE object_object (
+  ocel_source_id TEXT, ocel_target_id TEXT, ocel_qualifier TEXT,
+  PRIMARY KEY (ocel_source_id, ocel_target_id, ocel_qualifier),
+  FOREIGN KEY (ocel_source_id) REFERENCES object (ocel_id),
+  FOREIGN KEY (ocel_target_id) REFERENCES object (ocel_id)) WITHOUT ROWID;
+BEGIN;
+"""
+
+
+class OcelSqlite:
+    """Writes a database at the path of a part file."""
+
+    def __init__(self, part: PartFile) -> None:
+        """Raises: Unavailable: The database cannot be written."""
+        self._part = part
+        self._database = sqlite3.connect(part.path, isolation_level=None)
+        self._types = AttributeTypes()
+        self._events: dict[str, _TypeTable] = {}
+        self._objects: dict[str, _TypeTable] = {}
+        self._names = {"event": TableNames(), "object": TableNames()}
+        for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
+            self._do(f"PRAGMA {setting}")
+        for statement in _TABLES.split(";"):
+            self._do(statement)
+
+    def events(self, events: Sequence[LogEvent]) -> None:
+        """Write the next events."""
+        rows: dict[_TypeTable, list[tuple[object, ...]]] = {}
+        for event in events:
+            table = self._event_table(event)
+            rows.setdefault(table, []).append(table.row(event))
+        self._many("event VALUES (?,?)", [(each.id, each.activity) for each in events])
+        links = [(each.id, link.id, link.qualifier) for each in events for link in each.links]
+        self._many("event_object VALUES (?,?,?)", links)
+        for table, found in rows.items():
+            # A later event of the same type may have added a column.
+            width = table.width
+            padded = [row + (None,) * (width - len(row)) for row in found]
+            self._many(f"{table.quoted} VALUES ({','.join('?' * width)})", padded)
+
+    def finish(self, objects: Iterable[LogObject]) -> int:
+        """Write the objects, and close the database."""
+        count = 0
+        remaining = iter(objects)
+        rows: list[tuple[str, str]] = []
+        links: list[tuple[str, str, str]] = []
+        for each in remaining:
+            table = self._object_table(each.type)
+            rows.append((each.id, each.type))
+            if each.asked_by is not None:
+                links.append((each.id, each.asked_by, "asked"))
+            self._statuses(table, each)
+            count += 1
+            if len(rows) == ROWS_AT_ONCE:
+                self._flush(rows, links)
+        self._flush(rows, links)
+        self._do("COMMIT")
+        self.close()
+        return count
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _flush(self, rows: list[tuple[str, str]], links: list[tuple[str, str, str]]) -> None:
+        self._many("object VALUES (?,?)", rows)
+        self._many("object_object VALUES (?,?,?)", links)
+        rows.clear()
+        links.clear()
+
+    def _statuses(self, table: _TypeTable, found: LogObject) -> None:
+        """Write a row for each status, the first without the name of a changed field. An object
+        without a status has one row."""
+        changed = None
+        rows = ((found.id, iso_time(at), status) for at, status in found.statuses)
+        while some := list(islice(rows, ROWS_AT_ONCE)):
+            with_field = [
+                (id, at, "status" if changed or index else None, status)
+                for index, (id, at, status) in enumerate(some)
+            ]
+            self._many(f"{table.quoted} VALUES (?,?,?,?)", with_field)
+            changed = "status"
+        if changed is None:
+            none = (found.id, iso_time(0), None, None)
+            self._many(f"{table.quoted} VALUES (?,?,?,?)", [none])
+
+    def _event_table(self, event: LogEvent) -> _TypeTable:
+        table = self._events.get(event.activity)
+        types = self._types.note(event)
+        if table is None:
+            table = self._events[event.activity] = self._new_table("event", event.activity)
+            self._create(table, f'"{RECORD}" INTEGER', [RECORD])
+        for name, value in event.attributes:
+            if name not in table.columns:
+                column = table.add(name)
+                kind = _COLUMNS[types.get(name, type_of(value))]
+                self._do(f"ALTER TABLE {table.quoted} ADD COLUMN {_quoted(column)} {kind}")
+        return table
+
+    def _object_table(self, type: str) -> _TypeTable:
+        table = self._objects.get(type)
+        if table is None:
+            table = self._objects[type] = self._new_table("object", type)
+            columns = "ocel_changed_field TEXT, status TEXT"
+            self._create(table, columns, ["ocel_changed_field", "status"])
+        return table
+
+    def _new_table(self, kind: str, type: str) -> _TypeTable:
+        name = self._names[kind].take(type)
+        self._many(f"{kind}_map_type VALUES (?,?)", [(type, name)])
+        return _TypeTable(kind, f"{kind}_{name}")
+
+    def _create(self, table: _TypeTable, columns: str, names: Sequence[str]) -> None:
+        # An object has a row for each change, an event has one.
+        key = " PRIMARY KEY" if table.kind == "event" else ""
+        self._do(
+            f"CREATE TABLE {table.quoted} (ocel_id TEXT{key}, ocel_time TIMESTAMP, {columns}, "
+            f"FOREIGN KEY (ocel_id) REFERENCES {table.kind} (ocel_id))"
+        )
+        for name in names:
+            table.add(name)
+
+    def _many(self, into: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows. One event may name an object twice in the same way."""
+        try:
+            if rows:
+                self._database.executemany(f"INSERT OR IGNORE INTO {into}", rows)
+        except sqlite3.OperationalError as error:
+            raise self._part.failed(error) from error
+
+    def _do(self, statement: str) -> None:
+        try:
+            self._database.execute(statement)
+        except sqlite3.OperationalError as error:
+            raise self._part.failed(error) from error
+
+
+class _TypeTable:
+    """The table of one type: ``columns`` maps the names of attributes to their places in a row."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.quoted = _quoted(name)
+        self.columns: dict[str, int] = {}
+        self._used = {"ocel_id", "ocel_time"}
+
+    @property
+    def width(self) -> int:
+        """The number of columns, with those for the id and the time before the attributes."""
+        return 2 + len(self.columns)
+
+    def add(self, name: str) -> str:
+        """Add an attribute; return the name of its column."""
+        column, number = name, 1
+        while column.casefold() in self._used:
+            number += 1
+            column = f"{name}_{number}"
+        self._used.add(column.casefold())
+        self.columns[name] = self.width
+        return column
+
+    def row(self, event: LogEvent) -> tuple[object, ...]:
+        found: list[object] = [None] * self.width
+        found[0], found[1], found[2] = event.id, iso_time(event.time_ns), event.seq
+        for name, value in event.attributes:
+            found[self.columns[name]] = value
+        return tuple(found)
+
+
+class TableNames:
+    """Names for tables, which SQLite compares without regard to case."""
+
+    def __init__(self) -> None:
+        # With these, a table would have the name of one that is not about a type.
+        self._used = {"map_type", "object"}
+
+    def take(self, type: str) -> str:
+        """Return a new name, made from letters and digits of the type."""
+        base = re.sub(r"[^A-Za-z0-9]+", "_", type).strip("_")[:NAME_MAX] or "type"
+        name, number = base, 1
+        while name.casefold() in self._used:
+            number += 1
+            name = f"{base}_{number}"
+        self._used.add(name.casefold())
+        return name
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,123 @@
+"""The blocks that a report's page consists of, whatever it is written in (spec/exports.md, EX-74).
+
+Text in a block is not escaped: it may come from outside. Each page escapes all of it (EX-76).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+TEXT_MAX: Final = 600
+"""The longest text of one place, in characters; more is cut."""
+
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd"
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
+    "\U000e0020-\U000e007f]"
+)
+"""Control characters, marks that change the direction of writing, and other characters that are
+not seen. They are shown as escapes."""
+
+Tone: TypeAlias = Literal["good", "bad", "plain"]
+
+
+class Code(str):
+    """Text in a fixed-width font: a hash, a key."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckVerdict:
+    """The result of a check, in one sentence."""
+
+    tone: Tone
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Plain text of this report's own."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactList:
+    """Names and values."""
+
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class TextList:
+    """Lines under a caption. One that is not important may be folded up if it is long."""
+
+    caption: str
+    lines: Sequence[str]
+    is_important: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """A table. ``numbers`` are the places of the columns that are aligned right. ``left_out`` says
+    how many rows are missing, and how to see them."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: frozenset[int] = frozenset()
+    left_out: str | None = None
+
+
+PageBlock: TypeAlias = CheckVerdict | Paragraph | FactList | TextList | TableBlock
+Blocks: TypeAlias = Sequence[PageBlock]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One part of the page. ``name`` is its anchor."""
+
+    name: str
+    title: str
+    blocks: Sequence[PageBlock] = field(default_factory=tuple)
+
+
+def visible(text: str) -> str:
+    """Return text in which every character can be seen: others are escapes, such as ``\\u001b``.
+    Text over ``TEXT_MAX`` characters loses its end."""
+    if len(text) > TEXT_MAX:
+        text = f"{text[: TEXT_MAX - 1]}…"
+    return _UNPRINTABLE.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def as_text(values: Iterable[object]) -> list[str]:
+    """Return the cells of a row: numbers with separators, nothing for None."""
+    return [_cell(each) for each in values]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return value if isinstance(value, str) else str(value)
+
+
+def left_out_of(listed: Mapping[str, Any], command: str) -> str | None:
+    """Return the note below a list of the report, as ``NewestEntries`` makes them."""
+    return left_out(listed["left_out"], command)
+
+
+def left_out(number: int, command: str) -> str | None:
+    """Return the note about entries that a list leaves out; None if there are none."""
+    return f"{number:,} earlier entries are left out ({command} lists them)." if number else None

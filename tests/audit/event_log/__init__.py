@@ -1,0 +1,1 @@
+"""A journal as an event log (spec/exports.md)."""

@@ -32,6 +32,7 @@ STAMPED: Final = {
     "attempt",
     "snapshot",
     "control",
+    "governance",
 }
 FROM_OUTSIDE: Final = {"receipt_invalid", "overloaded"}
 KERNEL: Final = ("sys/timer.cancel@", "sys/effect.cancel@", "sys/introspect.")
@@ -140,6 +141,12 @@ class Reader:
     asked: dict[Any, dict[bytes, bytes]] = field(default_factory=dict)
     """Cell, or "world" -> the requested keys that it remembers, each with its params."""
     owed: list[tuple[bytes, str]] = field(default_factory=list)
+    approvers: dict[str, bytes] = field(default_factory=dict)
+    """Name -> key, of the approvers in force; empty in a world that is not governed."""
+    quorum: int = 0
+    proposed: int = 0
+    proposals: dict[int, Record] = field(default_factory=dict)
+    """The open ones by their records: the record, and in ``votes`` the last vote of each."""
     stated: dict[bytes, tuple[str, bytes]] = field(default_factory=dict)
     """Intents that an operator settled: status, and content hash of the payload."""
 
@@ -202,6 +209,12 @@ class Reader:
         if "mode" in record or "leaves" in record:
             more = [record.get("mode", "strict"), record.get("leaves", [])]
             message = ["aos/apply/2", *message[1:], *more]
+        if "proposal" in record:
+            more = [record.get("mode", "strict"), record.get("leaves", []), record["proposal"]]
+            message = ["aos/apply/3", self.world, record["serial"], document["hash"], *more]
+        need(("proposal" in record) == bool(self.approvers), "a proposal if governed", self.seq)
+        if self.approvers:
+            self._has_quorum(record)
         need(record["serial"] == self.manifests, "manifest serials in order", self.seq)
         key = self.operators[record["principal"]]
         need(is_signed(message, record["signature"], key), "a signed manifest", self.seq)
@@ -217,6 +230,12 @@ class Reader:
         waiting |= {self.intents[hash].cell for hash in self._open()}
         waiting = {id for id in waiting if id[0] not in in_place}
         need(record.get("mode") or not waiting, "a manifest at rest", self.seq, waiting)
+        self.proposals.clear()
+        block = read["manifest"].get("governance", {"approvers": [], "quorum": 0})
+        self.quorum = block["quorum"]
+        self.approvers = {
+            each["name"]: bytes.fromhex(each["public_key"][8:]) for each in block["approvers"]
+        }
         self.limits = read["limits"]["world"]
         self.step_limits = read["limits"]["workflows"]
         self.limits_at[self.seq] = self.step_limits
@@ -226,6 +245,60 @@ class Reader:
         }
         for each in self.executors or []:
             self.revoked |= {bytes.fromhex(key[8:]) for key in each.get("revoked_keys", ())}
+
+    def _has_quorum(self, record: Record) -> None:
+        """GV-40: the approvers in force approved exactly this."""
+        proposal = self.proposals.get(record["proposal"])
+        need(proposal is not None, "an open proposal", self.seq)
+        assert proposal is not None
+        votes = [proposal["votes"].get(name) for name in self.approvers]
+        need(votes.count("approve") >= self.quorum, "a manifest with its quorum", self.seq, votes)
+        for name in ("document", "mode", "leaves"):
+            need(
+                proposal["record"].get(name) == record.get(name),
+                "exactly the approved change",
+                self.seq,
+            )
+
+    def _governance(self, record: Record) -> None:
+        """GV-20 to GV-26."""
+        action, who = record["action"], record["principal"]
+        need(self.approvers, "a governed world", self.seq)
+        about = record
+        if action == "propose":
+            need(record["serial"] == self.proposed, "proposal serials in order", self.seq)
+            self.proposed += 1
+            self.proposals[self.seq] = {"record": record, "votes": {}}
+        else:
+            need(record["proposal"] in self.proposals, "a proposal that is open", self.seq)
+            about = self.proposals[record["proposal"]]["record"]
+        keys = [self.approvers[who]] if who in self.approvers else []
+        if action in ("propose", "report", "withdraw") and who in self.operators:
+            keys.append(self.operators[who])
+        if action == "withdraw":
+            need(who == about["principal"], "withdrawn by its proposer", self.seq)
+        message = [
+            "aos/governance/1", self.world, action, record.get("proposal"), record.get("serial"),
+            about["base"], about["document"]["hash"], about["patch"]["hash"], about.get("mode"),
+            about.get("leaves"), record["report"]["hash"] if "report" in record else None,
+            record.get("seen"), record.get("note"),
+        ]  # fmt: skip
+        signature = record["signature"]
+        need(any(is_signed(message, signature, key) for key in keys), "a signed vote", self.seq)
+        if action in ("approve", "reject"):
+            self._vote(record)
+        elif action == "withdraw":
+            del self.proposals[record["proposal"]]
+
+    def _vote(self, record: Record) -> None:
+        votes = self.proposals[record["proposal"]]["votes"]
+        before = votes.get(record["principal"])
+        is_new = before is None or (before, record["action"]) == ("approve", "reject")
+        need(is_new, "one vote each", self.seq, before)
+        votes[record["principal"]] = record["action"]
+        rejects = list(votes.values()).count("reject")
+        if len(self.approvers) - rejects < self.quorum:
+            del self.proposals[record["proposal"]]
 
     def _open(self) -> list[bytes]:
         return [hash for each in self.cells.values() for hash in each.open]

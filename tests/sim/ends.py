@@ -38,6 +38,10 @@ TOLD: Final[dict[str, tuple[str, ...]]] = {
         "action", "cell", "intent", "value", "serial", "signature", "status", "payload", "why",
     ),
     "manifest": ("principal", "serial", "signature"),
+    "governance": (
+        "action", "principal", "signature", "proposal", "serial", "base", "document", "patch",
+        "report", "seen", "note",
+    ),
     "start": ("host",),
     "snapshot": ("at", "frame"),
 }  # fmt: skip

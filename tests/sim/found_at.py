@@ -76,6 +76,12 @@ FOUND_AT: Final = {
     "a settlement has the other status": 11,
     "an ended instance keeps its turn": 8,
     "an ended instance keeps its fault": 11,
+    "a manifest needs no quorum": 24,
+    "no signature of a vote is checked": 24,
+    "rejections are not counted": 24,
+    "a stale proposal stays open": 24,
+    "every vote is an approval": 24,
+    "a snapshot forgets shadow reports": 24,
 }
 """Seeds for runs with the model, which predicts each record."""
 

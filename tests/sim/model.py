@@ -190,6 +190,9 @@ class Model:
         self.submissions: dict[str, tuple[int, bytes, int]] = {}
         self.world_keys: list[tuple[str, bytes]] = []
         self.settled: dict[bytes, tuple[int, bytes]] = {}
+        self.proposed = 0
+        self.proposals: dict[Any, Record] = {}
+        self.closed: dict[Any, str] = {}
         self.marks = Marks()
         self.words: Record = {}
 

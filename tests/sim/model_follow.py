@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tests.sim import model_inputs, model_settle, model_step
+from tests.sim import model_governance, model_inputs, model_settle, model_step
 from tests.sim.failure import SimFailure
 from tests.sim.model import Given, Marks, Model, Record, Refused, Run, Told
 
@@ -14,6 +14,7 @@ _DECIDE: dict[str, Callable[[Model, Given, Record], Record | int]] = {
     "manifest": model_inputs.manifest,
     "event": model_inputs.event,
     "control": model_inputs.control,
+    "governance": model_governance.governance,
     "snapshot": model_inputs.snapshot,
     "receipt": model_settle.receipt,
     "stream": model_settle.stream,
@@ -23,7 +24,7 @@ _DECIDE: dict[str, Callable[[Model, Given, Record], Record | int]] = {
 
 _FIELDS: dict[str, tuple[str, ...]] = {
     "start": ("host",),
-    "manifest": ("principal", "serial", "signature", "mode", "leaves"),
+    "manifest": ("principal", "serial", "signature", "mode", "leaves", "proposal"),
     "event": ("schema", "submission_id"),
     "control": (
         "action", "cell", "intent", "value", "principal", "serial", "signature", "status", "why",
@@ -37,6 +38,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
         "key_id", "signature",
     ),
     "attempt": ("intent", "attempt", "phase", "problem", "code"),
+    "governance": (
+        "action", "principal", "signature", "proposal", "serial", "base", "mode", "leaves", "seen",
+        "note",
+    ),
     "snapshot": ("at", "frame"),
 }  # fmt: skip
 """For each kind of input: the fields that its record repeats."""
@@ -104,6 +109,10 @@ def given_of(record: Record, blob: Callable[[bytes], bytes]) -> Given:
         given["payload"] = _bytes(record["payload"], blob)
     if kind == "receipt" and "batch" in record:
         given["batch"] = {"path": [], **record["batch"]}
+    if kind == "governance":
+        given |= {"mode": given["mode"] or "strict", "leaves": tuple(given["leaves"] or ())}
+        for name in ("document", "patch", "report"):
+            given[name] = blob(record[name]["hash"]) if name in record else None
     if kind == "control":
         given["payload"] = _bytes(record["payload"], blob) if "payload" in record else None
         given["cell"] = tuple(record["cell"]) if "cell" in record else None
@@ -184,6 +193,7 @@ def view(model: Model) -> Record:
         "submissions": [(name, seq, at) for name, (seq, _, at) in model.submissions.items()],
         "world_keys": list(model.world_keys),
         "counts": _counts(model),
+        "proposals": model_governance.view(model),
         "cells": [
             {
                 "id": c.id, "state": c.state, "declared": c.declared, "status": c.status,

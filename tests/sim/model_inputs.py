@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from aos.values.errors import ValueProblem
-from tests.sim import model_pins
+from tests.sim import model_governance, model_pins
 from tests.sim.model import (
     FROM_OUTSIDE,
     INLINE,
@@ -163,25 +163,24 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
         raise Refused("manifest_serial_is_wrong")
     mode, leaves = given.get("mode") or "strict", list(given.get("leaves") or ())
     signed: list[Any] = ["aos/apply/1", model.world, serial, content(document)]
-    if mode != "strict" or leaves:
+    if given.get("proposal") is not None:
+        signed = ["aos/apply/3", *signed[1:], mode, leaves, given["proposal"]]
+    elif mode != "strict" or leaves:
         signed = ["aos/apply/2", *signed[1:], mode, leaves]
     if not is_signed(cbor(signed), given["signature"], key):
         raise Refused("manifest_signature_is_wrong")
     if mode not in ("strict", "pin", "migrate"):
         raise Refused("manifest_mode_is_unknown")
+    model_governance.check_manifest(model, given, document)
     if model.manifest is not None and model.manifest.hash == content(document):
         raise Refused("manifest_is_in_force")
     try:
         manifest = manifest_of(document)
     except (ValueProblem, LookupError, TypeError) as problem:
         raise Refused("manifest_is_invalid") from problem
-    for name, executor in (manifest.executors or {}).items():
-        keys = [executor["public_key"], *executor.get("retired_keys", ())]
-        named = {bytes.fromhex(each.removeprefix("ed25519:")) for each in keys}
-        is_node = f"ed25519:{model.world_key.hex()}" == executor["public_key"]
-        if (name == "node") != is_node or named & model.revoked:
-            raise Refused("manifest_is_invalid")
-    if leaves != sorted(set(leaves)) or set(leaves) & set(manifest.workflows):
+    if model_governance.keys_are_wrong(model, manifest) or model_governance.leaves_are_wrong(
+        manifest, leaves
+    ):
         raise Refused("manifest_is_invalid")
     if model.manifest is not None:
         standing = [] if mode == "pin" else blockers(model, manifest)
@@ -193,6 +192,7 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
             raise Refused("manifest_does_not_fit", sorted(misfits))
     seq = model.tick(stamp)
     model_pins.comes_in(model, manifest, seq, mode=mode)
+    model_governance.comes_in(model, given.get("proposal"))
     model.serial += 1
     model.revoked |= manifest.revoked()
     model.pinned |= {manifest.hash, *manifest.modules.values()}
@@ -201,7 +201,7 @@ def manifest(model: Model, given: Given, stamp: Record) -> Record:
         kind="manifest", seq=seq, stamp=stamp,
         document={"hash": manifest.hash, "size": len(document)},
         principal=given["principal"], serial=serial, signature=given["signature"],
-        leaves=leaves, mode=None if mode == "strict" else mode,
+        leaves=leaves, mode=None if mode == "strict" else mode, proposal=given.get("proposal"),
     )  # fmt: skip
 
 
@@ -481,4 +481,5 @@ def is_in_use(model: Model, value: bytes) -> bool:
     held += [each.params for each in (*model.open.values(), *model.abandoned.values())]
     held += [owed.settled[1] for owed in model.owed if owed.settled is not None]
     long = {content(each) for each in held if each is not None and len(each) > INLINE}
-    return value in states | keys | long | model.pinned | model.parts
+    needed = model_governance.needed(model)
+    return value in states | keys | long | model.pinned | model.parts | needed

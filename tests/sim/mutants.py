@@ -30,7 +30,7 @@ from aos.host.world.pipeline import Pipeline
 from aos.manifest.builtins import KERNEL_EFFECTS
 from aos.manifest.effective import Route
 from aos.values.digests import Hash, parse_hash
-from tests.sim import ends, mutants_pins, mutants_snapshot, threads
+from tests.sim import ends, mutants_governance, mutants_pins, mutants_snapshot, threads
 from tests.sim.failure import SimFailure
 from tests.sim.trace import say
 
@@ -413,6 +413,7 @@ MUTANTS: Final[Sequence[Mutant]] = (
     Mutant("every event creates its instance", _everything_creates),
     *(Mutant(name, put) for name, put in mutants_snapshot.MUTANTS),
     *(Mutant(name, put) for name, put in mutants_pins.MUTANTS),
+    *(Mutant(name, put, alone) for name, put, alone in mutants_governance.MUTANTS),
 )
 
 

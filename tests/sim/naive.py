@@ -82,6 +82,8 @@ class Manifest:
         self.document = document
         self.hash = content(document)
         self.manifest_hash = digest("aos/manifest/1", node)
+        self.node: Node = node
+        self.governance: Node | None = node.get("governance")
         self.nodes: dict[tuple[str, str], Node] = {
             (each["$kind"], each["name"]): each for each in read["definitions"]
         }

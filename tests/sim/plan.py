@@ -22,6 +22,9 @@ VERSIONS: Final = 3
 SEEDS_ALIKE: Final = 8
 """Seeds in a row that share their manifests, which take longer to read than a play to run."""
 
+GOVERNED_IN: Final = 5
+"""Of so many worlds in a row, one is governed."""
+
 SECOND: Final = 10**9
 
 TEXT: Final[dict[str, object]] = {"text": {}}
@@ -165,12 +168,30 @@ class Plans:
             ),
             version=self.seed * 10 + version,
             limits=_limits(self._chance("limits", version)),
+            **self._governance(version),
             schemas=[{"name": node["name"]} for node in nodes if node["$kind"] == "defschema"],
             **manifest,
         )
         executors = (loaded.effective.executors or {}).values()
         revoked = frozenset(key for each in executors for key in each.revoked_keys)
         return Plan(self.seed, version, loaded, tuple(flows), events, signers, revoked)
+
+    def _governance(self, version: int) -> dict[str, Any]:
+        """One world in five is governed; a version of it may name others, or no one."""
+        if self.seed % GOVERNED_IN != 3:
+            return {}
+        chance = self._chance("governance", version)
+        names = chance.sample("abcd", chance.randint(1, 4))
+        if version > 1 and chance.random() < 0.15:
+            return {}
+        block: dict[str, Any] = {
+            "approvers": [
+                {"name": name, "public_key": _spelled(_approver(self.seed, name))} for name in names
+            ],
+            "quorum": chance.randint(1, len(names)),
+        }
+        shadow = chance.choice([0, 0, 0, 3, 1000])
+        return {"governance": {**block, **({"shadow_records": shadow} if shadow else {})}}
 
     def _in_place(self, flow: str, version: int) -> bool:
         return version > 1 and random.Random(f"{self.seed} {flow} {version}").random() < 0.2
@@ -239,6 +260,20 @@ class Plans:
             where = "revoked_keys" if rotation == "revoke" else "retired_keys"
             old[where].append(_spelled(key_named(f"{self.seed} shop {i}")))
         return old
+
+
+def _approver(family: int, name: str) -> SigningKey:
+    return key_named(f"{family} approver {name}")
+
+
+def approver_key(seed: int, name: str) -> SigningKey:
+    """The key of an approver in the world of a seed."""
+    return _approver(seed // SEEDS_ALIKE, name)
+
+
+def is_governed(seed: int) -> bool:
+    """Whether some version of the manifest of a seed's world names approvers."""
+    return (seed // SEEDS_ALIKE) % GOVERNED_IN == 3
 
 
 def _spelled(key: SigningKey) -> str:

@@ -20,11 +20,12 @@ from aos.store.snapshots import snapshot_with
 from aos.values.compiled import IS_COMPILED
 from aos.values.digests import Hash, content_hash, hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY
+from tests.sim import governing
 from tests.sim.model import Given
 from tests.sim.model_inputs import control_message
 from tests.sim.model_settle import receipt_message
 from tests.sim.naive import TIMER, cbor, digest, plain
-from tests.sim.plan import PAYS, SECOND, VERSIONS, key_named, plans_of, some_event
+from tests.sim.plan import PAYS, SECOND, VERSIONS, is_governed, key_named, plans_of, some_event
 from tests.sim.world import SimWorld, Task
 
 Chance = random.Random
@@ -57,9 +58,18 @@ def script_of(seed: int) -> list[Command]:
     kinds = chance.choices(list(usual), weights, k=chance.choice([15, 30, 50, 80, 120]))
     first = [Command("apply", 0)] + [Command("flush", 0)] * (chance.random() < 0.9)
     script = [Command(kind, chance.getrandbits(32)) for kind in kinds]
+    if is_governed(seed):
+        _add_governance(Chance(f"governance {seed}"), script)
     for kind in chance.choices(["answer", "end"], k=chance.choice([0, 0, 1, len(script) // 10])):
         script.insert(chance.randrange(len(script)), Command(kind, chance.getrandbits(32)))
     return [*first, *script]
+
+
+def _add_governance(chance: Chance, script: list[Command]) -> None:
+    weights = {"propose": 4, "vote": 8, "report": 2, "withdraw": 1, "apply": 3}
+    kinds = chance.choices(list(weights), list(weights.values()), k=len(script) // 4)
+    for kind in kinds:
+        script.insert(chance.randrange(len(script)), Command(kind, chance.getrandbits(32)))
 
 
 def play(world: SimWorld, script: Sequence[Command]) -> None:
@@ -553,6 +563,9 @@ def erase(world: SimWorld, chance: Chance) -> None:
     if last is not None and chance.random() < 0.2:
         some = sorted(parts(last.document, world.store.blob))
     modules = world.plans[max(1, world.version)].loaded.modules
+    if world.state.proposals.open and chance.random() < 0.3:
+        plan = world.plans[chance.randint(1, VERSIONS)]
+        some, modules = [], plan.loaded.modules
     value = Hash(chance.choice([*some, *some, *modules]))
     if not _is_part_of_an_older(world, value):
         _control(world, chance, "erase", value=value)
@@ -603,11 +616,21 @@ def _apply(world: SimWorld, chance: Chance, version: int, *, pins: bool = False)
         given["leaves"] = tuple(sorted(gone))
     if pins:
         given["mode"] = "pin"
+    if governing.is_governed(world):
+        leaves = given.get("leaves", ())
+        if chance.random() < 0.6:
+            governing.push(world, chance, plan, mode=given.get("mode"), leaves=leaves)
+        seq = governing.approved(world, chance, plan.loaded.effective.hash)
+        if seq is not None:
+            given |= _as_proposed(world, seq, chance)
     signed: list[Any] = [world.id, given["serial"], content_hash(given["document"])]
     message = cbor(["aos/apply/1", *signed])
     if "leaves" in given or "mode" in given:
         more = [given.get("mode", "strict"), list(given.get("leaves", ()))]
         message = cbor(["aos/apply/2", *signed, *more])
+    if "proposal" in given:
+        more = [given.get("mode", "strict"), list(given.get("leaves", ())), given["proposal"]]
+        message = cbor(["aos/apply/3", *signed, *more])
     given["signature"] = OPERATOR_KEY.sign(message).signature
     if world.version and chance.random() < 0.03:
         given["signature"] = bytes(64)
@@ -615,6 +638,42 @@ def _apply(world: SimWorld, chance: Chance, version: int, *, pins: bool = False)
     # Executors of the old manifest report: a retired key may still sign, a revoked one may not.
     for task in world.history.late[-3:]:
         _tell(world, _receipt(world, task, chance), chance)
+
+
+def _as_proposed(world: SimWorld, seq: int, chance: Chance) -> Given:
+    """The proposal of an apply, mostly with the mode and the leaves that it has."""
+    known = world.state.proposals.open.get(seq)
+    if known is None or chance.random() < 0.1:
+        return {"proposal": seq}
+    mode = {} if known.mode is None else {"mode": known.mode}
+    return {"proposal": seq, **mode, **({"leaves": known.leaves} if known.leaves else {})}
+
+
+def propose(world: SimWorld, chance: Chance) -> None:
+    if governing.is_governed(world):
+        plan = world.plans[chance.randint(1, VERSIONS)]
+        gone = {*world.state.effective.workflows} - {*plan.loaded.effective.workflows}
+        mode = chance.choice([None, None, "pin"])
+        governing.propose(world, chance, plan, mode=mode, leaves=tuple(sorted(gone)))
+
+
+def vote(world: SimWorld, chance: Chance) -> None:
+    if governing.is_governed(world) and not world.state.proposals.open and chance.random() < 0.8:
+        propose(world, chance)
+    for _ in range(chance.choice([1, 1, 2, 4])):
+        if world.version:
+            proposal = governing.some_proposal(world, chance)
+            governing.vote(world, chance, proposal, chance.choice(["approve"] * 4 + ["reject"]))
+
+
+def report(world: SimWorld, chance: Chance) -> None:
+    if world.version:
+        governing.report(world, chance, governing.some_proposal(world, chance))
+
+
+def withdraw(world: SimWorld, chance: Chance) -> None:
+    if world.version:
+        governing.withdraw(world, chance, governing.some_proposal(world, chance))
 
 
 def rotate(world: SimWorld, chance: Chance) -> None:
@@ -764,6 +823,6 @@ _DO: Final[dict[str, Callable[[SimWorld, Chance], None]]] = {
     for each in (
         send, settle, batch, again, stream, attempt, reap, retry, cancel, erase, control, apply,
         rotate, step, seal, commit, flush, crash, stop, no_room, lost, kept, nonsense,
-        snapshot, answer, end,
+        snapshot, answer, end, propose, vote, report, withdraw,
     )
 }  # fmt: skip

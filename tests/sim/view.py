@@ -52,6 +52,18 @@ def view(state: State, blobs: dict[bytes, bytes]) -> dict[str, Any]:
             for name, shelf in state.cells.shelves.items()
             if shelf.count
         },
+        "proposals": {
+            "proposed": state.proposals.count,
+            "open": [
+                (
+                    p.seq, p.principal, p.base, p.document.hash, p.patch.hash, p.mode or "strict",
+                    p.leaves, {name: (cast.vote, cast.seq) for name, cast in p.votes.items()},
+                    {hash: (each.seq, each.size) for hash, each in p.reports.items()},
+                )
+                for p in state.proposals.open.values()
+            ],
+            "closed": dict(state.proposals.closed),
+        },
         "cells": [
             {
                 "id": c.id, "state": data(c.state), "declared": c.declared, "status": c.status,

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.frame import NO_FRAME, Frame, Head
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     AttemptInput,
     ControlInput,
@@ -559,6 +560,8 @@ def input_of(kind: str, given: Given) -> Input:
             return ControlInput(**given)
         case "manifest":
             return ManifestInput(**given)
+        case "governance":
+            return GovernanceInput(**given)
         case "snapshot":
             return SnapshotInput(**given)
         case _:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the names below, only for type checkers
     from aos.testing.crashes import everywhere
     from aos.testing.effects import Effect
     from aos.testing.flows import Flow, FlowCompensation, FlowOperation, FlowWait
+    from aos.testing.governing import ProposalSeen
     from aos.testing.plain import like
     from aos.testing.problems import (
         BlockerSeen,
@@ -54,6 +55,7 @@ _PLACES: Final = {
     "FlowWait": "flows",
     "InputRefused": "problems",
     "NEVER": "scripts",
+    "ProposalSeen": "governing",
     "Sent": "world",
     "Timeout": "scripts",
     "Transition": "transition",
@@ -88,6 +90,7 @@ __all__ = [
     "FlowOperation",
     "FlowWait",
     "InputRefused",
+    "ProposalSeen",
     "Sent",
     "Timeout",
     "Transition",

@@ -54,6 +54,7 @@ from aos.manifest.load import Loaded
 from aos.store.memory_store import MemoryStore
 from aos.store.rows import SnapshotRow
 from aos.store.snapshots import state_of
+from aos.testing import governing
 from aos.testing.problems import InputRefused
 from aos.testing.sandboxes import SHARED
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, WORLD_KEY
@@ -196,11 +197,21 @@ class Desk:
         )
         return Refusal(rule=Rule.RECEIPT_INTENT_IS_SETTLED, message=message)
 
-    def apply(self, manifest: Loaded, *, mode: str = STRICT, leaves: tuple[str, ...] = ()) -> None:
-        """Apply a manifest; one already in force changes nothing. Raises: InputRefused."""
+    def apply(
+        self,
+        manifest: Loaded,
+        *,
+        mode: str = STRICT,
+        leaves: tuple[str, ...] = (),
+        proposal: int | None = None,
+    ) -> None:
+        """Apply a manifest; one already in force changes nothing. In a governed world it is
+        proposed and approved first, unless it names a ``proposal``. Raises: InputRefused."""
         state = self.state
         if state.manifest is not None and state.manifest == manifest.effective:
             return
+        if proposal is None:
+            proposal = governing.ready(self, manifest, mode=mode, leaves=leaves)
         given = sign_manifest(
             manifest.effective,
             world=state.world,
@@ -209,6 +220,7 @@ class Desk:
             key=OPERATOR_KEY,
             mode=mode,
             leaves=leaves,
+            proposal=proposal,
         )
         self.admit(given, manifest.modules)
         for each in schedule_events(self.state, self.read):

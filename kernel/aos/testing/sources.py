@@ -6,7 +6,7 @@ import copy
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -36,6 +36,11 @@ _loaded: OrderedDict[Hash, Loaded] = OrderedDict()
 def signing_key(name: str) -> SigningKey:
     """The test key of the world (``node``), the operator or an executor, derived from its name."""
     return SigningKey(derive("aos testing key", encode(name), 32))
+
+
+def approver_key(name: str) -> SigningKey:
+    """The test key of an approver. An executor of the same name has another one."""
+    return signing_key(f"approver {name}")
 
 
 def loaded(
@@ -106,8 +111,10 @@ def _checked(files: Mapping[str, bytes], problems: Sequence[Problem], abi: str |
 
 
 def _with_test_keys(name: str, data: bytes) -> bytes:
-    """An AIR file in which the manifest's executors have keys that the test can sign with."""
-    if not name.endswith(".json") or b'"executors"' not in data:
+    """An AIR file in which the manifest's executors and approvers have keys that the test can sign
+    with."""
+    is_named = b'"executors"' in data or b'"governance"' in data
+    if not name.endswith(".json") or not is_named:
         return data
     try:
         value: Any = parse_json(data.decode("utf-8"), max_bytes=len(data))
@@ -115,11 +122,17 @@ def _with_test_keys(name: str, data: bytes) -> bytes:
         return data  # ``load`` reports its problems
     for node in value if isinstance(value, list) else [value]:
         if isinstance(node, dict) and node.get("$kind") == "manifest":
-            for entry in _entries(node.get("executors")):
-                if isinstance(entry.get("public_key"), str) and isinstance(entry.get("name"), str):
-                    key = signing_key(entry["name"])
-                    entry["public_key"] = key_text(bytes(key.verify_key))
+            _give_keys(node.get("executors"), signing_key)
+            block = node.get("governance")
+            if isinstance(block, dict):
+                _give_keys(block.get("approvers"), approver_key)
     return json.dumps(value).encode()
+
+
+def _give_keys(entries: object, key_of: Callable[[str], SigningKey]) -> None:
+    for entry in _entries(entries):
+        if isinstance(entry.get("public_key"), str) and isinstance(entry.get("name"), str):
+            entry["public_key"] = key_text(bytes(key_of(entry["name"]).verify_key))
 
 
 def _entries(given: object) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from aos.audit.views.linear_view import document_of
 from aos.audit.views.schedule_view import schedule_document
 from aos.audit.views.value_view import read_value_hash
 from aos.core.decide.answers import Admitted, Duplicate
+from aos.core.journal.governing import REJECT, WITHDRAW
 from aos.core.journal.inputs import CANCEL, ERASE, RETRY, SKIP, STRICT, ControlInput, EventInput
 from aos.core.journal.records import CellId
 from aos.core.journal.vocabulary import MODES
@@ -35,12 +36,13 @@ from aos.manifest.linear_starting import LinearMode, chosen_plan, context_of, st
 from aos.manifest.schedule_names import SCHEDULE, SET
 from aos.manifest.schedule_setting import set_value
 from aos.manifest.schedules import schedule_of
-from aos.testing import views
+from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
 from aos.testing.effects import Effect, Which, chosen, only
 from aos.testing.flows import Flow, flow_document, flow_of, seen_flow
 from aos.testing.functions import Functions, Given, read
+from aos.testing.governing import ProposalSeen
 from aos.testing.plain import canonical
 from aos.testing.problems import CellFailed, FaultSeen, WorldProblem
 from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, Source, loaded
@@ -52,6 +54,11 @@ from aos.worker.results import to_value
 
 ROUNDS_MAX: Final = 100_000
 """Answers and timers at one moment, after which ``run`` gives up: the world never becomes idle."""
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise BadUsage(f"mode: expected one of {', '.join(MODES)}, found {mode!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +320,10 @@ class World:
         leave: Iterable[str] = (),
         modules: Mapping[str, bytes] | None = None,
         abi: str | None = None,
+        proposal: int | None = None,
     ) -> None:
-        """Apply a manifest as ``aos apply`` does; one already in force changes nothing.
+        """Apply a manifest as ``aos apply`` does; one already in force changes nothing. In a
+        governed world the test proposes and approves it first, unless ``proposal`` names one.
 
         Raises:
             BadUsage: The manifest does not exist.
@@ -322,10 +331,56 @@ class World:
             InputRefused: Cells or intents listed in ``blockers`` prevent it. Nothing has changed.
         """
         self._check_open()
-        if mode not in MODES:
-            raise BadUsage(f"mode: expected one of {', '.join(MODES)}, found {mode!r}")
+        _check_mode(mode)
         found = loaded(source, modules, abi=abi)
-        self._desk.apply(found, mode=mode, leaves=tuple(sorted(leave)))
+        self._desk.apply(found, mode=mode, leaves=tuple(sorted(leave)), proposal=proposal)
+
+    def propose(
+        self,
+        source: Source,
+        *,
+        by: str = OPERATOR_NAME,
+        mode: str = STRICT,
+        leave: Iterable[str] = (),
+        note: str | None = None,
+        modules: Mapping[str, bytes] | None = None,
+        abi: str | None = None,
+    ) -> int:
+        """Propose a manifest in a governed world, as the operator or an approver; return the record
+        that names the proposal.
+
+        Raises:
+            BadUsage: The world is not governed, or there is no such approver.
+            ManifestProblems: The manifest is invalid.
+            InputRefused: The kernel refuses it. Nothing has changed.
+        """
+        self._check_open()
+        _check_mode(mode)
+        return governing.propose(
+            self._desk, loaded(source, modules, abi=abi), by=by, mode=mode,
+            leaves=tuple(sorted(leave)), note=note,
+        )  # fmt: skip
+
+    def approve(self, proposal: int, *names: str, note: str | None = None) -> None:
+        """Approve a proposal in the names of these approvers; without names, in those of as many as
+        its quorum still lacks. Raises as ``propose``."""
+        self._check_open()
+        governing.approve(self._desk, proposal, names, note)
+
+    def reject(self, proposal: int, *names: str, note: str | None = None) -> None:
+        """Reject a proposal in the names of these approvers. Raises as ``propose``."""
+        self._check_open()
+        for name in names:
+            governing.act(self._desk, REJECT, proposal, name, note=note)
+
+    def withdraw(self, proposal: int, *, by: str = OPERATOR_NAME) -> None:
+        """Withdraw a proposal in the name of the one who proposed it. Raises as ``propose``."""
+        self._check_open()
+        governing.act(self._desk, WITHDRAW, proposal, by)
+
+    def proposal(self, proposal: int) -> ProposalSeen:
+        """Return the status of a proposal and who voted. Raises: BadUsage: There is none."""
+        return governing.seen(self._desk, proposal)
 
     def retry(self, workflow: str, key: object = None) -> None:
         """Retry a failed cell's faulted event at the next ``run``. Raises: InputRefused."""

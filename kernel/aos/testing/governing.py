@@ -1,0 +1,222 @@
+"""Propose, vote and report in the world of a test (spec/testing.md, T-15c).
+
+The operator and every approver of a manifest have keys of the test (T-3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nacl.signing import SigningKey
+
+from aos.core.journal.governing import APPROVE, REJECT, REPORT, ProposedChange
+from aos.core.journal.inputs import STRICT
+from aos.core.journal.shadow_report import ReportHead
+from aos.core.state.proposals import Proposal
+from aos.errors import BadUsage, sentence
+from aos.host.apply.signed_governance import sign_governance, sign_proposal
+from aos.manifest.governance import GovernanceBlock
+from aos.manifest.load import Loaded
+from aos.manifest.patching import patch_between
+from aos.testing.sources import OPERATOR_KEY, OPERATOR_NAME, approver_key
+from aos.values.cbor import encode
+from aos.values.digests import Hash, content_hash
+
+if TYPE_CHECKING:  # ``desk`` applies with this module
+    from aos.testing.desk import Desk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalSeen:
+    """A proposal and its ``status``: open, approved, rejected, withdrawn, applied or stale. Of a
+    closed one, the names of those who voted are left out."""
+
+    seq: int
+    status: str
+    approved: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+
+
+def seen(desk: Desk, proposal: int) -> ProposalSeen:
+    """Return a proposal as it is now. Raises: BadUsage: There is no such proposal."""
+    known = desk.state.proposals
+    found = known.open.get(proposal)
+    if found is not None:
+        return ProposalSeen(
+            seq=proposal,
+            status=found.status(_governance(desk)),
+            approved=tuple(found.voters(APPROVE)),
+            rejected=tuple(found.voters(REJECT)),
+        )
+    closed = known.closed.get(proposal)
+    if closed is None:
+        raise _unknown(desk, proposal)
+    return ProposalSeen(seq=proposal, status=closed)
+
+
+def propose(
+    desk: Desk,
+    manifest: Loaded,
+    *,
+    by: str = OPERATOR_NAME,
+    mode: str = STRICT,
+    leaves: tuple[str, ...] = (),
+    note: str | None = None,
+) -> int:
+    """Propose a manifest in the name of the operator or of an approver; return its record.
+
+    Raises:
+        BadUsage: The world is not governed, or there is no such approver.
+        InputRefused: The kernel refuses it.
+    """
+    _governance(desk)
+    state = desk.state
+    given = sign_proposal(
+        manifest.effective.document,
+        patch_between(state.effective, manifest.effective),
+        world=state.world,
+        serial=state.proposals.count,
+        principal=by,
+        key=_key(desk, by),
+        mode=mode,
+        leaves=leaves,
+        note=note,
+    )
+    answer = desk.admit(given, manifest.modules)
+    desk.seal()
+    return answer.seq
+
+
+def act(
+    desk: Desk, action: str, proposal: int, name: str, *, note: str | None = None,
+    report: bytes | None = None, shown: Hash | None = None,
+) -> int:  # fmt: skip
+    """Vote on a proposal, report on it or withdraw it in the name of ``name``; return the record.
+    ``shown`` is the report that a voter has seen. Raises as ``propose``."""
+    found = desk.state.proposals.open.get(proposal)
+    given = sign_governance(
+        action,
+        proposal,
+        _no_change() if found is None else found.change,
+        world=desk.state.world,
+        principal=name,
+        key=_key(desk, name),
+        report=report,
+        seen=shown,
+        note=note,
+    )
+    answer = desk.admit(given)
+    desk.seal()
+    return answer.seq
+
+
+def approve(desk: Desk, proposal: int, names: tuple[str, ...], note: str | None = None) -> None:
+    """Approve a proposal in these names; without any, in as many as it still lacks. If the manifest
+    in force asks for shadow records, they see a report of the test. Raises as ``propose``."""
+    governance = _governance(desk)
+    found = desk.state.proposals.open.get(proposal)
+    shown = None
+    if governance.shadow_records and found is not None:
+        shown = _reported(desk, found)
+    for name in names or _lacking(desk, found):
+        act(desk, APPROVE, proposal, name, note=note, shown=shown)
+
+
+def ready(
+    desk: Desk, manifest: Loaded, *, mode: str, leaves: tuple[str, ...]
+) -> int | None:  # fmt: skip
+    """Return an approved proposal of this manifest, which it proposes and approves if there is
+    none; None in a world that is not governed. Raises as ``propose``."""
+    in_force = desk.state.manifest
+    if in_force is None or in_force.governance is None:
+        return None
+    wanted = (manifest.effective.hash, mode, leaves)
+    proposal = next(
+        (
+            each.seq
+            for each in desk.state.proposals.open.values()
+            if (each.document.hash, each.mode or STRICT, each.leaves) == wanted
+        ),
+        None,
+    )
+    if proposal is None:
+        proposal = propose(desk, manifest, mode=mode, leaves=leaves)
+    approve(desk, proposal, ())
+    return proposal
+
+
+def _lacking(desk: Desk, proposal: Proposal | None) -> tuple[str, ...]:
+    """The approvers whose votes make the quorum, in the order of their names."""
+    governance = _governance(desk)
+    if proposal is None:
+        return tuple(each.name for each in governance.approvers[:1])
+    missing = governance.quorum - len(proposal.voters(APPROVE))
+    free = [each.name for each in governance.approvers if each.name not in proposal.votes]
+    return tuple(free[: max(missing, 0)])
+
+
+def _reported(desk: Desk, proposal: Proposal) -> Hash:
+    """The hash of a journaled report of all records since the base. It lists no differences:
+    ``aos shadow`` finds those."""
+    state = desk.state
+    head = ReportHead(
+        world=state.world,
+        base=proposal.base,
+        document=proposal.document.hash,
+        mode=proposal.mode or STRICT,
+        leaves=proposal.leaves,
+        first=state.manifest_seq,
+        last=max(state.manifest_seq, proposal.seq - 1),
+        frame=state.tip.frame,
+    )
+    known = next(iter(proposal.reports), None)
+    if known is not None:
+        return known
+    report = encode(head.fields())
+    act(desk, REPORT, proposal.seq, OPERATOR_NAME, report=report)
+    return content_hash(report)
+
+
+def _governance(desk: Desk) -> GovernanceBlock:
+    manifest = desk.state.manifest
+    if manifest is None or manifest.governance is None:
+        raise BadUsage(
+            sentence(
+                "the world is not governed",
+                expected="a manifest in force with governance",
+                hint='add {"governance": {"approvers": [...], "quorum": 1}} to the manifest',
+            )
+        )
+    return manifest.governance
+
+
+def _key(desk: Desk, name: str) -> SigningKey:
+    if name == OPERATOR_NAME:
+        return OPERATOR_KEY
+    known = [each.name for each in _governance(desk).approvers]
+    if name not in known:
+        raise BadUsage(
+            sentence(
+                "there is no such approver",
+                expected=f"{OPERATOR_NAME} or {' or '.join(known)}",
+                found=name,
+            )
+        )
+    return approver_key(name)
+
+
+def _unknown(desk: Desk, proposal: int) -> BadUsage:
+    known = [*desk.state.proposals.open, *desk.state.proposals.closed]
+    return BadUsage(
+        sentence(
+            "there is no such proposal",
+            expected=" or ".join(map(str, known)) or "world.propose(…) first",
+            found=str(proposal),
+        )
+    )
+
+
+def _no_change() -> ProposedChange:
+    nothing = Hash(bytes(32))
+    return ProposedChange(nothing, nothing, nothing, None, ())

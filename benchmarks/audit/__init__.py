@@ -1,0 +1,1 @@
+"""Measure the programs that read a journal for auditors."""

@@ -1,0 +1,118 @@
+"""Measure what auditors read: ``python -m benchmarks.audit``, or ``make bench-audit``.
+
+It exports event logs of two journals, one four times as long as the other, and folds them, by
+turns; the shorter one is also replayed and shadowed. It prints its tables, and writes the figures
+to what ``--out`` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import AosError
+from benchmarks.audit.tables import EXECUTED, FORMS, audit_tables
+from benchmarks.machine import machine
+from benchmarks.processes import run_child, stoppable
+from benchmarks.scratch import DEFAULT, scratch
+
+CHILD_S: Final = 900.0
+"""Time that one process may take, in seconds."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """``items`` of three effects, eight records each, are in the longer journal."""
+
+    items: int = 20_000
+    rounds: int = 3
+
+
+QUICK: Final = Options(items=2_000, rounds=1)
+SHARE: Final = 4
+"""How many times as long as the shorter journal the longer one is."""
+
+
+class Audit:
+    """One run, in ``folder``."""
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        self._options = options
+        self._folder = folder
+
+    def run(self) -> Json:
+        began = time.monotonic()
+        sizes = {"small": self._options.items // SHARE, "large": self._options.items}
+        found: Json = {
+            "kind": "audit",
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "options": asdict(self._options),
+            "machine": machine(self._folder),
+            "made": {name: self._do(name, "make", items=n) for name, n in sizes.items()},
+            "rounds": [
+                {name: self._round(name) for name in sizes} for _ in range(self._options.rounds)
+            ],
+        }
+        found["seconds"] = round(time.monotonic() - began)
+        return found
+
+    def _round(self, name: str) -> Json:
+        exports = {form: self._do(name, "export", form=form) for form in FORMS}
+        executed = {what: self._do(name, what) for what in EXECUTED if name == "small"}
+        return {"fold": self._do(name, "fold"), **exports, **executed}
+
+    def _do(self, name: str, what: str, **more: Any) -> Json:
+        print(f"{what} {name} {more or ''}", file=sys.stderr, flush=True)
+        given = {"do": what, "path": self._folder / name / "world", **more}
+        (self._folder / name).mkdir(exist_ok=True)
+        found: Json = run_child(
+            given, self._folder, timeout_s=CHILD_S, module="benchmarks.audit.child"
+        )
+        return found
+
+
+def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
+    """Options of the run, the folder to measure in, and the file to write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.audit", description=(__doc__ or "").split("\n", 1)[0]
+    )
+    whole = Options()
+    parser.add_argument("--quick", action="store_true", help="short journals, half a minute")
+    parser.add_argument("--items", type=int, help=f"of the longer journal ({whole.items:,})")
+    parser.add_argument("--rounds", type=int, help=f"of all readers ({whole.rounds})")
+    parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
+    parser.add_argument("--out", type=Path, help="write the figures there as JSON")
+    given = parser.parse_args(arguments)
+    base = asdict(QUICK if given.quick else whole)
+    asked = {name: getattr(given, name) for name in base if getattr(given, name) is not None}
+    return Options(**{**base, **asked}), given.dir, given.out
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options, below, out = read_options(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with stoppable(), scratch(below) as folder:
+            found = Audit(options, folder).run()
+    except KeyboardInterrupt:
+        return 130
+    except AosError as problem:
+        print(f"benchmarks: {problem}", file=sys.stderr)
+        return 1
+    written = json.dumps(found, indent=1)
+    print(audit_tables(json.loads(written)))
+    if out is not None:
+        out.write_text(written + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

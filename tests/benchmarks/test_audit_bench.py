@@ -1,0 +1,80 @@
+"""Readers for auditors: a small run from its journals to its tables, and the checks of its
+figures."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.audit import child
+from benchmarks.audit.__main__ import QUICK, SHARE, Audit, Options, main, read_options
+from benchmarks.audit.tables import GROWTH_MIB, aims_of, audit_tables
+
+ITEMS = 16
+RECORDS = 8
+"""Of one item: an event, four steps and three receipts."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run whose children are this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "benchmarks.audit.__main__.run_child", lambda given, *_, **__: child.run(given)
+        )
+        return Audit(Options(items=ITEMS, rounds=2), tmp_path_factory.mktemp("audit")).run()
+
+
+def test_every_reader_reads_every_record(found: Any) -> None:
+    for each in found["rounds"]:
+        for size, items in (("small", ITEMS // SHARE), ("large", ITEMS)):
+            records = {reader["records"] for reader in each[size].values()}
+            # The genesis, the manifest and the start.
+            assert records == {items * RECORDS + 3}
+            assert each[size]["fold"]["cells"] == items
+            for form in ("json", "sqlite"):
+                # A log has no start and no genesis; steps have an event for each request.
+                assert each[size][form]["events"] == items * (1 + 3 + 3) + 1
+                assert each[size][form]["objects"] == items * (1 + 3) + 1
+        assert each["small"]["replay"]["steps"] == each["small"]["shadow"]["steps"]
+        assert "shadow" not in each["large"]
+
+
+def test_the_tables_have_each_reader_and_each_aim(found: Any) -> None:
+    text = audit_tables(found)
+
+    assert text.count("| OCEL, json |") == text.count("| OCEL, sqlite |") == 2
+    assert text.count(": met") + text.count(": missed") == len(aims_of(found)) == 5
+    assert text.count("| replay |") == text.count("| shadow |") == 1
+
+
+def test_an_aim_is_missed_by_a_slow_or_a_growing_export(found: Any) -> None:
+    good = deepcopy(found)
+    for each in good["rounds"]:
+        for size in each.values():
+            for reader in size.values():
+                reader.update(rate=100.0, added_mib=1.0)
+    assert {is_met for _, is_met in aims_of(good)} == {True}
+    slow, growing, slow_shadow = deepcopy(good), deepcopy(good), deepcopy(good)
+    for each in slow["rounds"]:
+        each["large"]["json"]["rate"] = 30.0
+    for each in slow_shadow["rounds"]:
+        each["small"]["shadow"]["rate"] = 49.0
+    growing["rounds"][0]["large"]["sqlite"]["added_mib"] = 2.0 + GROWTH_MIB
+
+    assert [is_met for _, is_met in aims_of(slow)] == [False, True, True, True, True]
+    assert [is_met for _, is_met in aims_of(growing)] == [True, True, True, False, True]
+    assert [is_met for _, is_met in aims_of(slow_shadow)] == [True, True, True, True, False]
+
+
+def test_options_are_read(tmp_path: Path) -> None:
+    assert read_options(["--quick"])[0] == QUICK
+    options, below, out = read_options(["--items", "8", "--dir", str(tmp_path), "--out", "x"])
+    assert (options, below, out) == (Options(items=8), tmp_path, Path("x"))
+
+
+def test_a_folder_in_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--quick", "--dir", "/dev/shm"]) == 1
+    assert "no sync makes durable" in capsys.readouterr().err

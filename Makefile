@@ -12,7 +12,7 @@ SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-gateway modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -23,6 +23,7 @@ help:
 	@echo "make compiled  the kernel's hot path as machine code, in build/compiled (3 minutes; needs a C compiler; spec/compiled.md)"
 	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
+	@echo "make pm4py    the environment in which pm4py reads our event logs (AGPL; no dependency of AOS)"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
@@ -33,6 +34,7 @@ help:
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-node  events and workers over HTTP, and Restate's ingress, by turns (5 minutes)"
+	@echo "make bench-audit  event logs against the fold rate (3 minutes; OPTIONS=--quick)"
 	@echo "make bench-gateway  a lane, signers and works on a local EVM node (2 minutes; run make gateway-tools first; OPTIONS=--quick)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"
@@ -70,6 +72,8 @@ test-compiled: compiled
 test-api: $(VENV)/api/.ready
 	$(BIN)/python -m tests.api.run $(VENV)/api/bin/schemathesis $(OPTIONS)
 
+pm4py: $(VENV)/pm4py/.ready
+
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(SEEDS)
 
@@ -101,6 +105,9 @@ bench-flow: $(READY)
 
 bench-node: $(READY)
 	$(BIN)/python -m benchmarks.node $(OPTIONS)
+
+bench-audit: $(READY)
+	$(BIN)/python -m benchmarks.audit $(OPTIONS)
 
 bench-gateway: $(READY)
 	$(BIN)/python -m benchmarks.gateway $(OPTIONS)
@@ -140,6 +147,12 @@ $(VENV)/.fuzz: $(READY) tests/fuzz/requirements.txt
 $(VENV)/api/.ready: $(READY) tests/api/requirements.txt
 	$(PYTHON) -m venv $(VENV)/api
 	$(VENV)/api/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/api/requirements.txt
+	@touch $@
+
+# Its own environment: pm4py is licensed under the AGPL, and must be no dependency.
+$(VENV)/pm4py/.ready: tests/audit/event_log/requirements.txt
+	$(PYTHON) -m venv $(VENV)/pm4py
+	$(VENV)/pm4py/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/audit/event_log/requirements.txt
 	@touch $@
 
 $(VENV)/.compiling: $(READY) kernel/compiling/requirements.txt

@@ -19,6 +19,11 @@ ELSEWHERE: Final = {
     ("kernel/aos/manifest/structure.py", "error.message"),
     # Words of a foreign, compiled module: the message of its fault contains its panic.
     ("kernel/aos/testing/problems.py", "each.message"),
+    # The signed text of a checkpoint, which is data.
+    ("kernel/aos/audit/headerlog/checkpoint.py", "found.text"),
+    ("kernel/aos/audit/headerlog/checkpoint.py", "note.text"),
+    ("kernel/aos/host/checkpoints/checkpointing.py", "extended.note.text"),
+    ("kernel/aos/host/checkpoints/checkpointing.py", "note.text"),
 }
 
 

@@ -32,14 +32,15 @@ MigrationCommand = Callable[[str], Sequence[str]]
 def show_blockers(groups: Sequence[Document], count: int) -> None:
     """Print one line for each group, with a count and examples if it has several blockers."""
     for each in groups[:GROUPS_SHOWN]:
-        note(f"  {_group_text(each)}")
+        note(f"  {group_text(each)}")
     if len(groups) > GROUPS_SHOWN:
         note(f"  and {len(groups) - GROUPS_SHOWN} more groups (--json lists them all)")
     if count >= LIMITS.blockers:
         note(f"  these are the first {count:,}; there may be more")
 
 
-def _group_text(group: Document) -> str:
+def group_text(group: Document) -> str:
+    """One group of blockers as a line."""
     names = [cell_text(each) for each in group["examples"]]
     if group["count"] == 1:
         name = names[0] if names else group["workflow"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aos.core.decide.answers import Admitted, Refusal, Rule
+from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import dry_run_of
 from aos.host.apply.flow_gating import gate_flows
 from aos.host.apply.report import ApplyReport, apply_report
 from aos.host.apply.ways_out import ways_out
-from aos.host.door.writer import open_writer
+from aos.host.door.writer import Writer, open_writer
 from aos.manifest.load import Loaded
 from aos_cli.node_option import client_of
 from aos_cli.progress import progress
@@ -18,10 +19,12 @@ from aos_cli.progress import progress
 
 @dataclass(frozen=True, slots=True)
 class ApplyTarget:
-    """The world that a manifest is applied to. ``node`` None: that of the folder ``world``."""
+    """The world that a manifest is applied to. ``node`` None: that of the folder ``world``.
+    ``proposal`` is the record of the approved proposal, in a governed world."""
 
     world: Path
     node: str | None
+    proposal: int | None = None
 
     def apply(
         self,
@@ -80,13 +83,27 @@ class ApplyTarget:
                 )  # fmt: skip
             else:
                 with open_writer(self.world, progress=advance) as writer:
-                    applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells)
+                    applied = self._applied(writer, loaded, mode=mode, leave_cells=leave_cells)
         ways = None
-        if applied.blockers:
+        if applied.blockers and self.proposal is None:
             ways = ways_out(
                 self.world, loaded, applied.blockers, mode=mode, leave_cells=leave_cells
             )
         return apply_report(applied, gate, ways, loaded.effective)
+
+    def _applied(self, writer: Writer, loaded: Loaded, *, mode: str, leave_cells: bool) -> Applied:
+        """Apply a manifest. A governed world asks for a proposal first, also of the manifest that
+        is in force: nothing would change, so none is needed."""
+        in_force = writer.about().manifest
+        applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells, proposal=self.proposal)
+        is_same = in_force is not None and in_force.hash == loaded.effective.hash
+        answer = applied.answer
+        if not (is_same and isinstance(answer, Refusal)):
+            return applied
+        if answer.rule is not Rule.MANIFEST_NEEDS_PROPOSAL:
+            return applied
+        same = Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="this manifest is already in force")
+        return replace(applied, answer=same)
 
 
 def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport:

@@ -56,6 +56,58 @@ COMMANDS: Final = (
         "apply:apply",
     ),
     Command(
+        "gov", RUN, "Propose manifests, vote on them, and apply those that are approved.",
+        ("aos gov propose .", "aos gov approve 810 --key ann.key"),
+    ),
+    Command(
+        "gov patch", RUN, "Print the change from the manifest in force to another one.",
+        ("aos gov patch . > change.json",), "gov:patch",
+    ),
+    Command(
+        "gov propose", RUN, "Propose a manifest, for the approvers to vote on.",
+        (
+            "aos gov propose . --note 'retries twice'",
+            "aos gov propose --patch change.json --mode pin --key ann.key",
+        ),
+        "gov:propose",
+    ),
+    Command(
+        "gov list", RUN, "List proposals, with the votes on each.",
+        ("aos gov list",), "gov:list_proposals",
+    ),
+    Command(
+        "gov show", RUN, "Show a proposal: its votes, its changes and its blockers.",
+        ("aos gov show 810",), "gov:show",
+    ),
+    Command(
+        "gov shadow", RUN, "Show what a proposal would have done to recorded history.",
+        ("aos gov shadow 810", "aos gov shadow 810 --all --record"), "gov_shadow:shadow",
+    ),
+    Command(
+        "gov approve", RUN, "Approve a proposal, as an approver.",
+        (
+            "aos gov approve 810 --key ann.key",
+            "aos gov approve 810 --key ann.key --bundle shop.aos --out vote.json",
+        ),
+        "gov_votes:approve",
+    ),
+    Command(
+        "gov reject", RUN, "Reject a proposal, as an approver.",
+        ("aos gov reject 810 --key ann.key --note 'too early'",), "gov_votes:reject",
+    ),
+    Command(
+        "gov withdraw", RUN, "Withdraw a proposal, as the one who proposed it.",
+        ("aos gov withdraw 810",), "gov_votes:withdraw",
+    ),
+    Command(
+        "gov submit", RUN, "Submit votes that were signed away from the world.",
+        ("aos gov submit ann.json bob.json",), "gov_votes:submit",
+    ),
+    Command(
+        "gov apply", RUN, "Apply an approved proposal.",
+        ("aos gov apply 810",), "gov:apply",
+    ),
+    Command(
         "send", RUN, "Send events, and print their record numbers once they are durable.",
         (
             """aos send shop/OrderCancelRequested@1 '{"order_id": "o-1"}' --id cancel-o-1""",
@@ -453,12 +505,54 @@ COMMANDS: Final = (
         ("aos replay", "aos replay --against build/orders.wasm"), "replay:replay",
     ),
     Command(
+        "shadow", PROVE, "Show what the journal would have been under another manifest.",
+        ("aos shadow .", "aos shadow . shop.aos --from 4711 --to 9000"), "shadow:shadow",
+    ),
+    Command(
+        "audit", PROVE, "Write a report about the world that a person can read.",
+        ("aos audit --out report.html", "aos audit shop.aos --replay --out report.json"),
+        "audit:audit",
+    ),
+    Command(
         "rebuild", PROVE, "Write the derived rows again, from a journal that verifies.",
         ("aos rebuild",), "rebuild:rebuild",
     ),
     Command(
-        "export", CARRY, "Write the world into one file that anyone can verify and replay.",
-        ("aos export shop.aos",), "export:export",
+        "checkpoint", PROVE, "Write a signed checkpoint: the end of the log of all frames.",
+        ("aos checkpoint --out shop.checkpoint",), "checkpoint:checkpoint",
+    ),
+    Command(
+        "proof", PROVE, "Write one file that proves a record, an effect or a cell to anyone.",
+        ("aos proof 4711 --out record.json", "aos proof order o-1 --out order.json"),
+        "proof:proof",
+    ),
+    Command(
+        "verify-proof", PROVE, "Check a proof; it needs no world.",
+        (f"aos verify-proof order.json --world {_HASH}",), "verify_proof:verify_proof",
+    ),
+    Command(
+        "witness", PROVE, "Run a witness, which cosigns checkpoints of worlds over HTTP.",
+        ("aos witness --listen 127.0.0.1:7461 --key witness.key --log VKEY",), "witness:witness",
+    ),
+    Command(
+        "cosign", PROVE, "Cosign a checkpoint as a witness, without a server.",
+        ("aos cosign shop.checkpoint --key witness.key --log VKEY",), "cosign:cosign",
+    ),
+    Command(
+        "key", PROVE, "Create keys of approvers and witnesses, and show them.",
+        ("aos key new alice.key",),
+    ),
+    Command(
+        "key new", PROVE, "Create a secret key in a new file, and print its public half.",
+        ("aos key new alice.key",), "key:new",
+    ),
+    Command(
+        "key show", PROVE, "Show the public half of a key.",
+        ("aos key show alice.key",), "key:show",
+    ),
+    Command(
+        "export", CARRY, "Write the world into one file: a bundle to verify, or an event log.",
+        ("aos export shop.aos", "aos export shop.sqlite --format ocel"), "export:export",
     ),
     Command(
         "import", CARRY, "Create a world from a bundle; it runs once it is adopted.",

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from nacl.signing import SigningKey
 
 from aos.audit.trace.render import Branch, plain
 from aos.authoring.build import build
@@ -126,9 +127,16 @@ def test_keys_of_other_worlds_are_left_out_in_a_scratch_world(
             ("test", world.executors["test"], ["host/echo@1"]),
         ]
     )
-    built = build(fakes.project(tmp_path / "shop", more=keys), console=console)
+    governance = (
+        "[manifest.governance]\nquorum = 1\n[[manifest.governance.approvers]]\n"
+        f'name = "ann"\npublic_key = "{key_text(bytes(SigningKey(bytes(32)).verify_key))}"\n'
+    )
+    built = build(fakes.project(tmp_path / "shop", more=keys + governance), console=console)
 
     found = for_scratch(built)
+
+    assert built.loaded.effective.governance is not None
+    assert found.effective.governance is None
 
     assert built.loaded.effective.executors is not None
     assert found.effective.executors is None

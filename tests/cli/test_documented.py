@@ -27,11 +27,13 @@ GROUPS = {each.path for each in registry.COMMANDS if each.is_group}
 WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
+    "aos verify-proof", "aos witness", "aos cosign", "aos key new", "aos key show",
 }  # fmt: skip
 VERBS = {
-    "Allow", "Apply", "Build", "Cancel", "Check", "Close", "Compare", "Create", "Delete", "End",
-    "Erase", "Execute", "List", "Look", "Move", "Pause", "Print", "Remove", "Replace", "Resume",
-    "Run", "Send", "Settle", "Show", "Start", "Stop", "Trigger", "Update", "Validate", "Write",
+    "Allow", "Apply", "Approve", "Build", "Cancel", "Check", "Close", "Compare", "Cosign", "Create",
+    "Delete", "End", "Erase", "Execute", "List", "Look", "Move", "Pause", "Print", "Propose",
+    "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start", "Stop",
+    "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
 }  # fmt: skip
 EVERYWHERE = {"--help", "-h", "--world", "-w", "--json"}
 
@@ -77,10 +79,14 @@ CHOICES = [
     ("new x", "--lang", LANGUAGES),
     ("apply .", "--mode", MODES),
     ("apply .", "--abi", ABIS),
+    ("gov propose .", "--mode", MODES),
+    ("gov propose .", "--abi", ABIS),
+    ("gov patch .", "--abi", ABIS),
     ("cells end order", "--as", TERMINAL),
     ("fork x --at 1", "--intents", OPEN_WORK),
     ("replay", "--engine", ("native", "pulley")),
     ("replay --against .", "--abi", ABIS),
+    ("export x.json", "--format", ("bundle", "ocel", "xes", "jsonl")),
     ("flow list", "--status", SHOWN_STATUSES),
     ("inspect cells", "--status", CELL_STATUSES),
     ("inspect cells", "--sort", ORDERS),
@@ -176,7 +182,8 @@ def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
         assert not group or group in GROUPS
         assert verb.replace("-", "").isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
-        "batch", "flow", "gateway", "inspect", "journal", "linear", "schedule", "sdk", "token",
+        "batch", "flow", "gateway", "gov", "inspect", "journal", "key", "linear", "schedule", "sdk",
+        "token",
     }  # fmt: skip
 
 
@@ -194,11 +201,12 @@ def test_a_file_of_commands_is_named_after_its_command() -> None:
     folder = Path(registry.__file__).parent / "commands"
     files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
 
-    names = {each.path.split()[0] for each in registry.COMMANDS}
+    names = {each.path.split()[0].partition("-")[0] for each in registry.COMMANDS}
     assert {name.partition("_")[0] for name in files} == names
     for each in registry.COMMANDS:
         module = each.function.partition(":")[0]
-        assert each.is_group or module.partition("_")[0] == each.path.split()[0]
+        name = each.path.split()[0].partition("-")[0]
+        assert each.is_group or module.partition("_")[0] == name
 
 
 def test_every_example_of_the_page_is_understood() -> None:

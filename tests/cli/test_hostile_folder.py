@@ -39,7 +39,7 @@ READERS: Final = (
     ("inspect", "world"), ("inspect", "manifest"), ("inspect", "cells"), ("inspect", "intents"),
     ("inspect", "cell", "puppet", "ada"), ("inspect", "faults"), ("inspect", "record", "1"),
     ("inspect", "journal"), ("trace", "1"), ("replay",), ("export", "OUT.aos"),
-    ("fork", "OUT", "--at", "1"), ("gc", "--dry-run"),
+    ("fork", "OUT", "--at", "1"), ("gc", "--dry-run"), ("checkpoint",), ("proof", "1"),
 )  # fmt: skip
 WRITERS: Final = (
     ("send", puppet.DO, '{"key": "eve"}'), ("run", "--until-idle"), ("adopt",), ("snapshot",),
@@ -48,10 +48,13 @@ WRITERS: Final = (
 )  # fmt: skip
 SHORT: Final = {
     ("inspect", "world"), ("trace", "1"), ("export", "OUT.aos"), ("adopt",), PRUNE,
-    ("send", puppet.DO, '{"key": "eve"}'), ("run", "--until-idle"),
+    ("send", puppet.DO, '{"key": "eve"}'), ("run", "--until-idle"), ("checkpoint",),
 }  # fmt: skip
 
-FOLDERS: Final = ("store", "store/packs", "keys", "keys/executors", "archives")
+FOLDERS: Final = (
+    "store", "store/packs", "keys", "keys/executors", "archives", "log", "log/tile",
+    "log/tile/0", "log/tile/0/000.p", "log/tile/entries", "log/tile/entries/000.p",
+)  # fmt: skip
 ALWAYS: Final = ("world.json", "store", "store/data.mdb", "store/lock.mdb", "store/packs")
 """The paths in which no command follows a symbolic link, and which every command checks first."""
 
@@ -172,6 +175,8 @@ def must_refuse(words: tuple[str, ...], name: str, kind: str) -> bool:
         return words == ("run", "--until-idle")
     if name.startswith("archives/") or name == "archives":
         return words == PRUNE and not name.endswith(".aos") and kind != "hard link"
+    if name.split("/", maxsplit=1)[0] == "log":
+        return words == ("checkpoint",)
     if name in {"lock", "store/closed", "store/data.mdb.compact"}:
         return is_writer or name != "lock"
     return name in ALWAYS
@@ -192,7 +197,7 @@ def wrong(found: Result, place: Path, is_refused: bool) -> Iterator[str]:
 def verified(world: Path) -> Result:
     """Run the child process of ``aos verify`` in this process, and return its result."""
     said = io.StringIO()
-    verify_world._child(world, [], said)
+    verify_world._child(world, {"archives": [], "checkpoints": [], "log": None}, said)
     last = json.loads(said.getvalue().splitlines()[-1])
     if "report" not in last:
         return Result(4, "", f"aos: {last['message']}")

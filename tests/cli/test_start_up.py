@@ -84,9 +84,9 @@ def imported(*words: str | Path) -> set[str]:
     ("words", "modules", "ours"),
     [
         (["--version"], 164, 10),
-        (["inspect", "world"], 331, 138),
-        (["inspect", "cell", "puppet", "ada"], 336, 146),
-        (["send", "host/Do@1", EVENT], 375, 177),
+        (["inspect", "world"], 342, 147),
+        (["inspect", "cell", "puppet", "ada"], 351, 155),
+        (["send", "host/Do@1", EVENT], 398, 195),
     ],
     ids=["version", "inspect world", "inspect cell", "send"],
 )
@@ -124,7 +124,7 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
     assert len(found) <= 340
-    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 135
+    assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 142
 
 
 @pytest.mark.parametrize("group", ["", "inspect"])

@@ -33,6 +33,7 @@ SIZES_BYTES_MAX = {
     "gateway/gateway.wasm": 200_000,  # four workflows
     "linear/linear.wasm": 64_000,
     "orders/orders.wasm": 66_000,
+    "orders-2/orders-2.wasm": 66_000,
     "cookbook/billing-3/billing-3.wasm": 66_000,  # HTTP, JSON and a migration
     "sdk-rust/examples/counter/counter.wasm": 14_000,
     "cookbook/flow-agent/flow-agent.wasm": 150_000,

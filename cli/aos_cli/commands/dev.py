@@ -23,7 +23,8 @@ from aos.errors import AosError
 from aos.host.apply.report import changes_document, groups_document
 from aos.manifest.difference import Difference
 from aos_cli.apply_blockers import show_blockers
-from aos_cli.commands import apply, build, trace
+from aos_cli.apply_text import show_changes
+from aos_cli.commands import build, trace
 from aos_cli.options import AllowHttp, ProjectPath, SecretsFile
 from aos_cli.output import line, note
 
@@ -102,7 +103,7 @@ class _Screen:
         build.show(built)
 
     def changed(self, difference: Difference) -> None:
-        apply.show_changes(changes_document(difference))
+        show_changes(changes_document(difference))
 
     def blockers(self, blockers: Sequence[Blocker]) -> None:
         show_blockers(groups_document(blockers, None), len(blockers))

@@ -1,43 +1,94 @@
-"""``aos export FILE``: write the world into one file (spec/cli.md, C-42)."""
+"""``aos export FILE``: write the world, or an event log of it, into one file (spec/cli.md, C-42,
+C-42a)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from aos.audit.lens.words import count
+from aos.errors import BadUsage, either, sentence
 from aos.host.transfer.exporting import Exported, export_world
 from aos.values.digests import hash_text
+from aos_cli.export_log import LOG_FORMATS, export_log
 from aos_cli.options import DEFAULT_WORLD, Json, World, number
 from aos_cli.output import line, print_json
 from aos_cli.progress import progress
 
+BUNDLE: Final = "bundle"
+FORMATS: Final = (BUNDLE, *LOG_FORMATS)
+SCALARS: Final = "scalars"
+
 
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Bundle file to write.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")],
     *,
+    format: Annotated[
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="bundle (default), or an event log for process mining: ocel (OCEL 2.0 as JSON or "
+            "SQLite, by the suffix of FILE), xes or jsonl.",
+            show_default=False,
+        ),
+    ] = BUNDLE,
+    workflow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Event log: only the cells of this workflow and their effects. Required for xes.",
+        ),
+    ] = None,
+    values: Annotated[
+        str | None,
+        typer.Option(
+            metavar=SCALARS,
+            help="Event log: add the scalars (texts, numbers, booleans) of values as attributes "
+            "(default: no values).",
+        ),
+    ] = None,
     to: Annotated[
         int | None,
         typer.Option(
             "--to",
             metavar="SEQ",
             parser=number,
-            help="Export up to the end of the frame with this record (default: the whole journal).",
+            help="Bundle: export up to the end of the frame with this record (default: the whole "
+            "journal).",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    _check(format, values)
+    if format != BUNDLE:
+        if to is not None:
+            raise BadUsage("--to goes with a bundle: an event log has all records")
+        with_values = values is not None
+        export_log(
+            world, file, format=format, workflow=workflow, with_values=with_values, force=force,
+            json=json,
+        )  # fmt: skip
+        return
+    if workflow is not None or values is not None:
+        raise BadUsage("--workflow and --values go with an event log: --format ocel, xes or jsonl")
     with progress("exporting") as advance:
         made = export_world(world, file, to=to, force=force, progress=advance)
     if json:
         print_json(_document(made, to))
     else:
         _show(made, to)
+
+
+def _check(format: str, values: str | None) -> None:
+    if format not in FORMATS:
+        raise BadUsage(sentence("--format", expected=either(FORMATS), found=repr(format)))
+    if values not in (None, SCALARS):
+        raise BadUsage(sentence("--values", expected=SCALARS, found=repr(values)))
 
 
 def _document(made: Exported, to: int | None) -> dict[str, object]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from time import monotonic, time_ns
 from typing import Annotated, Final
 
@@ -72,17 +74,28 @@ def run(
     secrets: SecretsFile = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
+    checkpoint_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SPAN",
+            parser=span,
+            help="Make a checkpoint after each such time, such as 10m, and one at the end "
+            "(default: none).",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     ends_by_itself = until_idle or until_waiting
     if max_wait is not None and not ends_by_itself:
         raise BadUsage("--max-wait needs --until-idle or --until-waiting: it limits their wait")
+    if checkpoint_every is not None and checkpoint_every < SECOND:
+        raise BadUsage("--checkpoint-every: expected at least 1s")
     values = Secrets(secrets)
     start = RunStart()
     waits = _Waits(max_wait)
     try:
-        with run_screen() as screen:
+        with run_screen() as screen, _checkpoints(world, checkpoint_every):
 
             def show(status: Status) -> None:
                 screen.status(status)
@@ -118,6 +131,14 @@ def run(
     else:
         _summary(ended, max_wait)
     return Unavailable.exit_code if ended.is_late else 0
+
+
+def _checkpoints(world: Path, every_ns: int | None) -> AbstractContextManager[None]:
+    if every_ns is None:
+        return nullcontext()
+    from aos.host.checkpoints.periodic import periodic_checkpoints  # noqa: PLC0415  # for this only
+
+    return periodic_checkpoints(world, every_ns / SECOND, note)
 
 
 class _Waits:

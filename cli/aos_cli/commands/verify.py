@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -32,29 +33,59 @@ def verify(
             help="Check this archive of pruned records with the world. May be given several times.",
         ),
     ] = None,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="FILE",
+            help="Compare the journal with this checkpoint, which was kept elsewhere. May be given "
+            "several times.",
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="DIR",
+            help="With --checkpoint: folder with the header log of the other side, which names the "
+            "first frame that differs.",
+        ),
+    ] = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     if file is not None and archive:
         raise BadUsage("--archive goes with a world: an archive alone is verified as FILE")
-    report = _of_world(world, archive or []) if file is None else _of_bundle(file)
+    kept = tuple(checkpoint or ())
+    if file is None:
+        report = _of_world(world, archive or [], kept, log)
+    else:
+        report = _of_bundle(file, kept, log)
     if json:
         print_json(report.to_document())
     else:
-        _show(report, "world" if file is None else "bundle")
+        _show(report, "world" if file is None else "bundle", len(kept))
     return 0 if report.is_sound else Damage.exit_code
 
 
-def _of_bundle(file: Path) -> VerifyReport:
+def _of_bundle(file: Path, checkpoints: Sequence[Path], log: Path | None) -> VerifyReport:
     with progress("verifying") as advance:
-        return verify_bundle(file, on_progress=lambda seq: advance(seq, 0))
+        return verify_bundle(
+            file, checkpoints=checkpoints, log=log, on_progress=lambda seq: advance(seq, 0)
+        )
 
 
-def _of_world(world: Path, archives: list[Path]) -> VerifyReport:
+def _of_world(
+    world: Path, archives: list[Path], checkpoints: Sequence[Path], log: Path | None
+) -> VerifyReport:
     folder = open_folder(world)
     with progress("verifying") as advance:
         report = verify_world(
-            folder.path, archives=archives, on_progress=lambda seq: advance(seq, 0)
+            folder.path,
+            archives=archives,
+            checkpoints=checkpoints,
+            log=log,
+            on_progress=lambda seq: advance(seq, 0),
         )
     if report.world is not None and report.world != folder.world:
         raise Damage(
@@ -69,9 +100,11 @@ def _of_world(world: Path, archives: list[Path]) -> VerifyReport:
     return report
 
 
-def _show(report: VerifyReport, what: str) -> None:
+def _show(report: VerifyReport, what: str, checkpoints: int) -> None:
     if report.is_sound:
         line(f"verify: sound to record {report.seq:,}", style="bold green")
+        if checkpoints:
+            line(f"  it continues {count(checkpoints, 'checkpoint')}")
     else:
         total = len(report.findings) + report.unlisted
         note(f"aos: the {what} is damaged: {count(total, 'finding')}", style="red")

@@ -391,7 +391,7 @@ export type ReadRecordsQuery = {
   /** Up to this record. */
   to?: number;
   /** Only records of this kind. May be given several times. */
-  kind?: ("genesis" | "start" | "manifest" | "event" | "step" | "fault" | "receipt" | "kernel_receipt" | "stream" | "attempt" | "control" | "snapshot" | "fork")[];
+  kind?: ("genesis" | "start" | "manifest" | "event" | "step" | "fault" | "receipt" | "kernel_receipt" | "stream" | "attempt" | "control" | "governance" | "snapshot" | "fork")[];
   /** The name of the workflow, or a unique part of it. */
   workflow?: string;
   /** The key, as JSON or as plain text. */
@@ -457,7 +457,7 @@ export type StreamJournalQuery = {
   /** The first record (default: the next one). */
   from?: number;
   /** Only records of this kind. May be given several times. */
-  kind?: ("genesis" | "start" | "manifest" | "event" | "step" | "fault" | "receipt" | "kernel_receipt" | "stream" | "attempt" | "control" | "snapshot" | "fork")[];
+  kind?: ("genesis" | "start" | "manifest" | "event" | "step" | "fault" | "receipt" | "kernel_receipt" | "stream" | "attempt" | "control" | "governance" | "snapshot" | "fork")[];
   /** The name of the workflow, or a unique part of it. */
   workflow?: string;
   /** The key, as JSON or as plain text. */

@@ -1,0 +1,139 @@
+"""``aos audit``: write a report about a world that a person reads (spec/cli.md, C-41c)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos.audit.replay.bundle import replay_bundle, verify_bundle
+from aos.audit.replay.replay_report import Divergence, ReplayReport
+from aos.audit.replay.replay_store import replay_store
+from aos.audit.report.audit_report import audit_report
+from aos.audit.report.html_page import html_page
+from aos.audit.report.markdown_page import markdown_page
+from aos.audit.report.report_part import ReportDocument
+from aos.audit.report.report_source import source_of_bundle, source_of_store
+from aos.audit.verify.findings import FindingKind
+from aos.audit.verify.verify_world import verify_world
+from aos.errors import BadUsage, Damage, sentence
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.store.bundle.reader import open_bundle
+from aos_cli.options import DEFAULT_WORLD, Bundle, Json, World
+from aos_cli.output import line, note, print_json, write
+from aos_cli.progress import Advance, progress
+from aos_cli.replay_start import until_interrupted
+from aos_cli.report_file import page_of, write_page
+
+PAGES: Final[dict[str, Callable[[ReportDocument], str]]] = {
+    ".html": html_page,
+    ".md": markdown_page,
+    ".json": page_of,
+}
+
+
+def audit(
+    file: Bundle = None,
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="REPORT",
+            help="Write the report to this file: .html, .md or .json by its suffix (default: "
+            "Markdown on stdout).",
+        ),
+    ] = None,
+    with_replay: Annotated[
+        bool, typer.Option("--replay", help="Also execute the whole journal again.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace REPORT if it exists.")] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    if out is not None and out.suffix not in PAGES:
+        raise BadUsage(
+            sentence(
+                "--out", where=str(out), expected="one of " + ", ".join(PAGES),
+                found=repr(out.suffix),
+            )
+        )  # fmt: skip
+    made = (
+        _of_world(open_folder(world), with_replay=with_replay)
+        if file is None
+        else _of_bundle(file, with_replay=with_replay)
+    )
+    if out is not None:
+        write_page(out, PAGES[out.suffix](made), force=force)
+    if json:
+        print_json(made)
+    elif out is None:
+        write(markdown_page(made))
+    else:
+        _show(made, out)
+    return Damage.exit_code if _is_damaged(made) else 0
+
+
+def _of_world(folder: WorldFolder, *, with_replay: bool) -> ReportDocument:
+    with progress("verifying") as advance:
+        verified = verify_world(folder.path, on_progress=lambda seq: advance(seq, 0))
+    # This process would die of reading such a file.
+    if any(each.kind is FindingKind.STORE_UNREADABLE for each in verified.findings):
+        return audit_report(None, verified)
+    with folder.open_store(readonly=True) as store:
+        replayed = None
+        if with_replay:
+            replayed = _replayed(
+                lambda tell: replay_store(store, on_progress=lambda seq: tell(seq, verified.seq))
+            )
+        with progress("reading the journal") as advance:
+            return audit_report(
+                source_of_store(store),
+                verified,
+                replayed,
+                on_progress=lambda seq: advance(seq, verified.seq),
+            )
+
+
+def _of_bundle(file: Path, *, with_replay: bool) -> ReportDocument:
+    with progress("verifying") as advance:
+        verified = verify_bundle(file, on_progress=lambda seq: advance(seq, 0))
+    try:
+        bundle = open_bundle(file)
+    except Damage:
+        return audit_report(None, verified)
+    with bundle:
+        replayed = None
+        if with_replay:
+            replayed = _replayed(lambda tell: replay_bundle(bundle, on_progress=tell))
+        with progress("reading the journal") as advance:
+            return audit_report(
+                source_of_bundle(bundle),
+                verified,
+                replayed,
+                on_progress=lambda seq: advance(seq, verified.seq),
+            )
+
+
+def _replayed(run: Callable[[Advance], ReplayReport]) -> ReplayReport | Damage:
+    """The report of a replay, or why there is none."""
+    try:
+        with progress("replaying") as advance:
+            return until_interrupted(run, advance)
+    except (Divergence, Damage) as problem:
+        return problem
+
+
+def _is_damaged(report: ReportDocument) -> bool:
+    replay = report["replay"]
+    is_replayed = replay is None or replay["identical"]
+    return not (report["verify"]["sound"] and is_replayed and report["problem"] is None)
+
+
+def _show(report: ReportDocument, out: Path) -> None:
+    if _is_damaged(report):
+        note(f"aos: the report names damage: {out}", style="red")
+    else:
+        line(f"audited to record {report['seq']:,}: {out}", style="bold")

@@ -1,0 +1,113 @@
+"""``aos checkpoint``: sign the end of the header log (spec/cli.md, C-131)."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from aos.audit.lens.words import count
+from aos.errors import Unavailable
+from aos.host.checkpoints.checkpointing import MadeCheckpoint, make_checkpoint
+from aos.host.checkpoints.witnesses import Witness
+from aos.values.digests import hash_text
+from aos.values.spelling import time_text
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.progress import progress
+
+_SECOND_NS = 10**9
+
+
+def checkpoint(
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Also write the checkpoint to this file, to keep it "
+            "elsewhere.",
+        ),
+    ] = None,
+    witness: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--witness",
+            metavar="URL=VKEY",
+            help="Have a witness cosign: its address and verifier key. May be given several times.",
+        ),
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            metavar="URL",
+            help="Have the checkpoint time-stamped by this server (RFC 3161).",
+        ),
+    ] = None,
+    archive: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--archive",
+            metavar="FILE",
+            help="Archive of pruned records, to write a lost log again. May be given several "
+            "times.",
+        ),
+    ] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Write all tiles again from the journal.")
+    ] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:  # fmt: skip
+    witnesses = [Witness.of(each) for each in witness or ()]
+    with progress("extending the header log") as advance:
+        made = make_checkpoint(
+            world,
+            out=out,
+            witnesses=witnesses,
+            timestamp=timestamp,
+            archives=archive or (),
+            rebuild=rebuild,
+            progress=advance,
+        )
+    if json:
+        print_json(_document(made, out))
+    else:
+        _show(made, out)
+    for each in made.failed:
+        note(f"aos: {each}", style="red")
+    return Unavailable.exit_code if made.failed else 0
+
+
+def _document(made: MadeCheckpoint, out: Path | None) -> dict[str, object]:
+    return {
+        "world": hash_text(made.world),
+        "key": made.key.text,
+        "frames": made.checkpoint.size,
+        "added": made.added,
+        "seq": made.seq,
+        "root": base64.b64encode(made.checkpoint.root).decode(),
+        "path": str(made.path),
+        "out": None if out is None else str(out),
+        "witnesses": [{"name": name, "time": time} for name, time in made.cosigned],
+        "timestamp": made.timestamp is not None,
+        "failed": list(made.failed),
+    }
+
+
+def _show(made: MadeCheckpoint, out: Path | None) -> None:
+    frames = f"{count(made.checkpoint.size, 'frame')}, {made.added:,} of them new"
+    line(f"checkpoint to record {made.seq:,}: {out or made.path}", style="bold")
+    line(f"  {frames}, root {base64.b64encode(made.checkpoint.root).decode()}")
+    for name, time in made.cosigned:
+        line(f"  cosigned by {name} at {time_text(time * _SECOND_NS)}")
+    if made.timestamp is not None:
+        line("  with a time-stamp")
+    line(f"  key of the log, for witnesses: {made.key.text}")
+    if out is None:
+        line("next: aos checkpoint --out FILE, and keep FILE where this machine cannot change it")
+    else:
+        line(f"next: aos verify --checkpoint {quote(str(out))}")

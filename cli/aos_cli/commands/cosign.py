@@ -1,0 +1,67 @@
+"""``aos cosign FILE``: sign a checkpoint as a witness, without a server (spec/cli.md, C-133)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.host.checkpoints.cosigning import cosign_file
+from aos.values.spelling import time_text
+from aos_cli.commands.key import Name
+from aos_cli.options import Json
+from aos_cli.output import line, print_json
+
+_SECOND_NS = 10**9
+
+
+def cosign(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Checkpoint to sign.")],
+    *,
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="Secret key of the witness (aos key new).")
+    ],
+    log: Annotated[
+        list[str],
+        typer.Option(
+            "--log",
+            metavar="VKEY",
+            help="Verifier key of the log, as aos checkpoint prints it. Checkpoints of others are "
+            "refused. May be given several times.",
+        ),
+    ],
+    proof: Annotated[
+        Path | None,
+        typer.Option(
+            "--proof",
+            metavar="FILE",
+            help="Proof that the checkpoint continues the last one that this witness signed (aos "
+            "proof since CHECKPOINT).",
+        ),
+    ] = None,
+    name: Name = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="DIR",
+            help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    found = cosign_file(file, key_file=key, logs=log, proof=proof, name=name, state=state)
+    if json:
+        print_json(
+            {
+                "file": str(file),
+                "origin": found.checkpoint.origin,
+                "frames": found.checkpoint.size,
+                "witness": found.name,
+                "time": found.time,
+            }
+        )
+        return
+    line(f"cosigned {found.checkpoint.size:,} frames of {found.checkpoint.origin}", style="bold")
+    line(f"  as {found.name} at {time_text(found.time * _SECOND_NS)}, in {file}")

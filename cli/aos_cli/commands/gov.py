@@ -1,0 +1,194 @@
+"""``aos gov``: propose manifests, show proposals, apply them (spec/cli.md, C-140 to C-144)."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from aos.audit.views.proposal_view import proposals
+from aos.core.decide.answers import Refusal
+from aos.core.journal.inputs import STRICT
+from aos.core.journal.vocabulary import MODES
+from aos.errors import BadUsage, Refused, either, sentence
+from aos.host.folder.folder import read_key
+from aos.manifest.load import Loaded
+from aos.manifest.patch import Patch
+from aos.manifest.patching import apply_patch, patch_between
+from aos_cli.apply_flows import RULE, refusal_text, show_flows
+from aos_cli.apply_loading import load_named
+from aos_cli.apply_target import ApplyTarget
+from aos_cli.apply_text import is_fine, show_changes, show_fates, show_report
+from aos_cli.gov_files import check_note, patch_at
+from aos_cli.gov_reading import in_force, proposal_document, stored
+from aos_cli.gov_text import command, show_list, show_one
+from aos_cli.open_view import looking_at
+from aos_cli.open_writing import writing_to
+from aos_cli.options import DEFAULT_WORLD, Abi, Json, World, number
+from aos_cli.output import line, note, print_json, write
+
+SEQ_END: Final = 1 << 63
+
+
+def record(text: str) -> int:
+    """Parse the number of a record. Raises ``typer.BadParameter``."""
+    found = number(text)
+    if not 0 < found < SEQ_END:
+        raise typer.BadParameter(f"expected the number of a record, found {text!r}")
+    return found
+
+
+N = Annotated[int, typer.Argument(metavar="N", parser=record, help="The record of the proposal.")]
+
+
+def patch(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="Manifest: a folder or one .air.json file.")
+    ],
+    *,
+    abi: Abi = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    loaded = load_named(path, abi)
+    found = patch_between(in_force(world), loaded.effective).to_json()
+    if json:
+        print_json(found)
+    else:
+        write(json_text.dumps(found, indent=2) + "\n")
+
+
+def propose(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PATH]",
+            help="Manifest: a folder or one .air.json file. With --patch: where its modules are.",
+        ),
+    ] = None,
+    *,
+    patch_file: Annotated[
+        Path | None,
+        typer.Option("--patch", metavar="FILE", help="Propose this change of the manifest."),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode", metavar="|".join(MODES), help="How to apply it later, as of aos apply: "
+            "strict (default), pin or migrate.",
+        ),
+    ] = STRICT,
+    leave_cells: Annotated[
+        bool,
+        typer.Option("--leave-cells", help="Allow removing a workflow that still has cells."),
+    ] = False,
+    text: Annotated[
+        str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="Secret key of an approver (default: the operator's)."
+        ),
+    ] = None,
+    abi: Abi = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:  # fmt: skip
+    if mode not in MODES:
+        raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
+    check_note(text)
+    signer = None if key is None else read_key(key)
+    loaded, change = _proposed(path, patch_file, abi, world)
+    report = ApplyTarget(world, None).apply(
+        loaded, dry_run=True, mode=mode, leave_cells=leave_cells, show=0, allow_diverged=True
+    )
+    with writing_to(world) as writer:
+        answer = writer.propose(
+            loaded, patch=change, key=signer, mode=mode, leave_cells=leave_cells, note=text
+        ).answer
+    assert answer is not None, "it was submitted"
+    if isinstance(answer, Refusal):
+        raise Refused(answer.message)
+    if json:
+        names = ("manifest", "changes", "blockers", "groups", "fates", "flows")
+        print_json({"proposal": answer.seq, **{name: report[name] for name in names}})
+        return
+    show_changes(report["changes"])
+    show_fates(report["fates"])
+    line(f"proposal {answer.seq}", style="bold")
+    line(f"  {report['manifest']}")
+    governance = in_force(world).governance
+    if governance is not None and governance.shadow_records:
+        line(f"next: {command(world, 'shadow', answer.seq, '--record')}")
+    else:
+        line(f"next: {command(world, 'approve', answer.seq, '--key', 'FILE')}")
+
+
+def list_proposals(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    with looking_at(world) as view:
+        rows = proposals(view)
+    if json:
+        print_json({"proposals": rows})
+    else:
+        show_list(rows)
+
+
+def show(proposal: N, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
+    found = proposal_document(world, proposal)
+    if json:
+        print_json(found)
+    else:
+        show_one(found, world)
+
+
+def apply(
+    proposal: N,
+    *,
+    allow_diverged: Annotated[
+        bool,
+        typer.Option(
+            "--allow-diverged",
+            help="Apply although the new code does not fit the history of flows in progress; they "
+            "stop with a fault.",
+        ),
+    ] = False,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    found, loaded = stored(world, proposal)
+    target = ApplyTarget(world, None, proposal)
+    report = target.apply(
+        loaded, dry_run=False, mode=found.mode or STRICT, leave_cells=bool(found.leaves), show=0,
+        allow_diverged=allow_diverged,
+    )  # fmt: skip
+    is_stopped = target.is_stopped(report, allow_diverged=allow_diverged)
+    if is_stopped:
+        report["refused"] = {"rule": RULE, "message": refusal_text(report["flows"])}
+    is_applied = not is_stopped and is_fine(report)
+    if json:
+        print_json({"proposal": proposal, **report})
+    else:
+        show_report(report)
+        show_flows(report["flows"], is_refused=False)
+        if not is_applied:
+            note(
+                f"the votes stay: see {command(world, 'show', proposal)}, and try the same command "
+                "again later"
+            )
+    return 0 if is_applied else Refused.exit_code
+
+
+def _proposed(
+    path: Path | None, file: Path | None, abi: str | None, world: Path
+) -> tuple[Loaded, Patch | None]:
+    """The manifest that is proposed, and the patch if the user gave one."""
+    if path is None and file is None:
+        raise BadUsage("expected PATH or --patch FILE")
+    change = None if file is None else patch_at(file)
+    if path is not None:
+        return load_named(path, abi), change
+    assert change is not None, "one of the two is there"
+    return Loaded(effective=apply_patch(in_force(world), change), modules={}), change

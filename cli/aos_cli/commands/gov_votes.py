@@ -1,0 +1,225 @@
+"""``aos gov approve``, ``reject``, ``withdraw`` and ``submit`` (spec/cli.md, C-145 to C-147)."""
+
+from __future__ import annotations
+
+import json as json_text
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from aos.core.decide.answers import Answer, Refusal
+from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW
+from aos.errors import BadUsage, Refused
+from aos.host.apply.signed_governance import governor_of
+from aos.host.door.writer import Writer
+from aos.host.folder.folder import read_key
+from aos.values.digests import Hash, parse_hash
+from aos.values.errors import ValueProblem
+from aos_cli.apply_text import show_changes
+from aos_cli.commands.gov import N
+from aos_cli.gov_files import check_note, vote_at
+from aos_cli.gov_text import command
+from aos_cli.gov_voting import check_vote, signed_away
+from aos_cli.open_writing import writing_to
+from aos_cli.options import DEFAULT_WORLD, Json, World
+from aos_cli.output import line, note, print_json
+from aos_cli.report_file import write_page
+
+_CLOSED: Final = {REJECT: "rejected", WITHDRAW: "withdrawn"}
+"""Why a proposal is closed after such an action."""
+
+Key = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Your secret key (default: the operator's)."),
+]
+Text = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why, for the journal.")]
+Seen = Annotated[
+    str | None,
+    typer.Option("--seen", metavar="HASH", help="The journaled shadow report that you have read."),
+]
+BundleFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle", metavar="FILE", help="Sign by this bundle, away from the world; with --out."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Write the signed vote to this file instead of sending it."
+    ),
+]
+
+
+def approve(
+    proposal: N,
+    *,
+    key: Key = None,
+    seen: Seen = None,
+    text: Text = None,
+    bundle: BundleFile = None,
+    out: Out = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    _vote(
+        APPROVE, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, world=world,
+        json=json,
+    )  # fmt: skip
+
+
+def reject(
+    proposal: N,
+    *,
+    key: Key = None,
+    seen: Seen = None,
+    text: Text = None,
+    bundle: BundleFile = None,
+    out: Out = None,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:
+    _vote(
+        REJECT, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, world=world,
+        json=json,
+    )  # fmt: skip
+
+
+def withdraw(
+    proposal: N, *, key: Key = None, text: Text = None, world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> None:  # fmt: skip
+    _govern(WITHDRAW, proposal, key=key, seen=None, text=text, world=world, json=json)
+
+
+def submit(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Votes that aos gov wrote with --out.")
+    ],
+    *,
+    world: World = DEFAULT_WORLD,
+    json: Json = False,
+) -> int:
+    votes = [(file, vote_at(file)) for file in files]
+    rows: list[dict[str, Any]] = []
+    with writing_to(world) as writer:
+        for file, vote in votes:
+            given = vote.vote
+            row: dict[str, Any] = {
+                "file": str(file), "proposal": given.proposal, "action": given.action,
+                "principal": given.principal, "seq": None, "status": None, "refused": None,
+            }  # fmt: skip
+            try:
+                check_vote(vote, writer.about())
+                row["seq"] = _admitted(writer.submit_governance(given))
+                assert given.proposal is not None, "a vote file has one"
+                row["status"] = _status(writer, given.proposal, given.action)["status"]
+            except Refused as refused:
+                row["refused"] = str(refused)
+            rows.append(row)
+    if json:
+        print_json({"votes": rows})
+    else:
+        for row in rows:
+            _show_submitted(row)
+    return Refused.exit_code if any(row["refused"] for row in rows) else 0
+
+
+def _vote(
+    action: str,
+    proposal: int,
+    *,
+    key: Path | None,
+    seen: str | None,
+    text: str | None,
+    bundle: Path | None,
+    out: Path | None,
+    world: Path,
+    json: bool,
+) -> None:
+    report = _hash(seen)
+    if bundle is not None and (out is None or key is None):
+        raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
+    if out is None:
+        _govern(action, proposal, key=key, seen=report, text=text, world=world, json=json)
+        return
+    check_note(text)
+    vote, changes = signed_away(
+        action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
+    )
+    document = vote.to_json()
+    write_page(out, json_text.dumps(document, indent=2) + "\n", force=False)
+    if json:
+        print_json({"file": str(out), **document, "changes": changes})
+        return
+    show_changes(changes)
+    line(f"vote: {out}", style="bold")
+    line(f"  {action} proposal {proposal}, by {vote.vote.principal}")
+    line(f"  {document['document']}")
+    line(f"next, where the world is: aos gov submit {out.name}")
+
+
+def _govern(
+    action: str, proposal: int, *, key: Path | None, seen: Hash | None, text: str | None,
+    world: Path, json: bool,
+) -> None:  # fmt: skip
+    check_note(text)
+    given = None if key is None else read_key(key)
+    with writing_to(world) as writer:
+        signer = given or writer.folder.operator_key()
+        about = writer.about()
+        governance = None if about.manifest is None else about.manifest.governance
+        name = governor_of(signer, action, governance=governance, operators=about.operators)
+        seq = _admitted(writer.govern(action, proposal, key=signer, seen=seen, note=text))
+        now = _status(writer, proposal, action)
+    if json:
+        print_json({"proposal": proposal, "action": action, "principal": name, "seq": seq, **now})
+        return
+    line(f"{action} proposal {proposal}, by {name}: record {seq}")
+    _show_status(now, proposal, world)
+
+
+def _show_status(now: dict[str, Any], proposal: int, world: Path) -> None:
+    if now["approvals"] is None:
+        line(f"  it is {now['status']}")
+        return
+    line(f"  it is {now['status']}: {now['approvals']} of {now['quorum']} approvals")
+    if now["status"] == "approved":
+        line(f"next: {command(world, 'apply', proposal)}")
+
+
+def _show_submitted(row: dict[str, Any]) -> None:
+    what = f"{row['file']}: {row['action']} proposal {row['proposal']}, by {row['principal']}"
+    if row["refused"]:
+        note(f"aos: {what}: refused: {row['refused']}", style="red")
+    else:
+        line(f"{what}: record {row['seq']}")
+        line(f"  it is {row['status']}")
+
+
+def _status(writer: Writer, proposal: int, action: str) -> dict[str, Any]:
+    """The status of a proposal after a vote or a withdrawal that was admitted."""
+    about = writer.about()
+    governance = None if about.manifest is None else about.manifest.governance
+    found = next((each for each in about.proposals if each.seq == proposal), None)
+    if found is None or governance is None:
+        return {"status": _CLOSED.get(action, "closed"), "approvals": None, "quorum": None}
+    names = {each.name for each in governance.approvers}
+    given = len(names & set(found.approving))
+    status = "approved" if given >= governance.quorum else "open"
+    return {"status": status, "approvals": given, "quorum": governance.quorum}
+
+
+def _admitted(answer: Answer) -> int:
+    """The record of an answer. Raises: Refused: A rule declines it."""
+    if isinstance(answer, Refusal):
+        raise Refused(answer.message)
+    return answer.seq
+
+
+def _hash(text: str | None) -> Hash | None:
+    try:
+        return None if text is None else parse_hash(text)
+    except ValueProblem as problem:
+        raise BadUsage(f"--seen: {problem.message}") from problem

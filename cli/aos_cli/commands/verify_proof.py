@@ -1,0 +1,145 @@
+"""``aos verify-proof FILE``: check a proof, without any world (spec/cli.md, C-135)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from aos.audit.proofs.checking import CheckedProof, check
+from aos.audit.proofs.proof_file import PROOF_BYTES_MAX, CheckpointAnchor, read_proof
+from aos.audit.proofs.trust import TrustPolicy, Verdict, judge
+from aos.errors import BadUsage
+from aos.host.checkpoints.named_files import read_named
+from aos.host.checkpoints.timestamps import NotStamped, verified_time
+from aos.host.checkpoints.witnesses import witness_key
+from aos.manifest.keys import parse_key
+from aos.values.digests import hash_text, parse_hash
+from aos.values.errors import ValueProblem
+from aos_cli.options import Json
+from aos_cli.output import line, note, print_json
+
+NOT_TRUSTED = 1
+
+P = TypeVar("P")
+
+
+def verify_proof(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Proof to check (aos proof).")],
+    *,
+    world: Annotated[
+        str | None,
+        typer.Option("--world", metavar="HASH", help="Id of the world that you trust."),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="KEY", help="Public key of the world that you trust."),
+    ] = None,
+    witness: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--witness",
+            metavar="VKEY",
+            help="Verifier key of a witness that must have cosigned. May be given several times.",
+        ),
+    ] = None,
+    witnesses: Annotated[
+        int | None,
+        typer.Option(
+            "--witnesses",
+            metavar="N",
+            min=0,
+            help="How many of the witnesses must have cosigned (default: all).",
+        ),
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca",
+            metavar="FILE",
+            help="Certificates (PEM) of the authority that must have time-stamped the checkpoint.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    policy = _policy(world, key, witness or [], witnesses)
+    shown = check(read_proof(read_named(file, PROOF_BYTES_MAX)))
+    verdict = judge(shown, policy)
+    stamped, problem = _stamped(shown, ca)
+    problems = [*verdict.problems, *([problem] if problem is not None else [])]
+    if json:
+        print_json(_document(shown, verdict, stamped, problems))
+    else:
+        _show(verdict, stamped, problems)
+    return NOT_TRUSTED if problems else 0
+
+
+def _policy(
+    world: str | None, key: str | None, witness: list[str], witnesses: int | None
+) -> TrustPolicy:
+    keys = tuple(map(witness_key, witness))
+    needed = len({each.public for each in keys}) if witnesses is None else witnesses
+    return TrustPolicy(
+        world=_option("--world", world, parse_hash),
+        key=_option("--key", key, parse_key),
+        witnesses=keys,
+        needed=needed,
+    )
+
+
+def _option(name: str, given: str | None, parse: Callable[[str], P]) -> P | None:
+    try:
+        return None if given is None else parse(given)
+    except ValueProblem as problem:
+        raise BadUsage(f"{name}: {problem}") from None
+
+
+def _stamped(shown: CheckedProof, ca: Path | None) -> tuple[str | None, str | None]:
+    """The time of the time-stamp, and why it is not accepted."""
+    anchor = shown.proof.anchor
+    reply = anchor.timestamp if isinstance(anchor, CheckpointAnchor) else None
+    if ca is None:
+        return None, None
+    if reply is None or shown.note is None:
+        return None, "the proof has no time-stamp"
+    try:
+        return verified_time(shown.note, reply, ca).isoformat(), None
+    except NotStamped as problem:
+        return None, f"the time-stamp is not accepted: {problem}"
+
+
+def _document(
+    shown: CheckedProof, verdict: Verdict, stamped: str | None, problems: list[str]
+) -> dict[str, object]:
+    return {
+        "holds": True,
+        "trusted": not problems,
+        "kind": shown.proof.kind,
+        "world": hash_text(shown.world.world),
+        "records": {role: each.seq for role, each in shown.records.items()},
+        "shown": list(verdict.shown),
+        "by": list(verdict.by),
+        "witnesses": [{"name": name, "time": time} for name, time in verdict.cosigned],
+        "time": stamped,
+        "not_shown": list(verdict.not_shown),
+        "problems": problems,
+    }
+
+
+def _show(verdict: Verdict, stamped: str | None, problems: list[str]) -> None:
+    if problems:
+        line("the proof holds, and is not trusted", style="bold yellow")
+    else:
+        line("the proof holds", style="bold green")
+    for each in verdict.shown:
+        line(f"  {each}")
+    for each in verdict.by:
+        line(f"  by: {each}")
+    if stamped is not None:
+        line(f"  by: a time-stamp of {stamped}")
+    for each in verdict.not_shown:
+        line(f"  not shown: {each}")
+    for each in problems:
+        note(f"aos: {each}", style="red")

@@ -1,0 +1,87 @@
+"""``aos witness``: cosign the checkpoints of worlds over HTTP (spec/cli.md, C-132)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.audit.headerlog.signed_note import parse_note_key
+from aos.host.checkpoints.cosigning import state_folder
+from aos.host.checkpoints.key_files import as_witness
+from aos.host.checkpoints.witness_server import WitnessServer
+from aos.host.checkpoints.witness_service import WitnessService, witness_state
+from aos.host.folder.folder import read_key
+from aos.node.sockets import ListenAddress
+from aos_cli.commands.key import Name
+from aos_cli.options import Json
+from aos_cli.output import note, print_json_line
+
+
+def witness(
+    *,
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help="Address to listen on. The protocol has no secrets; a proxy may add TLS.",
+        ),
+    ],
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="Secret key of the witness (aos key new).")
+    ],
+    log: Annotated[
+        list[str],
+        typer.Option(
+            "--log",
+            metavar="VKEY",
+            help="Verifier key of a log to cosign, as aos checkpoint prints it. May be given "
+            "several times.",
+        ),
+    ],
+    name: Name = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="DIR",
+            help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    secret = read_key(key)
+    own = as_witness(bytes(secret.verify_key), name)
+    address = ListenAddress.read(listen)
+    with witness_state(state_folder(key, state)) as folder:
+        service = WitnessService(
+            name=own.name, key=secret, logs=tuple(map(parse_note_key, log)), folder=folder
+        )
+        with WitnessServer(address.host, address.port, service, note) as server:
+            host, port = server.server_address[:2]
+            bound = ListenAddress(host=str(host), port=int(port))
+            if json:
+                print_json_line({"url": f"http://{bound.text}", "witness": own.text}, at_once=True)
+            else:
+                note(f"witness at http://{bound.text} (Ctrl-C stops it)")
+                note(f"  {own.text}")
+            _serve(server)
+
+
+def _serve(server: WitnessServer) -> None:
+    """Answer until a signal."""
+
+    def stop(*_: object) -> None:
+        # shutdown waits for serve_forever, which this thread runs.
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.serve_forever(poll_interval=0.1)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

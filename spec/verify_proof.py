@@ -1,6 +1,6 @@
 """Check a proof of an AOS world without AOS, as spec/proofs.md says (PF-40 to PF-76).
 
-It needs Python 3.11, blake3 and PyNaCl. It does not check time-stamps (PF-90).
+It needs Python 3.11, blake3 and PyNaCl; for --ca also the program openssl.
 Exit 0: the proof holds and is trusted; 1: it holds, and is not; 3: it does not hold.
 """
 
@@ -9,7 +9,9 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from blake3 import blake3
@@ -531,6 +533,24 @@ def decide(data, world=None, key=None, witnesses=(), needed=None):
     )
 
 
+def is_stamped(data, ca):
+    """Whether openssl accepts the time-stamp of a proof that holds (PF-72, PF-92)."""
+    anchor = json.loads(data)["anchor"]
+    if "timestamp" not in anchor:
+        return False
+    body, _, rest = anchor["note"].rpartition("\n\n")
+    lines = rest.removesuffix("\n").split("\n")
+    with tempfile.TemporaryDirectory() as folder:
+        note, reply = Path(folder, "note"), Path(folder, "note.tsr")
+        reply.write_bytes(b64(anchor["timestamp"]))
+        for count in range(len(lines), 0, -1):
+            note.write_bytes("\n".join([body, "", *lines[:count], ""]).encode())
+            command = ["openssl", "ts", "-verify", "-data", note, "-in", reply, "-CAfile", ca]
+            if subprocess.run(command, capture_output=True, check=False).returncode == 0:  # noqa: S603
+                return True
+    return False
+
+
 def witness(text):
     name, _, rest = text.partition("+")
     public = base64.b64decode(rest.partition("+")[2])
@@ -546,10 +566,18 @@ def main():
     parser.add_argument("--key", help="ed25519:<64 hex>: public key of the world that you trust")
     parser.add_argument("--witness", type=witness, action="append", default=[], metavar="VKEY")
     parser.add_argument("--witnesses", type=int, metavar="N", help="how many must have cosigned")
+    parser.add_argument("--ca", metavar="FILE", help="PEM: who must have time-stamped (openssl)")
     chosen = parser.parse_args()
     with chosen.file.open("rb") as opened:
         data = opened.read(FILE_MAX + 1)
     code, why = decide(data, chosen.world, chosen.key, chosen.witness, chosen.witnesses)
+    if code == 0 and chosen.ca:
+        try:
+            Path(chosen.ca).read_bytes()
+            if not is_stamped(data, chosen.ca):
+                code, why = 1, f"it holds; nobody in {chosen.ca} time-stamped its checkpoint"
+        except OSError as problem:
+            parser.error(f"--ca: {problem}")
     print(why, file=sys.stderr if code else sys.stdout)
     return code
 

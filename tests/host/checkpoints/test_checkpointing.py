@@ -26,7 +26,9 @@ from aos.host.checkpoints.log_folder import LogFolder
 from aos.host.checkpoints.proving import Wanted, prove
 from aos.host.folder.folder import open_folder
 from aos.host.retention.pruning import prune_world
+from aos.host.transfer.adopting import adopt_world
 from aos.host.transfer.exporting import export_world
+from aos.host.transfer.importing import import_world
 from aos.store.plain_files import PlainFolder
 from tests.audit.journals import Shop
 from tests.host.on_disk import folder_of, more_of
@@ -202,6 +204,20 @@ def test_a_lost_log_is_written_again_from_frames_and_archives(
         make_checkpoint(folder)
     assert make_checkpoint(folder, archives=[archive]).checkpoint.size == len(shop.frames)
     assert check_log(folder, shop) == len(shop.frames)
+
+
+def test_an_imported_world_writes_its_log_again(shop: Shop, folder: Path, tmp_path: Path) -> None:
+    """PF-29a."""
+    first = make_checkpoint(folder, out=tmp_path / "kept")
+    bundle, found = tmp_path / "bundle.aos", tmp_path / "imported"
+    export_world(folder, bundle)
+    import_world(bundle, found)
+    adopt_world(found, keys=folder / "keys")
+
+    assert not (found / "log").exists()
+    assert make_checkpoint(found).checkpoint == first.checkpoint
+    assert check_log(found, shop) == len(shop.frames)
+    assert verify_world(found, checkpoints=[tmp_path / "kept"]).is_sound
 
 
 def test_a_bundle_is_compared_with_checkpoints_too(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from tests.memory_world import WORLD_KEY
 from tests.tools import long_form, missing
 
 PEER = Path(__file__).parent / "peer"
+VERIFIER = Path(__file__).parents[3] / "spec" / "verify_proof.py"
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +223,14 @@ def test_openssl_stamps_a_checkpoint_and_both_check_it(
         for ca, code in (("ca.pem", 0), ("other.pem", 1)):
             found = aos("verify-proof", file, "--world", world, "--ca", authority / ca)
             assert found.code == code, found.err
+            assert independent(file, "--world", world, "--ca", str(authority / ca)) == code
+        assert independent(file, "--world", world, "--ca", str(tmp_path / "none.pem")) == 2
+        assert independent(file, "--ca", str(authority / "ca.pem")) == 1
+
+
+def independent(*words: str | Path) -> int:
+    command = [sys.executable, VERIFIER, *words]
+    return subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def test_a_time_stamp_of_another_file_is_refused(
@@ -254,6 +264,8 @@ def test_a_time_stamp_of_another_file_is_refused(
         found = aos("verify-proof", file, "--world", world, "--ca", authority / "ca.pem")
         assert found.code == 1
         assert "time-stamp is not accepted" in found.err
+        assert independent(file, "--world", world) == 0
+        assert independent(file, "--world", world, "--ca", authority / "ca.pem") == 1
 
 
 def test_without_a_time_stamp_server_the_checkpoint_is_stored(folder: Path) -> None:

@@ -11,15 +11,13 @@ from typing import Any
 
 import pytest
 
-from aos.core.decide import governed as decide_governed
 from aos.core.decide.answers import Admitted, Answer, Duplicate, Refusal, Rule
 from aos.core.journal.governing import ProposedChange
 from aos.core.journal.records import Governance, Manifest
 from aos.core.journal.shadow_report import REPORT_BYTES_MAX
 from aos.core.journal.vocabulary import GOVERNANCE_ACTIONS
 from aos.core.snapshot.take import take
-from aos.core.state import proposals
-from aos.core.state.proposals import PROPOSALS_MAX, REPORTS_MAX
+from aos.core.state.proposals import CLOSED_KEPT, PROPOSALS_MAX, REPORTS_MAX
 from aos.manifest.keys import key_text
 from aos.values.cbor import encode
 from aos.values.digests import content_hash
@@ -486,12 +484,11 @@ def test_a_key_with_another_owner_is_no_approvers(owner: str) -> None:
     assert rule(world.kernel.admit(given, world.stamp())) == "proposal_is_invalid"
 
 
-def test_sixteen_proposals_are_open_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sixteen_proposals_are_open_at_most() -> None:
     assert PROPOSALS_MAX == 16
-    monkeypatch.setattr(decide_governed, "PROPOSALS_MAX", 2)
     world = governed(ANN)
-    first, _ = [propose(world, version(2 + number, ANN)) for number in range(2)]
-    given = proposal_input(world, version(9, ANN))
+    first, *_ = [propose(world, version(2 + number, ANN)) for number in range(PROPOSALS_MAX)]
+    given = proposal_input(world, version(99, ANN))
 
     assert rule(untouched(world, lambda: world.kernel.admit(given, world.stamp()))) == (
         "too_many_proposals"
@@ -500,19 +497,18 @@ def test_sixteen_proposals_are_open_at_most(monkeypatch: pytest.MonkeyPatch) -> 
     assert rule(world.kernel.admit(given, world.stamp())) == "admitted"
 
 
-def test_a_world_forgets_the_oldest_closed_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_world_forgets_the_oldest_closed_proposals() -> None:
     """GV-26: a forgotten one is unknown, and stays closed."""
-    monkeypatch.setattr(proposals, "CLOSED_KEPT", 3)
     world = governed(ANN)
     first = propose(world, version(2, ANN))
     change = world.state.proposals.open[first].change
     act(world, "withdraw", first, by=OPERATOR.name)
-    for _ in range(3):
+    for _ in range(CLOSED_KEPT):
         assert rule(act(world, "approve", first, by=ANN, change=change)) == "proposal_is_closed"
         act(world, "withdraw", propose(world, version(2, ANN)), by=OPERATOR.name)
 
     assert rule(act(world, "approve", first, by=ANN, change=change)) == "proposal_is_unknown"
-    assert world.state.proposals.count == 4
+    assert world.state.proposals.count == CLOSED_KEPT + 1
 
 
 LIES: list[tuple[str, dict[str, Any]]] = [

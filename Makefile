@@ -34,7 +34,7 @@ help:
 	@echo "make bench-sdk  size and steps of a workflow by hand, in Rust, in AssemblyScript (half a minute)"
 	@echo "make bench-flow  time, space and memory of flows (5 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-node  events and workers over HTTP, and Restate's ingress, by turns (5 minutes)"
-	@echo "make bench-audit  event logs against the fold rate (3 minutes; OPTIONS=--quick)"
+	@echo "make bench-audit  event logs, shadow, checkpoints, proofs (15 minutes; OPTIONS=--quick: half a minute)"
 	@echo "make bench-gateway  a lane, signers and works on a local EVM node (2 minutes; run make gateway-tools first; OPTIONS=--quick)"
 	@echo "make modules  rebuild the WASM modules (needs Rust and Node.js; see modules/README.md)"
 	@echo "make gateway-tools  a local EVM node and a compiler for contracts, by npm (5 seconds; needs Node.js)"

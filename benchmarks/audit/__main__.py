@@ -1,8 +1,9 @@
 """Measure what auditors read: ``python -m benchmarks.audit``, or ``make bench-audit``.
 
 It exports event logs of two journals, one four times as long as the other, and folds them, by
-turns; the shorter one is also replayed and shadowed. It prints its tables, and writes the figures
-to what ``--out`` names.
+turns; the shorter one is also replayed and shadowed. Then it makes checkpoints and proofs in a
+world of few frames and in one of many. It prints its tables, and writes the figures to what
+``--out`` names.
 """
 
 from __future__ import annotations
@@ -31,15 +32,23 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """``items`` of three effects, eight records each, are in the longer journal."""
+    """``items`` of three effects, eight records each, are in the longer journal; ``frames`` of one
+    event each are in the world whose records are proven."""
 
     items: int = 20_000
+    frames: int = 1_000_000
     rounds: int = 3
 
 
-QUICK: Final = Options(items=2_000, rounds=1)
+QUICK: Final = Options(items=2_000, frames=20_000, rounds=1)
 SHARE: Final = 4
 """How many times as long as the shorter journal the longer one is."""
+
+FEWER: Final = 100
+"""How many times as many frames the larger world of proofs has as the smaller one."""
+
+ADDED: Final = 1_000
+"""Frames between two checkpoints."""
 
 
 class Audit:
@@ -62,6 +71,7 @@ class Audit:
                 {name: self._round(name) for name in sizes} for _ in range(self._options.rounds)
             ],
         }
+        found["proofs"] = self._proofs()
         found["seconds"] = round(time.monotonic() - began)
         return found
 
@@ -69,6 +79,22 @@ class Audit:
         exports = {form: self._do(name, "export", form=form) for form in FORMS}
         executed = {what: self._do(name, what) for what in EXECUTED if name == "small"}
         return {"fold": self._do(name, "fold"), **exports, **executed}
+
+    def _proofs(self) -> Json:
+        found = {}
+        for name, frames in (
+            ("few", self._options.frames // FEWER),
+            ("many", self._options.frames),
+        ):
+            self._do(name, "frames", frames=frames)
+            first = self._do(name, "checkpoint")
+            rounds = []
+            for _ in range(self._options.rounds):
+                made = self._do(name, "frames", frames=ADDED)
+                rounds.append({**made, "checkpoint": self._do(name, "checkpoint")})
+                rounds[-1]["proofs"] = self._do(name, "proofs")
+            found[name] = {"first": first, "rounds": rounds}
+        return found
 
     def _do(self, name: str, what: str, **more: Any) -> Json:
         print(f"{what} {name} {more or ''}", file=sys.stderr, flush=True)
@@ -88,6 +114,7 @@ def read_options(arguments: Sequence[str]) -> tuple[Options, Path, Path | None]:
     whole = Options()
     parser.add_argument("--quick", action="store_true", help="short journals, half a minute")
     parser.add_argument("--items", type=int, help=f"of the longer journal ({whole.items:,})")
+    parser.add_argument("--frames", type=int, help=f"of the larger world ({whole.frames:,})")
     parser.add_argument("--rounds", type=int, help=f"of all readers ({whole.rounds})")
     parser.add_argument("--dir", type=Path, default=DEFAULT, help=f"on a disk ({DEFAULT})")
     parser.add_argument("--out", type=Path, help="write the figures there as JSON")

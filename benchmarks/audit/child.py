@@ -4,7 +4,8 @@
 
 ``do``: make (a world with so many items of three effects), fold (the whole journal into a state),
 export (an event log, in ``form``), replay, shadow (under the same manifest, whose modules have a
-custom section more). It writes the results to ``out`` as JSON.
+custom section more), frames (add so many frames of one event each), checkpoint, proofs. It writes
+the results to ``out`` as JSON.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from aos.host.world.snapshots import Every
 from aos.manifest.load import load
 from aos.store.lmdb_store import LmdbStore
 from aos.store.snapshots import empty_state
+from benchmarks.audit.frames import checkpoint, make_frames, proofs
 from benchmarks.memory import peaks, rss_anon_mib
 from benchmarks.rest.feed import feed, settle
 from benchmarks.workloads import cell_name, load_of
@@ -62,8 +64,14 @@ def run(given: Json) -> Json:
             return _measured(path, _replay)
         case "shadow":
             return _measured(path, _shadow)
+        case "frames":
+            return make_frames(path, given["frames"])
+        case "checkpoint":
+            return checkpoint(path)
+        case "proofs":
+            return proofs(path)
         case other:
-            raise ValueError(f"expected make, fold, export, replay or shadow, found {other!r}")
+            raise ValueError(f"expected something that this program does, found {other!r}")
 
 
 async def _make(path: Path, items: int) -> Json:

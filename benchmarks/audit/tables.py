@@ -24,6 +24,13 @@ EXECUTED: Final = ("replay", "shadow")
 SHADOW_RATIO: Final = 1 / 2
 """The share of the replay rate that a shadow must reach."""
 
+BESIDE_BYTES: Final = 4096
+"""A proof's bytes beside those of its record."""
+
+FLAT: Final = 2
+"""How many times as long something may take with a hundred times as many frames: more than noise,
+and much less than what grows with them."""
+
 
 def audit_tables(audit: Json) -> str:
     """Return the tables of a run."""
@@ -62,6 +69,8 @@ def audit_tables(audit: Json) -> str:
             table(columns, rows),
             "### Shadow",
             table(by_replay, executed),
+            "### Checkpoints and proofs",
+            table(PROOF_COLUMNS, [_proof_row(audit, each) for each in ("few", "many")]),
             "\n".join(verdicts),
         ]
     )
@@ -77,7 +86,42 @@ def aims_of(audit: Json) -> list[tuple[str, bool]]:
         found.append((f"flat memory of OCEL as {form}", growth <= GROWTH_MIB))
     ratio = share(audit, "small", "shadow", by="replay")
     found.append(("a shadow at half of the replay rate", ratio >= SHADOW_RATIO))
+    few, many = (_proven(audit, each) for each in ("few", "many"))
+    found += [
+        ("a proof has 4 KiB beside its record", many["beside_bytes"] <= BESIDE_BYTES),
+        ("time of a proof flat in the frames", many["cpu_ms"] <= FLAT * few["cpu_ms"]),
+        ("memory of proofs flat in the frames", many["added_mib"] <= few["added_mib"] + GROWTH_MIB),
+        ("a checkpoint costs what is new", many["again_s"] <= FLAT * few["again_s"]),
+    ]
     return found
+
+
+PROOF_COLUMNS: Final = [
+    "frames", "first checkpoint, s", "after 1,000 more, s", "proof, ms", "bytes beside its record",
+    "memory of proofs, MiB",
+]  # fmt: skip
+
+
+def _proof_row(audit: Json, size: str) -> list[str]:
+    found = _proven(audit, size)
+    return [
+        f"{audit['proofs'][size]['rounds'][-1]['frames']:,}",
+        f"{audit['proofs'][size]['first']['cpu_s']:,.2f}",
+        f"{found['again_s']:.3f}",
+        f"{found['cpu_ms']:.1f}",
+        f"{found['beside_bytes']:,.0f}",
+        f"{found['added_mib']:.1f}",
+    ]
+
+
+def _proven(audit: Json, size: str) -> dict[str, float]:
+    rounds = audit["proofs"][size]["rounds"]
+    return {
+        "again_s": median([each["checkpoint"]["cpu_s"] for each in rounds]),
+        "cpu_ms": median([each["proofs"]["cpu_ms"] for each in rounds]),
+        "beside_bytes": max(each["proofs"]["beside_bytes"] for each in rounds),
+        "added_mib": max(each["proofs"]["added_mib"] for each in rounds),
+    }
 
 
 def share(audit: Json, size: str, name: str, *, by: str = "fold") -> float:

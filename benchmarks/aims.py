@@ -26,6 +26,9 @@ RESTART_S: Final = 2.0
 RESTART_EVENTS: Final = 1_000_000
 
 
+NOT_MEASURED: Final = "not measured"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
     """``found`` is in words; ``is_met`` is None where nothing was measured."""

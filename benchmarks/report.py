@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.aims import AOS, AOS_COMPILED, Aim, aims, peer_figure, points_of
+from benchmarks.audit.tables import audit_aims, audit_tables
 from benchmarks.chart import Panel, Series, svg
 from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
@@ -28,6 +29,7 @@ FORMS: Final = HERE / "results" / "compiled.json"
 SDK: Final = HERE / "results" / "sdk.json"
 FLOW: Final = HERE / "results" / "flow.json"
 NODE: Final = HERE / "results" / "node.json"
+AUDIT: Final = HERE / "results" / "audit.json"
 GATEWAY: Final = HERE / "results" / "gateway.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
@@ -41,8 +43,9 @@ TITLES: Final = {
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
     "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
-    "`make bench-flow`, `make bench-node` and `make bench-gateway` write. `README.md` explains the "
-    "measurements. Compare figures within one run: machines differ and are shared."
+    "`make bench-flow`, `make bench-node`, `make bench-gateway` and `make bench-audit` write. "
+    "`README.md` explains the measurements. Compare figures within one run: machines differ and "
+    "are shared."
 )
 WHOLE: Final = (
     "\\* Not every caller finished an item in the window: figures are of the whole load, its first "
@@ -90,6 +93,7 @@ def write() -> None:
         flow=_read(FLOW),
         node=_read(NODE),
         gateway=_read(GATEWAY),
+        audit=_read(AUDIT),
     )
     RESULTS.write_text(found)
 
@@ -112,6 +116,7 @@ def render(
     flow: Json | None = None,
     node: Json | None = None,
     gateway: Json | None = None,
+    audit: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -127,6 +132,7 @@ def render(
                 *flow_aims(flow),
                 *node_aims(node),
                 *gateway_aims(gateway),
+                *audit_aims(audit),
             ]
         ),
         notes.strip(),
@@ -147,6 +153,8 @@ def render(
         parts += ["## A node over HTTP", node_tables(node)]
     if gateway is not None:
         parts += ["## The gateway", gateway_tables(gateway)]
+    if audit is not None:
+        parts += ["## Audits", audit_tables(audit)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

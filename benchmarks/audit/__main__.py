@@ -2,14 +2,13 @@
 
 It exports event logs of two journals, one four times as long as the other, and folds them, by
 turns; the shorter one is also replayed and shadowed. Then it makes checkpoints and proofs in a
-world of few frames and in one of many. It prints its tables, and writes the figures to what
-``--out`` names.
+world of few frames and in one of many. A whole run writes ``benchmarks/results/audit.json`` and
+``benchmarks/RESULTS.md``; one with options prints its tables, and writes its figures to ``--out``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aos.errors import AosError
+from benchmarks import report
 from benchmarks.audit.tables import EXECUTED, FORMS, audit_tables
 from benchmarks.machine import machine
 from benchmarks.processes import run_child, stoppable
@@ -134,10 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AosError as problem:
         print(f"benchmarks: {problem}", file=sys.stderr)
         return 1
-    written = json.dumps(found, indent=1)
-    print(audit_tables(json.loads(written)))
-    if out is not None:
-        out.write_text(written + "\n")
+    report.keep(found, audit_tables, path=report.AUDIT, is_whole=options == Options(), out=out)
     return 0
 
 

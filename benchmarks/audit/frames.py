@@ -89,13 +89,13 @@ def checkpoint(path: Path) -> Json:
 
 
 def proofs(path: Path) -> Json:
-    """Prove some records, chosen at random: CPU time, memory, and bytes beside the record."""
+    """Prove some records, chosen at random: CPU time, memory, and bytes without the record."""
     with open_folder(path).open_store(readonly=True) as store:
         head = store.head()
         assert head is not None
     some = random.Random(head.frames)
     before_mib = rss_anon_mib()
-    times, beside = [], []
+    times, without = [], []
     with peaks() as peak:
         for _ in range(PROVEN):
             seq = some.randrange(4, head.seq + 1)
@@ -103,11 +103,11 @@ def proofs(path: Path) -> Json:
             data = prove(path, Wanted(words=(str(seq),))).data
             times.append(time.process_time() - began)
             shown = json.loads(data)["records"]["record"]["bytes"]
-            beside.append(len(data) - len(shown))
+            without.append(len(data) - len(shown))
             assert base64.b64decode(shown)
     return {
         "cpu_ms": median(times) * 1000,
         "slowest_ms": max(times) * 1000,
-        "beside_bytes": max(beside),
+        "without_bytes": max(without),
         "added_mib": peak.own - before_mib,
     }

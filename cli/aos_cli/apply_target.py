@@ -46,15 +46,16 @@ class ApplyTarget:
                 loaded, dry_run=dry_run, mode=mode, leave_cells=leave_cells, show=show,
                 allow_diverged=allow_diverged,
             )  # fmt: skip
+        what = loaded if self.proposal is None else self.proposal
         with client_of(self.node) as client:
             report: ApplyReport = client.try_manifest(
-                loaded, mode=mode, leave_cells=leave_cells, show=show
+                what, mode=mode, leave_cells=leave_cells, show=show
             )
             leaves = report.pop("leaves")
             if dry_run or self.is_stopped(report, allow_diverged=allow_diverged):
                 return report
             answer = client.apply_manifest(
-                loaded, mode=mode, leaves=leaves, allow_diverged=allow_diverged
+                what, mode=mode, leaves=leaves, allow_diverged=allow_diverged
             )
         return _with_answer(report, answer)
 

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Final
 
-from aos.audit.views.proposal_view import proposal
 from aos.audit.views.record_view import Document
 from aos.audit.views.view import View
 from aos.core.decide.answers import Refusal
 from aos.core.decide.approved import open_proposal
 from aos.core.journal.inputs import STRICT
 from aos.core.state.proposals import Proposal
-from aos.errors import BadUsage, Damage, Refused
-from aos.host.apply.report import changes_document
-from aos.manifest.difference import difference
+from aos.errors import BadUsage, Refused
+from aos.host.apply.proposal_report import proposal_report, proposed_manifest
 from aos.manifest.effective import Effective
 from aos.manifest.load import Loaded
-from aos.values.digests import Hash, parse_hash
 from aos_cli.apply_target import ApplyTarget
+from aos_cli.gov_node import governing
+from aos_cli.node_option import client_of
 from aos_cli.open_view import looking_at
+
+NO_WAY: Final[Document] = {"blockers": [], "groups": [], "fates": None, "flows": None}
+"""The fields of a dry run, for a proposal that is closed."""
 
 NO_MANIFEST = "this world has no manifest yet (apply one: aos apply PATH)"
 
 
-def in_force(world: Path) -> Effective:
+def in_force(world: Path, node: str | None) -> Effective:
     """Return the manifest in force. Raises: BadUsage: There is none yet."""
-    with looking_at(world) as view:
-        if view.state.manifest is None:
-            raise BadUsage(NO_MANIFEST)
-        return view.state.manifest
+    if node is not None:
+        with governing(node) as governor:
+            found = governor.manifest()
+    else:
+        with looking_at(world) as view:
+            found = view.state.manifest
+    if found is None:
+        raise BadUsage(NO_MANIFEST)
+    return found
 
 
 def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
@@ -42,55 +49,38 @@ def stored(world: Path, number: int) -> tuple[Proposal, Loaded]:
         return _stored(view, number)
 
 
-def proposal_document(world: Path, number: int) -> Document:
+def proposal_document(world: Path, node: str | None, number: int) -> Document:
     """Return a proposal with its changes and, if it is open, with what blocks it now.
 
     Raises:
         BadUsage: There is no such proposal.
     """
+    if node is not None:
+        return _from_node(node, number)
     with looking_at(world) as view:
-        found = proposal(view, number)
-        opened = _stored(view, number) if number in view.state.proposals.open else None
-        changes = _changes(view, found)
-    way: Document = {"missing": None, "blockers": [], "groups": [], "fates": None, "flows": None}
-    if opened is not None:
-        change, loaded = opened
-        report = ApplyTarget(world, None, number).apply(
-            loaded, dry_run=True, mode=change.mode or STRICT, leave_cells=bool(change.leaves),
-            show=0, allow_diverged=False,
-        )  # fmt: skip
-        way = {name: report[name] for name in ("blockers", "groups", "fates", "flows")}
-        way = {"missing": missing(found), **way}
-    return {**found, "changes": changes, **way}
+        found = proposal_report(view, number)
+        opened = _stored(view, number) if found["missing"] is not None else None
+    if opened is None:
+        return found | NO_WAY
+    change, loaded = opened
+    report = ApplyTarget(world, None, number).apply(
+        loaded, dry_run=True, mode=change.mode or STRICT, leave_cells=bool(change.leaves),
+        show=0, allow_diverged=False,
+    )  # fmt: skip
+    return found | {name: report[name] for name in NO_WAY}
 
 
-def missing(found: Document) -> dict[str, Any]:
-    """How many approvals an open proposal still needs, and who can give them."""
-    voted = {each["approver"]: each["vote"] for each in found["votes"]}
-    approvers = found["approvers"]
-    given = sum(voted.get(name) == "approve" for name in approvers)
-    return {
-        "approvals": max(found["quorum"] - given, 0),
-        "from": [name for name in approvers if name not in voted],
-        "report": bool(found["shadow_records"]) and not found["reports"],
-    }
-
-
-def _changes(view: View, found: Document) -> dict[str, Any] | None:
-    """The changes of a proposal; None if one of the two manifests is not kept."""
-    try:
-        before, after = (_manifest(view, parse_hash(found[each])) for each in ("base", "document"))
-    except (Damage, TypeError, KeyError):
-        return None
-    return changes_document(difference(before, after))
+def _from_node(node: str, number: int) -> Document:
+    with client_of(node) as client:
+        found = client.document("/v1/proposal", proposal=number)
+        if found["missing"] is None:
+            return {**found, **NO_WAY}
+        report = client.try_manifest(number)
+    return {**found, **{name: report[name] for name in NO_WAY}}
 
 
 def _stored(view: View, number: int) -> tuple[Proposal, Loaded]:
     found = open_proposal(view.state, number)
     if isinstance(found, Refusal):
         raise Refused(found.message)
-    return found, Loaded(effective=_manifest(view, found.document.hash), modules={})
-
-
-def _manifest(view: View, hash: Hash) -> Effective:
-    return Effective.from_document(view.journal.blob(hash))
+    return found, Loaded(effective=proposed_manifest(view, found.document.hash), modules={})

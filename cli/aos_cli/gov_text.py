@@ -18,9 +18,11 @@ from aos_cli.output import fields, line, note, table
 Found = Mapping[str, Any]
 
 
-def command(world: Path, *words: object) -> str:
-    """A command line of ``aos gov`` for this world."""
+def command(world: Path | str, *words: object) -> str:
+    """A command line of ``aos gov`` for this world, or for the one of a node's URL."""
     where = [] if world == DEFAULT_WORLD else ["--world", str(world)]
+    if isinstance(world, str):
+        where = ["--node", world]
     return join(["aos", "gov", *map(str, words), *where])
 
 
@@ -45,7 +47,7 @@ def show_list(rows: Sequence[Found]) -> None:
     note(count(len(rows), "proposal"))
 
 
-def show_one(found: Found, world: Path) -> None:
+def show_one(found: Found, world: Path | str) -> None:
     """Print a proposal with its votes, its changes and what it still needs."""
     fields(
         [
@@ -85,7 +87,7 @@ def _head(found: Found) -> Iterator[tuple[str, str]]:
         yield "quorum", f"{found['quorum']} of {', '.join(found['approvers'])}"
 
 
-def _obstacles(found: Found, world: Path) -> Iterator[str]:
+def _obstacles(found: Found, world: Path | str) -> Iterator[str]:
     """The obstacles that are left before the proposal can be applied."""
     missing = found["missing"]
     if missing["report"] and missing["approvals"]:

@@ -379,7 +379,7 @@ def test_a_world_without_approvers_has_no_proposals(gov: Story, tmp_path: Path) 
     plain = Story(world, gov.manifests)
 
     assert plain("patch", gov.manifests / "1").code == 2
-    assert plain.ok("list") == {"proposals": []}
+    assert plain.ok("list") == {"proposed": 0, "proposals": []}
     found = plain("propose", gov.manifests / "1")
     assert (found.code, found.out) == (1, "")
     assert "aos apply PATH" in found.err

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from aos.audit.views.proposal_view import proposals
+from aos.audit.views.proposal_view import proposal_list
 from aos.core.decide.answers import Refusal
 from aos.core.journal.inputs import STRICT
 from aos.core.journal.vocabulary import MODES
@@ -22,8 +22,10 @@ from aos_cli.apply_loading import load_named
 from aos_cli.apply_target import ApplyTarget
 from aos_cli.apply_text import is_fine, show_changes, show_fates, show_report
 from aos_cli.gov_files import check_note, patch_at
+from aos_cli.gov_node import governing
 from aos_cli.gov_reading import in_force, proposal_document, stored
 from aos_cli.gov_text import command, show_list, show_one
+from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Abi, Json, World, number
@@ -49,11 +51,12 @@ def patch(
     ],
     *,
     abi: Abi = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     loaded = load_named(path, abi)
-    found = patch_between(in_force(world), loaded.effective).to_json()
+    found = patch_between(in_force(world, node), loaded.effective).to_json()
     if json:
         print_json(found)
     else:
@@ -94,6 +97,7 @@ def propose(
         ),
     ] = None,
     abi: Abi = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -101,14 +105,20 @@ def propose(
         raise BadUsage(sentence("--mode", expected=either(MODES), found=repr(mode)))
     check_note(text)
     signer = None if key is None else read_key(key)
-    loaded, change = _proposed(path, patch_file, abi, world)
-    report = ApplyTarget(world, None).apply(
+    loaded, change = _proposed(path, patch_file, abi, world, node)
+    report = ApplyTarget(world, node).apply(
         loaded, dry_run=True, mode=mode, leave_cells=leave_cells, show=0, allow_diverged=True
     )
-    with writing_to(world) as writer:
-        answer = writer.propose(
-            loaded, patch=change, key=signer, mode=mode, leave_cells=leave_cells, note=text
-        ).answer
+    if node is None:
+        with writing_to(world) as writer:
+            answer = writer.propose(
+                loaded, patch=change, key=signer, mode=mode, leave_cells=leave_cells, note=text
+            ).answer
+    else:
+        with governing(node) as governor:
+            answer = governor.propose(
+                loaded, patch=change, key=signer, mode=mode, leave_cells=leave_cells, note=text
+            )
     assert answer is not None, "it was submitted"
     if isinstance(answer, Refusal):
         raise Refused(answer.message)
@@ -120,28 +130,36 @@ def propose(
     show_fates(report["fates"])
     line(f"proposal {answer.seq}", style="bold")
     line(f"  {report['manifest']}")
-    governance = in_force(world).governance
+    governance = in_force(world, node).governance
     if governance is not None and governance.shadow_records:
+        # A shadow reads the journal in the folder.
         line(f"next: {command(world, 'shadow', answer.seq, '--record')}")
     else:
-        line(f"next: {command(world, 'approve', answer.seq, '--key', 'FILE')}")
+        line(f"next: {command(node or world, 'approve', answer.seq, '--key', 'FILE')}")
 
 
-def list_proposals(*, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    with looking_at(world) as view:
-        rows = proposals(view)
-    if json:
-        print_json({"proposals": rows})
+def list_proposals(
+    *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    if node is None:
+        with looking_at(world) as view:
+            found = proposal_list(view)
     else:
-        show_list(rows)
-
-
-def show(proposal: N, *, world: World = DEFAULT_WORLD, json: Json = False) -> None:
-    found = proposal_document(world, proposal)
+        found = from_node(node, "/v1/proposals")
     if json:
         print_json(found)
     else:
-        show_one(found, world)
+        show_list(found["proposals"])
+
+
+def show(
+    proposal: N, *, node: NodeUrl = None, world: World = DEFAULT_WORLD, json: Json = False
+) -> None:
+    found = proposal_document(world, node, proposal)
+    if json:
+        print_json(found)
+    else:
+        show_one(found, node or world)
 
 
 def apply(
@@ -155,13 +173,20 @@ def apply(
             "stop with a fault.",
         ),
     ] = False,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
-    found, loaded = stored(world, proposal)
-    target = ApplyTarget(world, None, proposal)
+    mode, leaves = STRICT, False
+    if node is None:
+        found, loaded = stored(world, proposal)
+        mode, leaves = found.mode or STRICT, bool(found.leaves)
+    else:  # the node takes the mode of the proposal
+        with governing(node) as governor:
+            loaded = governor.proposed(proposal)
+    target = ApplyTarget(world, node, proposal)
     report = target.apply(
-        loaded, dry_run=False, mode=found.mode or STRICT, leave_cells=bool(found.leaves), show=0,
+        loaded, dry_run=False, mode=mode, leave_cells=leaves, show=0,
         allow_diverged=allow_diverged,
     )  # fmt: skip
     is_stopped = target.is_stopped(report, allow_diverged=allow_diverged)
@@ -175,14 +200,14 @@ def apply(
         show_flows(report["flows"], is_refused=False)
         if not is_applied:
             note(
-                f"the votes stay: see {command(world, 'show', proposal)}, and try the same command "
-                "again later"
+                f"the votes stay: see {command(node or world, 'show', proposal)}, and try the same "
+                "command again later"
             )
     return 0 if is_applied else Refused.exit_code
 
 
 def _proposed(
-    path: Path | None, file: Path | None, abi: str | None, world: Path
+    path: Path | None, file: Path | None, abi: str | None, world: Path, node: str | None
 ) -> tuple[Loaded, Patch | None]:
     """The manifest that is proposed, and the patch if the user gave one."""
     if path is None and file is None:
@@ -191,4 +216,4 @@ def _proposed(
     if path is not None:
         return load_named(path, abi), change
     assert change is not None, "one of the two is there"
-    return Loaded(effective=apply_patch(in_force(world), change), modules={}), change
+    return Loaded(effective=apply_patch(in_force(world, node), change), modules={}), change

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal
 from aos.core.journal.governing import APPROVE, REJECT, WITHDRAW
@@ -19,8 +22,10 @@ from aos.values.errors import ValueProblem
 from aos_cli.apply_text import show_changes
 from aos_cli.commands.gov import N
 from aos_cli.gov_files import check_note, vote_at
+from aos_cli.gov_node import GovNode, governing
 from aos_cli.gov_text import command
 from aos_cli.gov_voting import check_vote, signed_away
+from aos_cli.node_option import NodeUrl
 from aos_cli.open_writing import writing_to
 from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json
@@ -60,12 +65,13 @@ def approve(
     text: Text = None,
     bundle: BundleFile = None,
     out: Out = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     _vote(
-        APPROVE, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, world=world,
-        json=json,
+        APPROVE, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, node=node,
+        world=world, json=json,
     )  # fmt: skip
 
 
@@ -77,20 +83,21 @@ def reject(
     text: Text = None,
     bundle: BundleFile = None,
     out: Out = None,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
     _vote(
-        REJECT, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, world=world,
-        json=json,
+        REJECT, proposal, key=key, seen=seen, text=text, bundle=bundle, out=out, node=node,
+        world=world, json=json,
     )  # fmt: skip
 
 
 def withdraw(
-    proposal: N, *, key: Key = None, text: Text = None, world: World = DEFAULT_WORLD,
-    json: Json = False,
+    proposal: N, *, key: Key = None, text: Text = None, node: NodeUrl = None,
+    world: World = DEFAULT_WORLD, json: Json = False,
 ) -> None:  # fmt: skip
-    _govern(WITHDRAW, proposal, key=key, seen=None, text=text, world=world, json=json)
+    _govern(WITHDRAW, proposal, key=key, seen=None, text=text, node=node, world=world, json=json)
 
 
 def submit(
@@ -98,12 +105,13 @@ def submit(
         list[Path], typer.Argument(metavar="FILE", help="Votes that aos gov wrote with --out.")
     ],
     *,
+    node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     votes = [(file, vote_at(file)) for file in files]
     rows: list[dict[str, Any]] = []
-    with writing_to(world) as writer:
+    with _governor(world, node) as governor:
         for file, vote in votes:
             given = vote.vote
             row: dict[str, Any] = {
@@ -111,10 +119,10 @@ def submit(
                 "principal": given.principal, "seq": None, "status": None, "refused": None,
             }  # fmt: skip
             try:
-                check_vote(vote, writer.about())
-                row["seq"] = _admitted(writer.submit_governance(given))
+                check_vote(vote, governor.about())
+                row["seq"] = _admitted(governor.submit_governance(given))
                 assert given.proposal is not None, "a vote file has one"
-                row["status"] = _status(writer, given.proposal, given.action)["status"]
+                row["status"] = _status(governor, given.proposal, given.action)["status"]
             except Refused as refused:
                 row["refused"] = str(refused)
             rows.append(row)
@@ -135,6 +143,7 @@ def _vote(
     text: str | None,
     bundle: Path | None,
     out: Path | None,
+    node: str | None,
     world: Path,
     json: bool,
 ) -> None:
@@ -142,12 +151,22 @@ def _vote(
     if bundle is not None and (out is None or key is None):
         raise BadUsage("--bundle: expected --key FILE and --out FILE with it")
     if out is None:
-        _govern(action, proposal, key=key, seen=report, text=text, world=world, json=json)
+        _govern(
+            action, proposal, key=key, seen=report, text=text, node=node, world=world, json=json
+        )
         return
     check_note(text)
-    vote, changes = signed_away(
-        action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
-    )
+    if node is None or bundle is not None:
+        vote, changes = signed_away(
+            action, proposal, world=world, bundle=bundle, key=key, seen=report, note=text
+        )
+    else:
+        if key is None:
+            raise BadUsage("--out: expected --key FILE with it: a node signs no vote")
+        with governing(node) as governor:
+            vote, changes = governor.signed_away(
+                action, proposal, key=read_key(key), seen=report, note=text
+            )
     document = vote.to_json()
     write_page(out, json_text.dumps(document, indent=2) + "\n", force=False)
     if json:
@@ -162,25 +181,43 @@ def _vote(
 
 def _govern(
     action: str, proposal: int, *, key: Path | None, seen: Hash | None, text: str | None,
-    world: Path, json: bool,
+    node: str | None, world: Path, json: bool,
 ) -> None:  # fmt: skip
     check_note(text)
     given = None if key is None else read_key(key)
-    with writing_to(world) as writer:
-        signer = given or writer.folder.operator_key()
-        about = writer.about()
-        governance = None if about.manifest is None else about.manifest.governance
-        name = governor_of(signer, action, governance=governance, operators=about.operators)
-        seq = _admitted(writer.govern(action, proposal, key=signer, seen=seen, note=text))
-        now = _status(writer, proposal, action)
+    with _governor(world, node) as governor:
+        seq = _admitted(governor.govern(action, proposal, key=given, seen=seen, note=text))
+        name = _name(governor, action, given, seq)
+        now = _status(governor, proposal, action)
     if json:
         print_json({"proposal": proposal, "action": action, "principal": name, "seq": seq, **now})
         return
     line(f"{action} proposal {proposal}, by {name}: record {seq}")
-    _show_status(now, proposal, world)
+    _show_status(now, proposal, node or world)
 
 
-def _show_status(now: dict[str, Any], proposal: int, world: Path) -> None:
+@contextmanager
+def _governor(world: Path, node: str | None) -> Iterator[Writer | GovNode]:
+    """Open the world of a folder or of a node for the block."""
+    if node is None:
+        with writing_to(world) as writer:
+            yield writer
+    else:
+        with governing(node) as governor:
+            yield governor
+
+
+def _name(governor: Writer | GovNode, action: str, key: SigningKey | None, seq: int) -> str:
+    """The name in which record ``seq`` was signed, with ``key`` or the operator's."""
+    if isinstance(governor, GovNode):
+        return governor.name_of(seq)
+    about = governor.about()
+    governance = None if about.manifest is None else about.manifest.governance
+    signer = key or governor.folder.operator_key()
+    return governor_of(signer, action, governance=governance, operators=about.operators)
+
+
+def _show_status(now: dict[str, Any], proposal: int, world: Path | str) -> None:
     if now["approvals"] is None:
         line(f"  it is {now['status']}")
         return
@@ -198,9 +235,9 @@ def _show_submitted(row: dict[str, Any]) -> None:
         line(f"  it is {row['status']}")
 
 
-def _status(writer: Writer, proposal: int, action: str) -> dict[str, Any]:
+def _status(governor: Writer | GovNode, proposal: int, action: str) -> dict[str, Any]:
     """The status of a proposal after a vote or a withdrawal that was admitted."""
-    about = writer.about()
+    about = governor.about()
     governance = None if about.manifest is None else about.manifest.governance
     found = next((each for each in about.proposals if each.seq == proposal), None)
     if found is None or governance is None:

@@ -190,27 +190,36 @@ class Client:
         return self._run(steps.snapshot())
 
     def try_manifest(
-        self, loaded: Loaded, *, mode: str = STRICT, leave_cells: bool = False, show: int = 0
+        self,
+        manifest: Loaded | int,
+        *,
+        mode: str = STRICT,
+        leave_cells: bool = False,
+        show: int = 0,
     ) -> Document:
-        """Return the report of ``aos apply --dry-run --json`` about a manifest, without the
-        commands, and with ``leaves``: the workflows that it leaves, with ``leave_cells``. Needs a
-        token with the scope ``operate``.
+        """Return the report of ``aos apply --dry-run --json`` about a manifest, or about the
+        proposal of a record, which has a mode of its own. It is without the commands, and with
+        ``leaves``: the workflows that it leaves, with ``leave_cells``. Needs a token with the scope
+        ``operate``.
 
         Raises:
             Refused: A module is refused.
         """
-        return self._run(steps.try_manifest(loaded, mode=mode, leave_cells=leave_cells, show=show))
+        return self._run(
+            steps.try_manifest(manifest, mode=mode, leave_cells=leave_cells, show=show)
+        )
 
     def apply_manifest(
         self,
-        loaded: Loaded,
+        manifest: Loaded | int,
         *,
         mode: str = STRICT,
         leaves: Sequence[str] = (),
         allow_diverged: bool = False,
     ) -> Admitted | Refusal:
-        """Put a manifest in force: the node signs it, if it was started with ``--operator-key`` and
-        the token has the scope ``operate``.
+        """Put a manifest in force, or that of an approved proposal by its record, with the mode and
+        the ``leaves`` of the proposal: the node signs it, if it was started with
+        ``--operator-key`` and the token has the scope ``operate``.
 
         Args:
             leaves: Workflows that have cells and that the manifest may remove.
@@ -220,8 +229,24 @@ class Client:
             NodeUnavailable: The node went away. It is unknown whether the manifest is a record.
         """
         return self._run(
-            steps.apply_manifest(loaded, mode=mode, leaves=leaves, allow_diverged=allow_diverged)
+            steps.apply_manifest(manifest, mode=mode, leaves=leaves, allow_diverged=allow_diverged)
         )
+
+    def govern(
+        self, action: str, loaded: Loaded | None = None, **body: object
+    ) -> Admitted | Refusal:
+        """Send a proposal of ``loaded``, or a report, vote or withdrawal; see ``/v1/governance`` in
+        ``spec/node-api.md``. It is sent once.
+
+        Args:
+            body: Its fields as JSON; those that are None are left out. Without ``principal`` and
+                ``signature`` the node signs, if it was started with ``--operator-key``; it signs no
+                vote.
+
+        Raises:
+            NodeUnavailable: The node went away. It is unknown whether it is a record.
+        """
+        return self._run(steps.govern(action, loaded, body))
 
     def linear(self, operation: str, **body: object) -> Document:
         """Start, wake or cancel an instance of a linear plan; see ``/v1/linear/*`` in

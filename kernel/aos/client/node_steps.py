@@ -175,32 +175,51 @@ def snapshot() -> Steps[Document]:
     return found
 
 
-def try_manifest(loaded: Loaded, *, mode: str, leave_cells: bool, show: int) -> Steps[Document]:
-    """Send a manifest and its modules for a dry run; return its report (H-71b), with ``leaves``.
+def try_manifest(
+    manifest: Loaded | int, *, mode: str, leave_cells: bool, show: int
+) -> Steps[Document]:
+    """Send a manifest and its modules for a dry run, or the record of a proposal, which has its own
+    mode; return the report (H-71b), with ``leaves``.
 
     Raises as ``post_document``, and Refused.
     """
-    body = yield from _manifest_body(loaded)
-    more = {"mode": mode, "leave_cells": leave_cells, "show": show}
-    found = yield from post_document("/v1/manifests/try", body | more)
+    body = yield from _manifest_body(manifest, mode=mode, leave_cells=leave_cells)
+    found = yield from post_document("/v1/manifests/try", body | {"show": show})
     if isinstance(found, Refusal):
         raise Refused(found.message)
     return found
 
 
 def apply_manifest(
-    loaded: Loaded, *, mode: str, leaves: Sequence[str], allow_diverged: bool
+    manifest: Loaded | int, *, mode: str, leaves: Sequence[str], allow_diverged: bool
 ) -> Steps[Admitted | Refusal]:
-    """Put a manifest in force that the node signs. Raises as ``post_document``."""
-    body = yield from _manifest_body(loaded)
-    more = {"mode": mode, "leaves": list(leaves), "allow_diverged": allow_diverged}
+    """Put a manifest in force that the node signs, or that of an approved proposal. Raises as
+    ``post_document``."""
+    body = yield from _manifest_body(manifest, mode=mode, leaves=list(leaves))
+    more = {"allow_diverged": allow_diverged}
     found = yield from post_document("/v1/manifests", body | more)
     return found if isinstance(found, Refusal) else Admitted(seq=found["seq"])
 
 
-def _manifest_body(loaded: Loaded) -> Steps[dict[str, object]]:
-    """Send the modules of a manifest; return the body that names them."""
-    for wasm in loaded.modules.values():
+def govern(
+    action: str, loaded: Loaded | None, body: Mapping[str, object]
+) -> Steps[Admitted | Refusal]:
+    """Send a proposal with its modules, or a report, vote or withdrawal. Raises as
+    ``post_document``."""
+    given: dict[str, object] = {"action": action, **body}
+    if loaded is not None:
+        given = (yield from _manifest_body(loaded)) | given
+    sent = {name: value for name, value in given.items() if value is not None}
+    found = yield from post_document("/v1/governance", sent)
+    return found if isinstance(found, Refusal) else Admitted(seq=found["seq"])
+
+
+def _manifest_body(manifest: Loaded | int, **more: object) -> Steps[dict[str, object]]:
+    """Send the modules of a manifest; return the body that names them, with ``more``. Of a
+    proposal only its record is sent: everything else is its own."""
+    if isinstance(manifest, int):
+        return {"proposal": manifest}
+    for wasm in manifest.modules.values():
         answer = yield NodeRequest(
             method="POST", path="/v1/modules", query=[], body=wasm, media="application/wasm"
         )
@@ -209,8 +228,9 @@ def _manifest_body(loaded: Loaded) -> Steps[dict[str, object]]:
             problem = read_json(answer.content)
             raise error_of(answer.status, problem, retry_after=answer.retry_after)
     return {
-        "document": base64_text(loaded.effective.document),
-        "modules": [hash_text(each) for each in loaded.modules],
+        "document": base64_text(manifest.effective.document),
+        "modules": [hash_text(each) for each in manifest.modules],
+        **more,
     }
 
 

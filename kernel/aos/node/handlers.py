@@ -21,16 +21,12 @@ from aos.node.batches.batch_requests import (
 )
 from aos.node.calls import ApiCall, ApiReply, ApiStream
 from aos.node.events import send_events
+from aos.node.governance_requests import govern
 from aos.node.health import answer_health, answer_ready
 from aos.node.leases.work import LeasedWork
+from aos.node.manifest_requests import apply_manifest, try_manifest
 from aos.node.metrics import metrics_text
-from aos.node.operating import (
-    apply_manifest,
-    make_snapshot,
-    send_command,
-    stage_module,
-    try_manifest,
-)
+from aos.node.operating import make_snapshot, send_command, stage_module
 from aos.node.problems import Problem
 from aos.node.reading import (
     ASKING,
@@ -179,6 +175,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "stage_module": stage_module,
     "try_manifest": try_manifest,
     "apply_manifest": apply_manifest,
+    "govern": govern,
     "make_snapshot": make_snapshot,
     "claim_tasks": claim_tasks,
     "heartbeat_tasks": heartbeat_tasks,

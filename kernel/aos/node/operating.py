@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aos.audit.lens.lookup import find_cell
 from aos.core.decide.answers import Admitted, Answer, Refusal, Rule
-from aos.core.journal.inputs import STRICT, ControlInput, ManifestInput
+from aos.core.journal.inputs import ControlInput
 from aos.core.journal.records import CellId
 from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage
@@ -16,7 +16,7 @@ from aos.node.problems import Problem
 from aos.node.refusals import problem_of, refused
 from aos.node.services import Services
 from aos.values.cbor import encode
-from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.digests import Hash, hash_text
 from aos.values.errors import ValueProblem
 
 WASM_MAGIC: Final = b"\x00asm"
@@ -26,7 +26,7 @@ _SIGNED: Final = ("principal", "serial", "signature")
 async def send_command(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/commands``: signed by the caller, or by the kernel process."""
     body: dict[str, Any] = call.body
-    is_signed = _is_signed(services, body)
+    signed = is_signed(services, body)
     fields: dict[str, Any] = {
         "cell": await _cell(services, body),
         "intent": _hash(body.get("intent")),
@@ -35,7 +35,7 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
         "payload": await _payload(services, body),
         "why": body.get("why"),
     }
-    if is_signed:
+    if signed:
         given = ControlInput(
             action=body["action"],
             principal=body["principal"],
@@ -46,10 +46,10 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
         answer = await services.link.control(given)
     else:
         answer = await services.link.operate(body["action"], **fields)
-    return ApiReply(document=_admitted(services, answer))
+    return ApiReply(document=admitted(services, answer))
 
 
-def _is_signed(services: Services, body: dict[str, Any]) -> bool:
+def is_signed(services: Services, body: dict[str, Any]) -> bool:
     """Whether the caller has signed a command; if not, the kernel process must have a key.
 
     Raises:
@@ -124,7 +124,8 @@ def _hash(text: str | None) -> Hash | None:
     return None if text is None else Hash(bytes.fromhex(text.removeprefix("blake3:")))
 
 
-def _admitted(services: Services, answer: Answer) -> dict[str, Any]:
+def admitted(services: Services, answer: Answer) -> dict[str, Any]:
+    """Return the effects of a command that was admitted. Raises: Problem: It is refused."""
     if isinstance(answer, Refusal):
         raise refused(answer, services.follower.state.manifest)
     found: dict[str, Any] = {"seq": answer.seq}
@@ -142,53 +143,6 @@ async def stage_module(services: Services, call: ApiCall) -> ApiReply:
         )  # fmt: skip
     module = services.staged.add(call.body)
     return ApiReply(document={"module": hash_text(module), "kept": len(services.staged)})
-
-
-async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
-    """``POST /v1/manifests``: signed by the caller, or by the kernel process."""
-    body: dict[str, Any] = call.body
-    hashes = [hash for each in body.get("modules", ()) if (hash := _hash(each)) is not None]
-    modules, mode, leaves = (
-        services.staged.named(hashes),
-        body.get("mode", STRICT),
-        body.get("leaves", ()),
-    )
-    is_signed = _is_signed(services, body)
-    if not body.get("allow_diverged", False):
-        await services.trials.check(body["document"], modules)
-    if is_signed:
-        given = ManifestInput(
-            document=body["document"],
-            principal=body["principal"],
-            serial=body["serial"],
-            signature=body["signature"],
-            mode=mode,
-            leaves=tuple(leaves),
-        )
-        answer = await services.link.apply(given, modules)
-    else:
-        answer = await services.link.apply_here(
-            body["document"], modules, mode=mode, leaves=tuple(leaves)
-        )
-    document = _admitted(services, answer)
-    services.staged.forget(hashes)
-    return ApiReply(
-        document={"seq": document["seq"], "manifest": hash_text(content_hash(body["document"]))}
-    )
-
-
-async def try_manifest(services: Services, call: ApiCall) -> ApiReply:
-    """``POST /v1/manifests/try``: a dry run."""
-    body: dict[str, Any] = call.body
-    hashes = [hash for each in body.get("modules", ()) if (hash := _hash(each)) is not None]
-    report = await services.trials.report(
-        body["document"],
-        services.staged.named(hashes),
-        mode=body.get("mode", STRICT),
-        leave_cells=body.get("leave_cells", False),
-        show=body.get("show", 0),
-    )
-    return ApiReply(document=report)
 
 
 async def make_snapshot(services: Services, _: ApiCall) -> ApiReply:

@@ -16,6 +16,7 @@ from aos.audit.views import (
     intent_view,
     journal_view,
     linear_view,
+    proposal_view,
     schedule_view,
     value_view,
     world_view,
@@ -25,6 +26,7 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import LIMIT, View
 from aos.errors import BadUsage
+from aos.host.apply.proposal_report import proposal_report
 from aos.node.batches.batch_items import batch_items
 from aos.values.digests import hash_text
 from aos.values.spelling import duration_ns
@@ -180,6 +182,14 @@ def _schedules(view: View, _: Query) -> Document:
     return schedule_view.schedules(view)
 
 
+def _proposals(view: View, _: Query) -> Document:
+    return proposal_view.proposal_list(view)
+
+
+def _proposal(view: View, query: Query) -> Document:
+    return proposal_report(view, query["proposal"])
+
+
 def _schedule(view: View, query: Query) -> Document:
     return schedule_view.schedule(view, query["id"])
 
@@ -216,6 +226,8 @@ DOCUMENTS: Final[Mapping[str, Callable[[View, Query], Document]]] = {
     "read_linear_instance": _linear_instance,
     "read_schedules": _schedules,
     "read_schedule": _schedule,
+    "read_proposals": _proposals,
+    "read_proposal": _proposal,
 }
 """Each reading operation and the function that makes its document."""
 
@@ -233,6 +245,8 @@ _LONG: Final = frozenset(
         "read_trace",
         "read_linear_instances",
         "read_schedules",
+        "read_proposals",
+        "read_proposal",
     }
 )
 

@@ -15,7 +15,14 @@ from aos.audit.views.cell_selection import ORDERS
 from aos.audit.views.intent_view import INTENT_STATUSES
 from aos.audit.views.journal_view import KINDS
 from aos.audit.views.view import LIMIT, LIMIT_MAX
-from aos.core.journal.vocabulary import ACTIONS, CELL_STATUSES, CONTROL_STATUSES, MODES, STATUSES
+from aos.core.journal.vocabulary import (
+    ACTIONS,
+    CELL_STATUSES,
+    CONTROL_STATUSES,
+    GOVERNANCE_ACTIONS,
+    MODES,
+    STATUSES,
+)
 from aos.host.door.protocol import SEND_ITEMS_MAX, STAGED_MODULES_MAX
 from aos.node.batches.batch import BATCH_ACTIONS
 from aos.node.bodies import BYTES
@@ -269,8 +276,14 @@ _MODULES: Final[Schema] = {
     "maxItems": STAGED_MODULES_MAX,
     "description": "Hashes of modules that were sent before to /v1/modules.",
 }
+_PROPOSAL: Final[Schema] = {
+    "type": "integer", "minimum": 1, "maximum": 2**63 - 1,
+    "description": "The record of an open proposal, instead of `document`: its manifest, with its "
+    "mode and leaves.",
+}  # fmt: skip
 TRIAL: Final = _closed(
-    ("document",),
+    (),
+    proposal=_PROPOSAL,
     document={**BINARY, "description": "The effective manifest as canonical CBOR."},
     mode={"type": "string", "enum": list(MODES)},
     leave_cells=FLAG,
@@ -278,7 +291,8 @@ TRIAL: Final = _closed(
     modules=_MODULES,
 )
 MANIFEST: Final = _closed(
-    ("document",),
+    (),
+    proposal=_PROPOSAL,
     document={**BINARY, "description": "The effective manifest as canonical CBOR."},
     principal=NAME,
     serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
@@ -292,6 +306,30 @@ MANIFEST: Final = _closed(
     },
     modules=_MODULES,
 )
+GOVERNANCE: Final = _closed(
+    ("action",),
+    action={"type": "string", "enum": list(GOVERNANCE_ACTIONS)},
+    proposal={
+        "type": "integer", "minimum": 1, "maximum": 2**63 - 1,
+        "description": "The record of the proposal, of all actions but `propose`.",
+    },
+    document={**BINARY, "description": "Of `propose`: the effective manifest, canonical CBOR."},
+    patch={
+        **BINARY,
+        "description": "Of `propose`: the patch as canonical CBOR, with `base`; without it the one "
+        "from the manifest in force.",
+    },
+    base={**HASH, "description": "The manifest in force that `patch` begins with."},
+    mode={"type": "string", "enum": list(MODES)},
+    leaves={"type": "array", "items": NAME, "maxItems": 10_000},
+    modules=_MODULES,
+    report={**BINARY, "description": "Of `report`: a shadow report as canonical CBOR."},
+    seen={**HASH, "description": "Of a vote: the journaled report that the approver has read."},
+    note={"type": "string", "maxLength": 4096},
+    principal={**NAME, "description": "With `signature`: signed by the caller, as a vote must be."},
+    serial={"type": "integer", "minimum": 0, "maximum": 2**63 - 1},
+    signature={**BINARY, "minLength": 64, "maxLength": 64},
+)  # fmt: skip
 
 ROUTES: Final = (
     ApiRoute(
@@ -543,6 +581,27 @@ ROUTES: Final = (
         operation="apply_manifest", method=POST, path="/v1/manifests", scope=OPERATE,
         body=MANIFEST, summary="Put a manifest in force.", is_batch=True,
         answer=_object("The manifest is in force since record `seq`.", seq=SEQ, manifest=HASH),
+    ),
+    ApiRoute(
+        operation="govern", method=POST, path="/v1/governance", scope=OPERATE, body=GOVERNANCE,
+        summary="Propose a manifest, or report on a proposal, vote on it or withdraw it.",
+        is_batch=True, answer=_object("It is record `seq`.", seq=SEQ),
+    ),
+    ApiRoute(
+        operation="read_proposals", method=GET, path="/v1/proposals", scope=READ,
+        summary="List proposals, the oldest first.", answer=_document("aos gov list"),
+    ),
+    ApiRoute(
+        operation="read_proposal", method=GET, path="/v1/proposal", scope=READ,
+        summary="Show a proposal: its votes, reports and changes, and what it lacks. "
+        "/v1/manifests/try says what blocks it.",
+        query=(
+            Parameter(
+                name="proposal", help="Its record.", required=True,
+                schema={"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+            ),
+        ),
+        answer=_document("aos gov show"),
     ),
     ApiRoute(
         operation="make_snapshot", method=POST, path="/v1/snapshots", scope=OPERATE,

@@ -504,8 +504,10 @@ export type StageModuleAnswer = {
 };
 
 export type TryManifestBody = {
+  /** The record of an open proposal, instead of `document`: its manifest, with its mode and leaves. */
+  proposal?: number;
   /** The effective manifest as canonical CBOR. */
-  document: string;
+  document?: string;
   mode?: "strict" | "pin" | "migrate";
   leave_cells?: boolean;
   show?: number;
@@ -516,8 +518,10 @@ export type TryManifestBody = {
 export type TryManifestAnswer = Record<string, unknown>;
 
 export type ApplyManifestBody = {
+  /** The record of an open proposal, instead of `document`: its manifest, with its mode and leaves. */
+  proposal?: number;
   /** The effective manifest as canonical CBOR. */
-  document: string;
+  document?: string;
   principal?: string;
   serial?: number;
   signature?: string;
@@ -536,6 +540,47 @@ export type ApplyManifestAnswer = {
   seq: number;
   manifest: string;
 };
+
+export type GovernBody = {
+  action: "propose" | "report" | "approve" | "reject" | "withdraw";
+  /** The record of the proposal, of all actions but `propose`. */
+  proposal?: number;
+  /** Of `propose`: the effective manifest, canonical CBOR. */
+  document?: string;
+  /**
+   * Of `propose`: the patch as canonical CBOR, with `base`; without it the one from the manifest in
+   * force.
+   */
+  patch?: string;
+  /** The manifest in force that `patch` begins with. */
+  base?: string;
+  mode?: "strict" | "pin" | "migrate";
+  leaves?: string[];
+  /** Hashes of modules that were sent before to /v1/modules. */
+  modules?: string[];
+  /** Of `report`: a shadow report as canonical CBOR. */
+  report?: string;
+  /** Of a vote: the journaled report that the approver has read. */
+  seen?: string;
+  note?: string;
+  /** With `signature`: signed by the caller, as a vote must be. */
+  principal?: string;
+  serial?: number;
+  signature?: string;
+};
+
+export type GovernAnswer = {
+  seq: number;
+};
+
+export type ReadProposalsAnswer = Record<string, unknown>;
+
+export type ReadProposalQuery = {
+  /** Its record. */
+  proposal: number;
+};
+
+export type ReadProposalAnswer = Record<string, unknown>;
 
 export type MakeSnapshotAnswer = Record<string, unknown>;
 
@@ -1045,6 +1090,24 @@ export class Client extends Connection {
   /** Put a manifest in force. */
   applyManifest(body: ApplyManifestBody): Promise<ApplyManifestAnswer> {
     return this.json({ method: "POST", path: "/v1/manifests", body });
+  }
+
+  /** Propose a manifest, or report on a proposal, vote on it or withdraw it. */
+  govern(body: GovernBody): Promise<GovernAnswer> {
+    return this.json({ method: "POST", path: "/v1/governance", body });
+  }
+
+  /** List proposals, the oldest first. */
+  readProposals(): Promise<ReadProposalsAnswer> {
+    return this.json({ method: "GET", path: "/v1/proposals" });
+  }
+
+  /**
+   * Show a proposal: its votes, reports and changes, and what it lacks. /v1/manifests/try says what
+   * blocks it.
+   */
+  readProposal(query: ReadProposalQuery): Promise<ReadProposalAnswer> {
+    return this.json({ method: "GET", path: "/v1/proposal", query });
   }
 
   /** Write a snapshot of the world, so that a restart reads less. */

@@ -34,6 +34,11 @@ def proposals(view: View) -> list[Document]:
     ]
 
 
+def proposal_list(view: View) -> Document:
+    """Return ``proposals``, and how many there ever were: the serial of the next one."""
+    return {"proposed": view.state.proposals.count, "proposals": proposals(view)}
+
+
 def proposal(view: View, seq: int) -> Document:
     """Return one proposal with its votes and reports.
 

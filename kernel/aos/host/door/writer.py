@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 from nacl.signing import SigningKey
 
 from aos.core.decide.answers import Answer, Refusal, Rule
-from aos.core.journal.governing import PROPOSE, GovernanceInput
+from aos.core.journal.governing import GovernanceInput
 from aos.core.journal.inputs import (
     STRICT,
     EventInput,
@@ -259,30 +259,17 @@ class Writer:
                 the key is no one's who may. Nothing has changed.
         """
         # See ``apply``.
-        from aos.host.apply.apply import Applied, left_by  # noqa: PLC0415
-        from aos.host.apply.signed_governance import governor_of, sign_proposal  # noqa: PLC0415
+        from aos.host.apply.apply import Applied  # noqa: PLC0415
+        from aos.host.door.governance_signing import proposal_for  # noqa: PLC0415
         from aos.manifest.difference import difference  # noqa: PLC0415
-        from aos.manifest.patching import patch_between  # noqa: PLC0415
 
         signer = key or self.folder.operator_key()
         for _ in range(SIGNED_AGAIN_MAX):
             about = self.about()
-            governance = None if about.manifest is None else about.manifest.governance
-            principal = governor_of(
-                signer, PROPOSE, governance=governance, operators=about.operators
-            )
-            assert about.manifest is not None, "it names approvers"
-            given = sign_proposal(
-                loaded.effective.document,
-                patch or patch_between(about.manifest, loaded.effective),
-                world=about.world,
-                serial=about.proposed,
-                principal=principal,
-                key=signer,
-                mode=mode,
-                leaves=left_by(about.manifest, loaded.effective) if leave_cells else (),
+            given = proposal_for(
+                about, loaded, key=signer, patch=patch, mode=mode, leave_cells=leave_cells,
                 note=note,
-            )
+            )  # fmt: skip
             answer = self._way.govern(given, loaded.modules)
             if not _came_too_late(answer):
                 break
@@ -312,26 +299,13 @@ class Writer:
                 may. Nothing has changed.
             Busy, Unavailable, Damage: As ``send``.
         """
-        from aos.host.apply.signed_governance import governor_of, sign_governance  # noqa: PLC0415  # see above
+        from aos.host.door.governance_signing import governance_for  # noqa: PLC0415  # see above
 
-        signer = key or self.folder.operator_key()
-        about = self.about()
-        governance = None if about.manifest is None else about.manifest.governance
-        principal = governor_of(signer, action, governance=governance, operators=about.operators)
-        known = next((each for each in about.proposals if each.seq == proposal), None)
-        if known is None:
-            # Signed for no change: the core's refusal says whether it was ever proposed.
-            return self.submit_governance(
-                GovernanceInput(
-                    action=action, principal=principal, signature=b"", proposal=proposal
-                )
-            )
-        return self.submit_governance(
-            sign_governance(
-                action, proposal, known.change, world=about.world, principal=principal,
-                key=signer, report=report, seen=seen, note=note,
-            )
+        given = governance_for(
+            self.about(), action, proposal, key=key or self.folder.operator_key(), report=report,
+            seen=seen, note=note,
         )  # fmt: skip
+        return self.submit_governance(given)
 
     def submit_governance(self, given: GovernanceInput) -> Answer:
         """Submit a report, a vote or a withdrawal that was signed before, perhaps elsewhere."""

@@ -1,0 +1,57 @@
+"""A proposal with its changes and what it still lacks (spec/cli.md, C-143; node-api.md, N-118d)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aos.audit.views.proposal_view import proposal
+from aos.audit.views.record_view import Document
+from aos.audit.views.view import View
+from aos.errors import Damage
+from aos.host.apply.report import changes_document
+from aos.manifest.difference import difference
+from aos.manifest.effective import Effective
+from aos.values.digests import Hash, parse_hash
+
+
+def proposal_report(view: View, number: int) -> Document:
+    """Return a proposal with ``changes``, None if one of the two manifests is not kept, and with
+    ``missing``, None if it is closed.
+
+    Raises:
+        BadUsage: There is no such proposal.
+    """
+    found = proposal(view, number)
+    is_open = number in view.state.proposals.open
+    return {
+        **found,
+        "changes": _changes(view, found),
+        "missing": _missing(found) if is_open else None,
+    }
+
+
+def proposed_manifest(view: View, hash: Hash) -> Effective:
+    """Return a manifest that the journal keeps. Raises: Damage: It does not, or it is none."""
+    return Effective.from_document(view.journal.blob(hash))
+
+
+def _changes(view: View, found: Document) -> dict[str, Any] | None:
+    try:
+        before, after = (
+            proposed_manifest(view, parse_hash(found[each])) for each in ("base", "document")
+        )
+    except (Damage, TypeError, KeyError):
+        return None
+    return changes_document(difference(before, after))
+
+
+def _missing(found: Document) -> dict[str, Any]:
+    """How many approvals an open proposal still needs, and who can give them."""
+    voted = {each["approver"]: each["vote"] for each in found["votes"]}
+    approvers = found["approvers"]
+    given = sum(voted.get(name) == "approve" for name in approvers)
+    return {
+        "approvals": max(found["quorum"] - given, 0),
+        "from": [name for name in approvers if name not in voted],
+        "report": bool(found["shadow_records"]) and not found["reports"],
+    }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from aos.core.decide.answers import Admitted, Refusal, Rule
+from aos.errors import Refused
 from aos.host.apply.apply import Applied
 from aos.host.apply.dry_run import dry_run_of
 from aos.host.apply.flow_gating import gate_flows
@@ -15,6 +17,21 @@ from aos.host.door.writer import Writer, open_writer
 from aos.manifest.load import Loaded
 from aos_cli.node_option import client_of
 from aos_cli.progress import progress
+
+if TYPE_CHECKING:
+    from aos.client import Client
+
+_NOTHING_BLOCKS: Final[ApplyReport] = {"blockers": [], "groups": [], "ways_out": None}
+_NEEDS_VOTES: Final = frozenset(
+    {
+        Rule.MANIFEST_NEEDS_PROPOSAL,
+        Rule.PROPOSAL_IS_UNKNOWN,
+        Rule.PROPOSAL_IS_CLOSED,
+        Rule.PROPOSAL_IS_STALE,
+        Rule.PROPOSAL_LACKS_QUORUM,
+    }
+)
+"""Refusals after which a world has not looked for blockers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +74,9 @@ class ApplyTarget:
             answer = client.apply_manifest(
                 what, mode=mode, leaves=leaves, allow_diverged=allow_diverged
             )
+            if isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_NEEDS_PROPOSAL:
+                is_same = _in_force(client) == report["manifest"]
+                answer = _unless_same(answer, is_same=is_same)
         return _with_answer(report, answer)
 
     @staticmethod
@@ -99,12 +119,25 @@ class ApplyTarget:
         applied = writer.apply(loaded, mode=mode, leave_cells=leave_cells, proposal=self.proposal)
         is_same = in_force is not None and in_force.hash == loaded.effective.hash
         answer = applied.answer
-        if not (is_same and isinstance(answer, Refusal)):
-            return applied
-        if answer.rule is not Rule.MANIFEST_NEEDS_PROPOSAL:
-            return applied
-        same = Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="this manifest is already in force")
-        return replace(applied, answer=same)
+        if isinstance(answer, Refusal) and answer.rule is Rule.MANIFEST_NEEDS_PROPOSAL:
+            return replace(applied, answer=_unless_same(answer, is_same=is_same))
+        return applied
+
+
+def _in_force(client: Client) -> str | None:
+    """The hash of the manifest in force; None if the token may not read."""
+    try:
+        found = client.document("/v1/world")["manifest"]
+    except Refused:
+        return None
+    return None if found is None else str(found["hash"])
+
+
+def _unless_same(answer: Refusal, *, is_same: bool) -> Refusal:
+    """The refusal of a manifest without a proposal; another one if it is in force already."""
+    if not is_same:
+        return answer
+    return Refusal(rule=Rule.MANIFEST_IS_IN_FORCE, message="this manifest is already in force")
 
 
 def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport:
@@ -112,10 +145,9 @@ def _with_answer(report: ApplyReport, answer: Admitted | Refusal) -> ApplyReport
     found = {**report, "fates": None, "states": []}
     match answer:
         case Admitted(seq=seq):
-            return found | {
-                "applied": True, "in_force": True, "seq": seq, "blockers": [], "groups": [],
-                "ways_out": None,
-            }  # fmt: skip
+            return found | _NOTHING_BLOCKS | {"applied": True, "in_force": True, "seq": seq}
         case Refusal(rule=Rule.MANIFEST_IS_IN_FORCE):
-            return found | {"in_force": True}
+            return found | _NOTHING_BLOCKS | {"in_force": True}
+    if answer.rule in _NEEDS_VOTES:
+        found |= _NOTHING_BLOCKS
     return found | {"refused": {"rule": answer.rule.value, "message": answer.message}}

@@ -172,6 +172,17 @@ def test_a_node_signs_no_vote_and_refuses_what_is_malformed(
     assert "this vote is for another change than proposal" in refused.err
 
 
+def test_apply_names_the_command_that_proposes(twins: Twins) -> None:
+    for version, code in (("2", 1), ("1", 0)):
+        path = twins.manifests / version
+        one = here("apply", path, "--world", twins.folder)
+        two = here("apply", path, "--node", twins.node)
+        assert (one.code, two.code) == (code, code), two
+        assert one.out == two.out
+        said = two.err.replace(f"--node {twins.node}", f"--world {twins.folder}")
+        assert one.err == said
+
+
 def test_a_client_proposes_and_applies(twins: Twins) -> None:
     loaded = load_manifest_files(twins.manifests / "2")
     with Client(str(twins.node)) as client:

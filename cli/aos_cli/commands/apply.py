@@ -90,7 +90,7 @@ def apply(
     command = partial(_command, path, abi, target)
     migration = partial(_migration_command, path, project_built_at(path), world)
     propose = None
-    if node is None and _needs_proposal(report):
+    if _needs_proposal(report):
         propose = ["aos", "gov", "propose", *_command(path, abi, target, mode, leave_cells)[2:]]
         report["refused"] = {**report["refused"], "command": propose}
     if json:

@@ -14,11 +14,11 @@ from aos.errors import Damage
 from aos.manifest.effective import Effective
 from aos.manifest.patching import patch_between
 from aos.node.calls import ApiCall, ApiReply
-from aos.node.operating import admitted, must_sign
+from aos.node.operating import admitted, hash_named, must_sign
 from aos.node.problems import Problem
 from aos.node.refusals import refused
 from aos.node.services import Services
-from aos.values.digests import Hash, hash_text, parse_hash
+from aos.values.digests import Hash, hash_text
 
 
 async def govern(services: Services, call: ApiCall) -> ApiReply:
@@ -28,20 +28,20 @@ async def govern(services: Services, call: ApiCall) -> ApiReply:
     is_signed = _is_signed(services, body)
     if body["action"] == PROPOSE and not is_signed:
         body = await _with_patch(services, body)
-    hashes = [parse_hash(each) for each in body.get("modules", ())]
+    hashes = hashes_named(body)
     given = GovernanceInput(
         action=body["action"],
         principal=body.get("principal", ""),
         signature=body.get("signature", b""),
         proposal=body.get("proposal"),
         serial=body.get("serial"),
-        base=_hash(body, "base"),
+        base=hash_named(body.get("base")),
         document=body.get("document"),
         patch=body.get("patch"),
         mode=body.get("mode", STRICT),
         leaves=tuple(body.get("leaves", ())),
         report=body.get("report"),
-        seen=_hash(body, "seen"),
+        seen=hash_named(body.get("seen")),
         note=body.get("note"),
     )
     submit = services.link.govern if is_signed else services.link.govern_here
@@ -123,5 +123,6 @@ async def proposed(services: Services, body: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _hash(body: Mapping[str, Any], name: str) -> Hash | None:
-    return parse_hash(body[name]) if name in body else None
+def hashes_named(body: Mapping[str, Any]) -> list[Hash]:
+    """The modules that a body names."""
+    return [hash for each in body.get("modules", ()) if (hash := hash_named(each)) is not None]

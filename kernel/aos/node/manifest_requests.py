@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from aos.core.journal.inputs import STRICT, ManifestInput
 from aos.node.calls import ApiCall, ApiReply
-from aos.node.governance_requests import proposed
+from aos.node.governance_requests import hashes_named, proposed
 from aos.node.operating import admitted, is_signed
 from aos.node.services import Services
-from aos.values.digests import content_hash, hash_text, parse_hash
+from aos.values.digests import content_hash, hash_text
 
 
 async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/manifests``: signed by the caller, or by the kernel process."""
     signed = is_signed(services, call.body)
     body = await proposed(services, call.body)
-    hashes = [parse_hash(each) for each in body.get("modules", ())]
+    hashes = hashes_named(body)
     modules, mode, leaves = (
         services.staged.named(hashes),
         body.get("mode", STRICT),
@@ -47,7 +47,7 @@ async def apply_manifest(services: Services, call: ApiCall) -> ApiReply:
 async def try_manifest(services: Services, call: ApiCall) -> ApiReply:
     """``POST /v1/manifests/try``: a dry run."""
     body = await proposed(services, call.body)
-    hashes = [parse_hash(each) for each in body.get("modules", ())]
+    hashes = hashes_named(body)
     report = await services.trials.report(
         body["document"],
         services.staged.named(hashes),

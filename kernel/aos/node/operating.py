@@ -29,8 +29,8 @@ async def send_command(services: Services, call: ApiCall) -> ApiReply:
     signed = is_signed(services, body)
     fields: dict[str, Any] = {
         "cell": await _cell(services, body),
-        "intent": _hash(body.get("intent")),
-        "value": _hash(body.get("value")),
+        "intent": hash_named(body.get("intent")),
+        "value": hash_named(body.get("value")),
         "status": body.get("status"),
         "payload": await _payload(services, body),
         "why": body.get("why"),
@@ -106,7 +106,7 @@ async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
         )
     await services.follower.advance_to()
     state = services.follower.state
-    intent = _hash(body.get("intent"))
+    intent = hash_named(body.get("intent"))
     opened = None if intent is None else state.intents.get(intent)
     if opened is None:
         return encode(None)  # the world refuses the command for its intent
@@ -120,7 +120,8 @@ async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
         raise refused(misfit, state.manifest) from problem
 
 
-def _hash(text: str | None) -> Hash | None:
+def hash_named(text: str | None) -> Hash | None:
+    """A hash in a body, with or without its prefix, as the schema takes it."""
     return None if text is None else Hash(bytes.fromhex(text.removeprefix("blake3:")))
 
 

@@ -3,8 +3,8 @@ SH-4, SH-9)."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final
 
 from aos.audit.shadow.overlay import BlobOverlay
@@ -69,12 +69,15 @@ def put_in_force(
     problem = keys_problem(effective, state) or leaves_problem(effective, proposed.leaves)
     if problem is not None:
         raise Refused(f"the manifest cannot be shadowed: {problem}")
-    standing = blockers(state, _change(state, proposed, proposed.mode), overlay.read)
+    # All of them: which come first in memory depends on whether a snapshot was loaded.
+    standing = blockers(
+        state, _change(state, proposed, proposed.mode), overlay.read, most=sys.maxsize
+    )
     change = _change(state, proposed, mode)
     unfit = () if state.manifest is None else misfits(state, change, overlay.read)
-    first = tuple(islice(unfit, state.limits.blockers))
-    if first:
-        return standing or first, True
+    all_unfit = tuple(unfit)
+    if all_unfit:
+        return standing or all_unfit, True
     is_first = state.manifest is None
     migrated: tuple[Migrated, ...] = ()
     if mode == MIGRATE and not is_first:

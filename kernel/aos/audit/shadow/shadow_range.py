@@ -132,7 +132,8 @@ def _first_of(source: ShadowSource, places: _Places) -> str:
 
 def _places(source: ShadowSource) -> Iterator[_Place]:
     """The records where a shadow can begin, in order: those with a manifest in force afterwards."""
-    is_in_force = source.begins is not None
+    begins = source.begins
+    is_in_force = begins is not None and begins.state(source.blob).manifest is not None
     for frame in source.frames(source.first, source.last):
         for data in frame.records:
             if not any(kind in data for kind in _KINDS):

@@ -22,6 +22,7 @@ from aos.core.journal.shadow_report import REPORT_BYTES_MAX, ReportHead
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
+from aos.errors import Refused
 from aos.manifest.effective import Effective
 from aos.values.cbor import INTEGER_MAX, INTEGER_MIN, decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
@@ -116,7 +117,12 @@ def read_report(report: bytes) -> Fields:
 
 
 def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Fields]) -> bytes:
-    """Leave out listed cells and intents until the report is small enough."""
+    """Leave out listed cells and intents until the report is small enough, and then what the two
+    manifests allow alike.
+
+    Raises:
+        Refused: It is too long without all of that.
+    """
     while True:
         whole = {
             **fields,
@@ -127,14 +133,22 @@ def _fitted(fields: Fields, shown: list[Fields], cells: int, pending: list[Field
         data = encode(whole)
         if len(data) <= REPORT_BYTES_MAX:
             return data
-        if len(shown) >= len(pending) // 10:
+        if shown and len(shown) >= len(pending) // 10:
             shown = shown[: len(shown) // 2]
-        else:
+        elif pending:
             pending = pending[: len(pending) // 2]
+        else:
+            differing = _different_lists(fields["allowlists"])
+            if differing == fields["allowlists"]:
+                raise Refused(
+                    f"the report has {len(data):,} bytes without its lists: expected at most "
+                    f"{REPORT_BYTES_MAX:,} (shadow manifests with fewer workflows and effects)"
+                )
+            fields = {**fields, "allowlists": differing}
 
 
 def _blockers(standing: Iterable[Blocker], lens: Lens, seq: int) -> Fields:
-    found = list(standing)
+    found = sorted(standing, key=lambda each: (each.cell, each.kind, each.detail))
     return {
         "blockers": {
             "total": len(found),
@@ -214,6 +228,10 @@ def _allowlists(base: Effective, proposed: Effective) -> Fields:
         name: {"recorded": of(base, name), "shadow": of(proposed, name)}
         for name in {*base.workflows, *proposed.workflows}
     }
+
+
+def _different_lists(lists: Fields) -> Fields:
+    return {name: each for name, each in lists.items() if each["recorded"] != each["shadow"]}
 
 
 def _pending(shadow: Shadow, lens: Lens) -> list[Fields]:

@@ -1,9 +1,9 @@
-"""Count what a shadow did, and note the cells that differ (spec/shadow.md, SH-40 to SH-43)."""
+"""Count what a shadow did, and note the cells that differ (spec/shadow.md, SH-33)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from aos.audit.replay.against_report import CLASSES
@@ -83,17 +83,27 @@ class ShadowTally:
     recorded: Observed = field(default_factory=Observed)
     shadow: Observed = field(default_factory=Observed)
     cells: dict[CellId, CellNote] = field(default_factory=dict)
+    _told: set[CellId] = field(default_factory=set)
+    """The cells whose fields are kept."""
 
     def differs(self, cell: CellId, first: FirstDifference) -> None:
-        """Note that a cell differs. Only of the first cells the fields are kept."""
+        """Note that a cell differs. The fields are kept of the cells that differ first."""
         self.by_class.update(first.classes)
         note = self.cells.get(cell)
         if note is None:
-            if len(self.cells) >= DIFFERENCES_KEPT and len(first.differences) > 1:
-                first = FirstDifference(
-                    at=first.at, on=first.on, classes=first.classes, differences=()
-                )
             note = self.cells[cell] = CellNote(first)
+            self._told.add(cell)
         elif first.at < note.first.at:
             note.first = first
+            self._told.add(cell)
         note.classes.update(first.classes)
+        if len(self._told) > 2 * DIFFERENCES_KEPT:
+            self._drop_fields()
+
+    def _drop_fields(self) -> None:
+        """Drop the fields of all but the first cells: no later one puts another before those."""
+        order = sorted(self._told, key=lambda cell: (self.cells[cell].first.at, cell))
+        for cell in order[DIFFERENCES_KEPT:]:
+            note = self.cells[cell]
+            note.first = replace(note.first, differences=())
+        self._told = set(order[:DIFFERENCES_KEPT])

@@ -97,10 +97,13 @@ def blockers(
     *,
     since: int | None = None,
     is_recorded: bool = False,
+    most: int | None = None,
 ) -> tuple[Blocker, ...]:
-    """The first blockers of a change; none if the manifest can come into force.
+    """The first blockers of a change; none if the manifest can come into force. Which are the first
+    depends on the order of cells in memory.
 
     Args:
+        most: How many, instead of the limit.
         since: Stored states up to this record are known to fit.
         is_recorded: The change is replayed. Stored states were checked when it was first applied
             and are not checked again.
@@ -115,10 +118,11 @@ def blockers(
         () if is_recorded else _removed(state, change),
         _unserved(state, change, read),
     )
-    found = tuple(islice(at_once, state.limits.blockers))
+    most = state.limits.blockers if most is None else most
+    found = tuple(islice(at_once, most))
     if found or is_recorded:
         return found
-    return tuple(islice(misfits(state, change, read, since=since), state.limits.blockers))
+    return tuple(islice(misfits(state, change, read, since=since), most))
 
 
 def _in_flight(state: State, change: Change) -> Iterator[Blocker]:

@@ -259,8 +259,8 @@ class Pipeline:
 
     def _release(self, group: list[Unit]) -> list[Unit]:
         with self._lock:
-            self._frames -= len(group)
             self._bytes -= sum(unit.size for unit in group)
+            self._frames -= len(group)  # the last: it says that the pipeline is idle
             self._room.notify_all()
         return []
 

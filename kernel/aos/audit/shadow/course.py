@@ -22,6 +22,7 @@ from aos.core.journal.records import (
     Record,
     Step,
 )
+from aos.core.state.cell import OpenIntent
 from aos.core.state.fold import fold
 from aos.core.state.state import State
 from aos.values.digests import Hash
@@ -101,6 +102,12 @@ class Course:
         is_open = recorded in self.recorded.intents
         return not is_open and recorded not in self.given
 
+    def gone(self, intent: OpenIntent) -> None:
+        """An intent of the shadow was cancelled or abandoned: a recorded receipt that is still to
+        come is for a live one (SH-20)."""
+        if intent.intent not in self.intents.recorded:
+            self.intents.settled_alone(intent)
+
     def append(self, record: Record) -> None:
         """Fold a record that was not decided here."""
         if isinstance(record, Step | Faulted):
@@ -119,6 +126,10 @@ class Course:
                     self._paired(intent.intent)
                 else:
                     self.asked.append(intent.intent)
+        for each in getattr(record, "abandoned", ()):
+            abandoned = self.state.abandoned.get(each)
+            if abandoned is not None:
+                self.gone(abandoned)
         for id in self.writing.touched:
             self.loose[id] = None
             self.touched[id] = None

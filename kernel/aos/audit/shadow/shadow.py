@@ -268,6 +268,7 @@ class Shadow:
 
     def _owed(self, seq: int | None, record: KernelReceipt | None) -> None:
         intent = self.course.state.owed[0].intent
+        opened = self._opened_with(intent)
         try:
             made = self.course.writing.answer_owed(seq)
         except Erased:
@@ -276,12 +277,21 @@ class Shadow:
             self.course.state.owed.popleft()
             return
         self.course.made(made)
+        if made.by is not None and made.intent in opened:
+            self.course.gone(opened[made.intent])
         if record is not None:
             self.course.mail.pair(made.cell, (made.seq, 0), (record.seq, 0))
         elif self.course.intents.recorded.get(intent) is None:
             self.course.tally.answered["core"] += 1
         for each in made.abandoned:
             self.course.asked.append(each)
+
+    def _opened_with(self, intent: Hash) -> dict[Hash, OpenIntent]:
+        """The open intents of the instance that asked for this one."""
+        state = self.course.state
+        opened = state.intents.get(intent)
+        inflight = () if opened is None else state.cells[opened.cell].inflight
+        return {each: state.intents[each] for each in inflight if each in state.intents}
 
     def _settle_down(self) -> None:
         """Do everything that the journal will not do for the shadow."""

@@ -82,7 +82,10 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(tmp_path: Path) -> 
 
     assert demo.returncode == 130
     assert err.endswith(b"aos: interrupted\n")
-    assert living(str(tmp_path)) == []
+    until_s = time.monotonic() + STARTS_S
+    while living(str(tmp_path)):  # one that was killed may still be ending
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
     assert list(tmp_path.iterdir()) == []
 
 

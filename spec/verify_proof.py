@@ -575,7 +575,7 @@ def main():
         try:
             Path(chosen.ca).read_bytes()
             if not is_stamped(data, chosen.ca):
-                code, why = 1, f"it holds; nobody in {chosen.ca} time-stamped its checkpoint"
+                code, why = 1, f"it holds; no authority in {chosen.ca} stamped its time"
         except OSError as problem:
             parser.error(f"--ca: {problem}")
     print(why, file=sys.stderr if code else sys.stdout)

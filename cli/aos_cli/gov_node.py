@@ -81,9 +81,8 @@ class GovNode:
         note: str | None,
     ) -> Answer:
         """Propose a manifest."""
-        about = self.about()
         if key is None:
-            leaves = left_by(about.manifest, loaded.effective) if leave_cells else ()
+            leaves = left_by(self.manifest(), loaded.effective) if leave_cells else ()
             more: dict[str, Any] = {}
             if patch is not None:
                 more = {"base": hash_text(patch.base), "patch": base64_text(patch.document)}
@@ -91,8 +90,9 @@ class GovNode:
                 PROPOSE, loaded, mode=mode, leaves=list(leaves), note=note, **more
             )
         given = proposal_for(
-            about, loaded, key=key, patch=patch, mode=mode, leave_cells=leave_cells, note=note
-        )
+            self.about(), loaded, key=key, patch=patch, mode=mode, leave_cells=leave_cells,
+            note=note,
+        )  # fmt: skip
         return self.submit_governance(given, loaded)
 
     def govern(
@@ -107,9 +107,8 @@ class GovNode:
         """Submit a vote or a withdrawal."""
         if key is None:
             return self._client.govern(action, proposal=proposal, seen=_hash(seen), note=note)
-        about = self.about()
         return self.submit_governance(
-            governance_for(about, action, proposal, key=key, seen=seen, note=note), None
+            governance_for(self.about(), action, proposal, key=key, seen=seen, note=note)
         )
 
     def submit_governance(self, given: GovernanceInput, loaded: Loaded | None = None) -> Answer:

@@ -9,7 +9,7 @@ import typer
 
 from aos.host.checkpoints.cosigning import cosign_file
 from aos.values.spelling import time_text
-from aos_cli.commands.key import Name
+from aos_cli.commands.key import Name, StateFolder
 from aos_cli.options import Json
 from aos_cli.output import line, print_json
 
@@ -41,14 +41,7 @@ def cosign(
         ),
     ] = None,
     name: Name = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="DIR",
-            help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
-        ),
-    ] = None,
+    state: StateFolder = None,
     json: Json = False,
 ) -> None:
     found = cosign_file(file, key_file=key, logs=log, proof=proof, name=name, state=state)

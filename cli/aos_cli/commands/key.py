@@ -23,6 +23,16 @@ Name = Annotated[
     ),
 ]
 
+StateFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
+    ),
+]
+"""Where a witness remembers what it cosigned."""
+
 
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the secret key.")],

@@ -16,7 +16,7 @@ from aos.host.checkpoints.witness_server import WitnessServer
 from aos.host.checkpoints.witness_service import WitnessService, witness_state
 from aos.host.folder.folder import read_key
 from aos.node.sockets import ListenAddress
-from aos_cli.commands.key import Name
+from aos_cli.commands.key import Name, StateFolder
 from aos_cli.options import Json
 from aos_cli.output import note, print_json_line
 
@@ -44,14 +44,7 @@ def witness(
         ),
     ],
     name: Name = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state",
-            metavar="DIR",
-            help="Folder with the last checkpoint of each log (default: the key's FILE.logs).",
-        ),
-    ] = None,
+    state: StateFolder = None,
     json: Json = False,
 ) -> None:
     secret = read_key(key)

@@ -95,7 +95,7 @@ def _to_come(
 
 
 class Making:
-    """One shadow in the making. ``last`` is the last record that it has followed; ``shadow`` is
+    """Follows one shadow. ``last`` is the last record that it has followed; ``shadow`` is
     None until it begins, and if it cannot."""
 
     def __init__(

@@ -121,7 +121,7 @@ def extend_before_prune(folder: WorldFolder, store: LmdbStore) -> bool:
 
 
 class _Maker:
-    """One checkpoint in the making."""
+    """Makes one checkpoint."""
 
     def __init__(self, folder: WorldFolder, source: Source, log: LogFolder) -> None:
         self._folder = folder

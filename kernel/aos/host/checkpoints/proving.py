@@ -106,7 +106,7 @@ def _folded(bundle: Bundle) -> State:
 
 
 class _Proving:
-    """One proof in the making. ``state`` reads the world, which only a cell needs."""
+    """Makes one proof. ``state`` reads the world, which only a cell needs."""
 
     def __init__(
         self, source: Source, world: Hash, log: StoredLog | None, state: Callable[[], State]

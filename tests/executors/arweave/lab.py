@@ -163,6 +163,10 @@ class Lab(ABC):
     def mine(self, blocks: int = 1) -> None:
         """Add blocks. The first takes the transactions that wait."""
 
+    def change_anchor(self) -> None:
+        """Add blocks until a quote gets another anchor."""
+        self.mine()
+
     @abstractmethod
     def forget(self, bundle: str) -> None:
         """Make the gateway answer 404 for a transaction."""
@@ -215,6 +219,13 @@ class ArlocalLab(Lab):
         self._get("/mine/1")
         self._get(f"/mine/{blocks}")
 
+    def change_anchor(self) -> None:
+        # Of the blocks of one second, it takes the first one as the anchor.
+        before = self._get("/tx_anchor")
+        while self._get("/tx_anchor") == before:
+            time.sleep(0.05)
+            self.mine()
+
     def forget(self, bundle: str) -> None:
         HTTP.delete(f"{self.url}/tx/{bundle}").raise_for_status()
 
@@ -228,8 +239,8 @@ class ArlocalLab(Lab):
         assert data is not None
         path.write_text(encode_base64url(data[:-1] + bytes([data[-1] ^ 0xFF])))
 
-    def _get(self, path: str) -> None:
-        HTTP.get(self.url + path).raise_for_status()
+    def _get(self, path: str) -> str:
+        return HTTP.get(self.url + path).raise_for_status().text
 
 
 @contextmanager

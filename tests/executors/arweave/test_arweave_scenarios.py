@@ -138,7 +138,7 @@ def test_a_forgotten_upload_is_posted_with_a_new_anchor_as_the_same_item(lab: La
     lab.forget(first["bundle"])
     assert one.state() == {"$tag": "NotFound"}
 
-    lab.mine()
+    lab.change_anchor()
     one.params = {}
 
     assert one.post() == "Posted"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aos.manifest.builtins import EFFECTS
+from aos.manifest.builtins import EFFECTS, PROVIDED_EFFECTS
 from aos.testing import World
 from aos.values.cbor import Value, encode
 from tests.memory_world import effect, route, schema
@@ -78,7 +78,7 @@ def nodes(*, version: int = 1, **manifest: object) -> list[dict[str, object]]:
         effect(CHARGE, "t/Charge@1", "t/Charged@1"),
         effect(ONCE, "t/Charge@1", "t/Charged@1", delivery="at_most_once"),
     ]
-    used = [CHARGE, ONCE, *sorted(EFFECTS)]
+    used = [CHARGE, ONCE, *sorted(EFFECTS.keys() - PROVIDED_EFFECTS)]
     workflows: list[dict[str, object]] = [
         {
             "$kind": "defworkflow",

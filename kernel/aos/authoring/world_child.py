@@ -31,8 +31,8 @@ from aos.host.executors.task import TaskExecutor
 from aos.host.executors.timer import TimerExecutor
 from aos.host.folder.secrets import Secrets
 from aos.host.process import Ended, Started, run_world
+from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
-from aos.manifest.names import is_system
 from aos.values.digests import Hash
 
 
@@ -96,7 +96,7 @@ def _started(found: Started) -> None:
 
 
 def _covered(coverage: Coverage, manifest: Effective) -> None:
-    known = sorted(name for name in manifest.effects if not is_system(name))
+    known = sorted(name for name in manifest.effects if not is_run_by_node(name))
     _tell({"unasked": list(coverage.unused), "known": known, "lacking": list(coverage.lacking)})
 
 

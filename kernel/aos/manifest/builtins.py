@@ -6,70 +6,68 @@ a change is a new version with a new name.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.manifest.names import KERNEL, NODE, SYSTEM
+from aos.manifest.builtin_types.governance_types import GOVERNANCE_TYPES
+from aos.manifest.builtin_types.host_types import HOST_TYPES
+from aos.manifest.builtin_types.llm_types import LLM_TYPES
+from aos.manifest.builtin_types.type_notation import (
+    BOOL,
+    BYTES,
+    HASH,
+    INT,
+    NAT,
+    TEXT,
+    TIME,
+    Type,
+    full_name,
+    list_of,
+    map_of,
+    option,
+    record,
+    ref,
+    variant,
+)
+from aos.manifest.builtin_types.vault_types import VAULT_TYPES
+from aos.manifest.builtin_types.workspace_types import WORKSPACE_TYPES
+from aos.manifest.names import KERNEL, NODE, SYSTEM, is_system
 
 Node = Mapping[str, Any]
-Type = Mapping[str, Any]
-
-BOOL: Final[Type] = {"bool": {}}
-INT: Final[Type] = {"int": {}}
-NAT: Final[Type] = {"nat": {}}
-BYTES: Final[Type] = {"bytes": {}}
-TEXT: Final[Type] = {"text": {}}
-HASH: Final[Type] = {"hash": {}}
-
-
-def _option(inside: Type) -> Type:
-    return {"option": inside}
-
-
-def _record(**fields: Type) -> Type:
-    return {"record": fields}
-
-
-def _ref(short: str) -> Type:
-    return {"ref": f"{SYSTEM}{short}@1"}
-
-
-def _map(value: Type) -> Type:
-    return {"map": {"key": TEXT, "value": value}}
-
 
 # The identity block at the head of every continuation.
 _BLOCK: Final[Mapping[str, Type]] = {
     "origin_module_id": TEXT,  # the workflow's name
-    "origin_workflow_hash": _option(HASH),
-    "origin_instance_key": _option(BYTES),
+    "origin_workflow_hash": option(HASH),
+    "origin_instance_key": option(BYTES),
     "intent_id": HASH,
     "effect": TEXT,
-    "effect_hash": _option(HASH),
-    "executor_module": _option(TEXT),
-    "executor_module_hash": _option(HASH),
-    "executor_entrypoint": _option(TEXT),
-    "params_hash": _option(HASH),
-    "issuer_ref": _option(TEXT),
+    "effect_hash": option(HASH),
+    "executor_module": option(TEXT),
+    "executor_module_hash": option(HASH),
+    "executor_entrypoint": option(TEXT),
+    "params_hash": option(HASH),
+    "issuer_ref": option(TEXT),
 }
 
 
 def _legacy(params: str, receipt: str) -> Type:
-    return _record(
+    return record(
         intent_hash=HASH,
         workflow=TEXT,
         effect=TEXT,
         status=TEXT,
-        requested=_ref(params),
-        receipt=_ref(receipt),
-        cost_cents=_option(NAT),
+        requested=ref(params),
+        receipt=ref(receipt),
+        cost_cents=option(NAT),
         signature=BYTES,
     )
 
 
 _TYPES: Final[Mapping[str, Type]] = {
-    "WorkflowContext": _record(
+    "WorkflowContext": record(
         now_ns=NAT,
         logical_now_ns=NAT,
         journal_height=NAT,
@@ -77,30 +75,30 @@ _TYPES: Final[Mapping[str, Type]] = {
         event_hash=HASH,
         manifest_hash=HASH,
         workflow=TEXT,
-        workflow_hash=_option(HASH),
-        key=_option(BYTES),
+        workflow_hash=option(HASH),
+        key=option(BYTES),
         cell_mode=BOOL,
     ),
     # Continuations.
-    "EffectReceiptEnvelope": _record(
+    "EffectReceiptEnvelope": record(
         **_BLOCK,
         receipt_payload=BYTES,
         status=TEXT,
         emitted_at_seq=NAT,
-        cost_cents=_option(NAT),
+        cost_cents=option(NAT),
         signature=BYTES,
-        payload_schema=_option(TEXT),
+        payload_schema=option(TEXT),
     ),
-    "EffectStreamFrame": _record(
+    "EffectStreamFrame": record(
         **_BLOCK,
         emitted_at_seq=NAT,
         seq=NAT,
         kind=TEXT,
         payload=BYTES,
-        payload_ref=_option(HASH),
+        payload_ref=option(HASH),
         signature=BYTES,
     ),
-    "EffectReceiptRejected": _record(
+    "EffectReceiptRejected": record(
         **_BLOCK,
         status=TEXT,
         error_code=TEXT,
@@ -113,88 +111,124 @@ _TYPES: Final[Mapping[str, Type]] = {
     "BlobPutResult": _legacy("BlobPutParams", "BlobPutReceipt"),
     "BlobGetResult": _legacy("BlobGetParams", "BlobGetReceipt"),
     # Types of AIR 2 for states of the AgentOS SDK; our own definitions do not use them.
-    "PendingEffect": _record(
+    "PendingEffect": record(
         effect=TEXT,
         params_hash=HASH,
-        intent_id=_option(HASH),
-        issuer_ref=_option(TEXT),
-        emitted_at_ns={"time": {}},
+        intent_id=option(HASH),
+        issuer_ref=option(TEXT),
+        emitted_at_ns=TIME,
         last_stream_seq=NAT,
     ),
-    "PendingEffectSetText": _map(_ref("PendingEffect")),
-    "PendingBatchGroupText": _record(keys={"list": TEXT}, terminal_keys={"list": TEXT}),
-    "PendingBatchText": _record(
-        groups={"list": _ref("PendingBatchGroupText")}, next_group_index=NAT
-    ),
-    "BytesOrSecretRef": {"variant": {"literal": BYTES, "secret": _ref("SecretRef")}},
+    "PendingEffectSetText": map_of(ref("PendingEffect")),
+    "PendingBatchGroupText": record(keys=list_of(TEXT), terminal_keys=list_of(TEXT)),
+    "PendingBatchText": record(groups=list_of(ref("PendingBatchGroupText")), next_group_index=NAT),
+    "BytesOrSecretRef": variant({"literal": BYTES, "secret": ref("SecretRef")}),
     # Effects.
-    "EffectError": _record(code=TEXT, message=TEXT, retryable=BOOL),
-    "SecretRef": _record(alias=TEXT, version=NAT),
-    "TextOrSecretRef": {"variant": {"literal": TEXT, "secret": _ref("SecretRef")}},
-    "TimerSetParams": _record(deliver_at_ns=NAT, key=_option(TEXT)),
-    "TimerSetReceipt": _record(delivered_at_ns=NAT, key=_option(TEXT)),
-    "HttpRequestParams": _record(
+    "EffectError": record(code=TEXT, message=TEXT, retryable=BOOL),
+    "SecretRef": record(alias=TEXT, version=NAT),
+    "TextOrSecretRef": variant({"literal": TEXT, "secret": ref("SecretRef")}),
+    "TimerSetParams": record(deliver_at_ns=NAT, key=option(TEXT)),
+    "TimerSetReceipt": record(delivered_at_ns=NAT, key=option(TEXT)),
+    "HttpRequestParams": record(
         method=TEXT,
         url=TEXT,
-        headers=_map(_ref("TextOrSecretRef")),
-        body_ref=_option(HASH),
-        body=_option(BYTES),
+        headers=map_of(ref("TextOrSecretRef")),
+        body_ref=option(HASH),
+        body=option(BYTES),
     ),
-    "HttpRequestReceipt": _record(
+    "HttpRequestReceipt": record(
         status=INT,
-        headers=_map(TEXT),
-        body_ref=_option(HASH),
-        body=_option(BYTES),
-        timings=_record(start_ns=NAT, end_ns=NAT),
+        headers=map_of(TEXT),
+        body_ref=option(HASH),
+        body=option(BYTES),
+        timings=record(start_ns=NAT, end_ns=NAT),
     ),
-    "BlobPutParams": _record(bytes=BYTES, blob_ref=_option(HASH), refs=_option({"list": HASH})),
-    "BlobPutReceipt": _record(blob_ref=HASH, edge_ref=HASH, size=NAT),
-    "BlobGetParams": _record(blob_ref=HASH),
-    "BlobGetReceipt": _record(blob_ref=HASH, size=NAT, bytes=BYTES),
-    "CronNextParams": _record(cron=TEXT, tz=TEXT, after_ns=NAT, count=NAT),
-    "CronNextReceipt": _record(times={"list": NAT}, tzdata=TEXT),
+    "BlobPutParams": record(bytes=BYTES, blob_ref=option(HASH), refs=option(list_of(HASH))),
+    "BlobPutReceipt": record(blob_ref=HASH, edge_ref=HASH, size=NAT),
+    "BlobGetParams": record(blob_ref=HASH),
+    "BlobGetReceipt": record(blob_ref=HASH, size=NAT, bytes=BYTES),
+    "CronNextParams": record(cron=TEXT, tz=TEXT, after_ns=NAT, count=NAT),
+    "CronNextReceipt": record(times=list_of(NAT), tzdata=TEXT),
     # Answered by the core itself. One of the two fields names what to cancel.
-    "TimerCancelParams": _record(intent=_option(HASH), issuer_ref=_option(TEXT)),
-    "TimerCancelReceipt": _record(cancelled=BOOL),
-    "EffectCancelParams": _record(intent=_option(HASH), issuer_ref=_option(TEXT)),
-    "EffectCancelReceipt": _record(cancelled=BOOL),
-    "ReadMeta": _record(journal_height=NAT, snapshot_hash=_option(HASH), manifest_hash=HASH),
-    "IntrospectManifestParams": _record(consistency=_option(TEXT)),
-    "IntrospectManifestReceipt": _record(manifest=BYTES, meta=_ref("ReadMeta")),
-    "IntrospectWorkflowStateParams": _record(
-        workflow=TEXT, key=_option(BYTES), consistency=_option(TEXT)
+    "TimerCancelParams": record(intent=option(HASH), issuer_ref=option(TEXT)),
+    "TimerCancelReceipt": record(cancelled=BOOL),
+    "EffectCancelParams": record(intent=option(HASH), issuer_ref=option(TEXT)),
+    "EffectCancelReceipt": record(cancelled=BOOL),
+    "ReadMeta": record(journal_height=NAT, snapshot_hash=option(HASH), manifest_hash=HASH),
+    "IntrospectManifestParams": record(consistency=option(TEXT)),
+    "IntrospectManifestReceipt": record(manifest=BYTES, meta=ref("ReadMeta")),
+    "IntrospectWorkflowStateParams": record(
+        workflow=TEXT, key=option(BYTES), consistency=option(TEXT)
     ),
-    "IntrospectWorkflowStateReceipt": _record(state=_option(BYTES), meta=_ref("ReadMeta")),
-    "IntrospectJournalHeadParams": _record(),
-    "IntrospectJournalHeadReceipt": _record(meta=_ref("ReadMeta")),
-    "IntrospectListCellsParams": _record(
-        workflow=TEXT, after=_option(BYTES), limit=_option(NAT), consistency=_option(TEXT)
+    "IntrospectWorkflowStateReceipt": record(state=option(BYTES), meta=ref("ReadMeta")),
+    "IntrospectJournalHeadParams": record(),
+    "IntrospectJournalHeadReceipt": record(meta=ref("ReadMeta")),
+    "IntrospectListCellsParams": record(
+        workflow=TEXT, after=option(BYTES), limit=option(NAT), consistency=option(TEXT)
     ),
-    "IntrospectCellInfo": _record(key=BYTES, state_hash=HASH, size=NAT, last_active_ns=NAT),
-    "IntrospectListCellsReceipt": _record(
-        cells={"list": _ref("IntrospectCellInfo")}, next=_option(BYTES), meta=_ref("ReadMeta")
+    "IntrospectCellInfo": record(key=BYTES, state_hash=HASH, size=NAT, last_active_ns=NAT),
+    "IntrospectListCellsReceipt": record(
+        cells=list_of(ref("IntrospectCellInfo")), next=option(BYTES), meta=ref("ReadMeta")
     ),
 }
 
 
-def _effect(short: str, stem: str, executor: str = NODE) -> Node:
+# Effects that an executor of a process runs, in the order of AIR 2 (M-51).
+_PROVIDED: Final = (
+    "workspace.empty_root",
+    "workspace.list",
+    "workspace.read_ref",
+    "workspace.read_bytes",
+    "workspace.write_bytes",
+    "workspace.write_ref",
+    "workspace.remove",
+    "workspace.diff",
+    "workspace.annotations_get",
+    "workspace.annotations_set",
+    "host.session.open",
+    "host.session.signal",
+    "host.exec",
+    "host.fs.read_file",
+    "host.fs.write_file",
+    "host.fs.edit_file",
+    "host.fs.apply_patch",
+    "host.fs.grep",
+    "host.fs.glob",
+    "host.fs.stat",
+    "host.fs.exists",
+    "host.fs.list_dir",
+    "llm.generate",
+    "llm.count_tokens",
+    "llm.compact",
+    "vault.put",
+    "vault.rotate",
+    "portal.send",
+)
+
+
+def _effect(short: str, executor: str = NODE) -> Node:
+    stem = "".join(word.capitalize() for word in re.split("[._]", short))
     return {
         "$kind": "defeffect",
-        "name": f"{SYSTEM}{short}@1",
-        "params": f"{SYSTEM}{stem}Params@1",
-        "receipt": f"{SYSTEM}{stem}Receipt@1",
+        "name": full_name(short),
+        "params": full_name(f"{stem}Params"),
+        "receipt": full_name(f"{stem}Receipt"),
         "impl": {"executor": executor},
     }
 
 
 SCHEMAS: Final[Mapping[str, Node]] = MappingProxyType(
     {
-        f"{SYSTEM}{short}@1": {
-            "$kind": "defschema",
-            "name": f"{SYSTEM}{short}@1",
-            "type": expression,
-        }
-        for short, expression in _TYPES.items()
+        full_name(short): {"$kind": "defschema", "name": full_name(short), "type": expression}
+        for types in (
+            _TYPES,
+            WORKSPACE_TYPES,
+            HOST_TYPES,
+            LLM_TYPES,
+            VAULT_TYPES,
+            GOVERNANCE_TYPES,
+        )
+        for short, expression in types.items()
     }
 )
 
@@ -202,20 +236,32 @@ EFFECTS: Final[Mapping[str, Node]] = MappingProxyType(
     {
         str(node["name"]): node
         for node in (
-            _effect("timer.set", "TimerSet"),
-            _effect("http.request", "HttpRequest"),
-            _effect("blob.put", "BlobPut"),
-            _effect("blob.get", "BlobGet"),
-            _effect("cron.next", "CronNext"),
-            _effect("timer.cancel", "TimerCancel", KERNEL),
-            _effect("effect.cancel", "EffectCancel", KERNEL),
-            _effect("introspect.manifest", "IntrospectManifest", KERNEL),
-            _effect("introspect.workflow_state", "IntrospectWorkflowState", KERNEL),
-            _effect("introspect.journal_head", "IntrospectJournalHead", KERNEL),
-            _effect("introspect.list_cells", "IntrospectListCells", KERNEL),
+            _effect("timer.set"),
+            _effect("http.request"),
+            _effect("blob.put"),
+            _effect("blob.get"),
+            _effect("cron.next"),
+            _effect("timer.cancel", KERNEL),
+            _effect("effect.cancel", KERNEL),
+            _effect("introspect.manifest", KERNEL),
+            _effect("introspect.workflow_state", KERNEL),
+            _effect("introspect.journal_head", KERNEL),
+            _effect("introspect.list_cells", KERNEL),
+            _effect("workspace.resolve", KERNEL),
+            *map(_effect, _PROVIDED),
         )
     }
 )
+
+PROVIDED_EFFECTS: Final = frozenset(map(full_name, _PROVIDED))
+"""Built-in effects that the node does not run by itself: an ``Executors`` may provide them."""
+
+
+def is_run_by_node(effect: str) -> bool:
+    """Whether the node runs an effect by itself, so that no ``Executors`` may: a ``sys/`` effect
+    that is not among ``PROVIDED_EFFECTS``."""
+    return is_system(effect) and effect not in PROVIDED_EFFECTS
+
 
 UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 """Known names of AIR 2, refused as not supported by this version."""
@@ -230,6 +276,8 @@ INTROSPECT_MANIFEST: Final = "sys/introspect.manifest@1"
 INTROSPECT_STATE: Final = "sys/introspect.workflow_state@1"
 INTROSPECT_HEAD: Final = "sys/introspect.journal_head@1"
 INTROSPECT_CELLS: Final = "sys/introspect.list_cells@1"
+WORKSPACE: Final = "sys/Workspace@1"
+WORKSPACE_RESOLVE: Final = "sys/workspace.resolve@1"
 KERNEL_EFFECTS: Final = frozenset(
     str(name) for name, node in EFFECTS.items() if node["impl"]["executor"] == KERNEL
 )

@@ -29,6 +29,8 @@ Subject = tuple[str, str]
 Found = Iterator[tuple[str, str, str | None]]
 """The findings of one rule: (pointer, message, hint) of each."""
 
+GOVERNANCE: Final = "sys/governance."
+
 NOT_YET: Final = "not supported by this version"
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -204,7 +206,12 @@ def _not_here(kind: str, name: str) -> str | None:
     if not is_system(name):
         return None
     if kind == "defeffect":
-        return "this kernel has no such effect: define one of your own and an executor that runs it"
+        if name.startswith(GOVERNANCE):
+            return (
+                "a workflow does not govern the manifest under which it runs: people do, with "
+                "aos gov (spec/governance.md)"
+            )
+        return "this kernel has no such effect: spec/agentos.md lists those that it has"
     if kind == "defmodule":
         return "built-in effects have no module here: leave it out"
     return None

@@ -16,8 +16,9 @@ from aos.audit.search.attributes import OF_EVERY_CELL
 from aos.audit.views.linear_view import LINEAR_NAMES
 from aos.errors import BadUsage, excerpt, sentence
 from aos.host.executors.limiter import Limit
+from aos.manifest.builtins import is_run_by_node
 from aos.manifest.linear_names import LINEAR
-from aos.manifest.names import is_name, is_system
+from aos.manifest.names import is_name
 from aos.node.rates import BURST_MAX, EXAMPLES, interval_of
 from aos.node.search.indexed import ATTRIBUTES_MAX, SearchSettings
 from aos.node.webhooks import Webhook
@@ -83,7 +84,7 @@ class _Reading:
         limits = {}
         for name, given in self._table(found.get("effects", {}), "effects").items():
             where = f'effects."{name}"'
-            if not is_name(name) or is_system(name):
+            if not is_name(name) or is_run_by_node(name):
                 raise self._invalid(where, "an effect such as com.acme/charge@1", repr(name))
             limits[name] = self._limit(self._table(given, where), where)
         webhooks = self._table(found.get("webhooks", {}), "webhooks")

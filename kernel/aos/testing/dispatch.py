@@ -258,14 +258,17 @@ class Dispatch:
 
     def _enclosed(self, intent: OpenIntent) -> Enclosed | AttemptFailure:
         """The blobs and secrets that the params name, found as for a worker (T-25b)."""
+        effect = self.desk.state.effective.effects.get(intent.effect.name, intent.effect)
+        params = completed(effect.params, slot_bytes(intent.params, self.desk.read))
+        return self._reader().of(effect.name, intent.cell[0], params)
+
+    def _reader(self) -> Enclosing:
         effective = self.desk.state.effective
         if self._enclosing is None or self._enclosing[0] is not effective:
             read = StoredBlobs(self.desk.read, self.desk.store.named)
             self._enclosing = effective, Enclosing(read, self._secret_value)
             self._enclosing[1].use(effective, self._blob_fields)
-        effect = effective.effects.get(intent.effect.name, intent.effect)
-        params = completed(effect.params, slot_bytes(intent.params, self.desk.read))
-        return self._enclosing[1].of(effect.name, intent.cell[0], params)
+        return self._enclosing[1]
 
     def _secret_value(self, secret: Secret) -> bytes:
         value = self.secrets.get(secret.name)
@@ -281,6 +284,12 @@ class Dispatch:
             with contextlib.suppress(InputRefused):
                 self.tell(intent, kind, payload, blob)
 
+        async def on_read(hash: str) -> bytes:
+            found = self._reader().read_blob(hash)
+            if isinstance(found, AttemptFailure):
+                raise EffectFailed(found.code, found.message)
+            return found
+
         return EffectContext(
             intent=hash_text(intent.intent),
             effect=intent.effect.name,
@@ -292,4 +301,5 @@ class Dispatch:
             world=hash_text(self.desk.state.world),
             deadline_ns=self.desk.now_ns + intent.effect.timeout_ms * 1_000_000,
             on_progress=on_progress,
+            on_read=on_read,
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aos.errors import BadUsage
-from aos.manifest.names import is_name, is_system
+from aos.manifest.builtins import is_run_by_node
+from aos.manifest.names import is_name
 from aos.values.cbor import Value
+from aos.worker.failure import NotConfigured
 
 CONCURRENCY_DEFAULT: Final = 16
 CONCURRENCY_MAX: Final = 1024
@@ -21,6 +23,9 @@ R = TypeVar("R")
 
 OnProgress: TypeAlias = Callable[[Any, Any, Any], None]
 """Takes kind, payload and blob of ``EffectContext.progress``."""
+
+OnRead: TypeAlias = Callable[[str], Awaitable[bytes]]
+"""Takes the hash of ``EffectContext.read_blob``."""
 
 
 class Told:
@@ -56,6 +61,7 @@ class EffectContext:
             observe them.
         secrets: The values that ``secret`` returns, by alias and version.
         blobs: The bytes that ``blob`` returns, by hash.
+        on_read: Called by ``read_blob``; None in a worker that has no store.
     """
 
     intent: str
@@ -73,6 +79,7 @@ class EffectContext:
     on_progress: OnProgress | None = field(default=None, repr=False)
     secrets: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    on_read: OnRead | None = field(default=None, repr=False)
 
     def secret(self, ref: Mapping[str, Any]) -> str:
         """Return the value of a secret that the params name (X-75).
@@ -112,6 +119,28 @@ class EffectContext:
                 'hash of the params, below a field that @effect lists in blobs=("FIELD", …)'
             )
         return found
+
+    async def read_blob(self, hash: str) -> bytes:
+        """Read a blob of the world, one that the params do not name directly, such as a node of a
+        tree (X-79a). Only for ``async`` functions that run with the world (``--executors``).
+
+        Args:
+            hash: ``blake3:…``, or the ``sha256:…`` name of a blob (AG-32).
+
+        Raises:
+            EffectFailed: The world does not have it (``blob_missing``), or it has more than 16 MiB
+                (``blob_too_large``).
+            NotConfigured: This worker runs elsewhere and has no store.
+        """
+        if hash in self.blobs:
+            return self.blobs[hash]
+        if self.on_read is None:
+            raise NotConfigured(
+                "no_store",
+                f"{self.effect} reads blobs of the world, which this worker cannot",
+                "run it in the process of the world (aos run --executors MODULE:ATTR)",
+            )
+        return await self.on_read(hash)
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
         """Report progress to the requesting workflow, from ``async`` and plain functions alike
@@ -194,8 +223,12 @@ def effect(
         BadUsage: The name, a number or the function's parameters are invalid.
     """
     _check_name(name)
-    if is_system(name):
-        raise BadUsage(f"effect {name!r}: sys/… effects are run by the node itself")
+    if is_run_by_node(name):
+        raise BadUsage(
+            f"effect {name!r}: expected an effect of your own, or a built-in one that AOS leaves "
+            "to executors (sys/workspace.…, sys/host.…, sys/llm.…, sys/vault.…, "
+            "sys/portal.send@1); other sys/… effects are run by the node itself"
+        )
     _check_whole(name, "concurrency", concurrency, 1, CONCURRENCY_MAX)
     _check_whole(name, "attempts", 1 if attempts is None else attempts, 1, ATTEMPTS_MAX)
     _check_whole(name, "backoff_ms", 0 if backoff_ms is None else backoff_ms, 0, BACKOFF_MS_MAX)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from aos.errors import AosError, BadUsage
+from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import Callers
 from aos.worker.console import flush, say, show
 from aos.worker.executor_key import Signer, read_key
@@ -125,6 +126,7 @@ class _Worker:
             signer=signer,
             resource=resource,
             send=link.send,
+            reads=BlobReads(link.send),
         )
         while not self._waiting.empty():
             self._runner.receive(self._waiting.get_nowait())

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from aos.manifest.builtins import HTTP
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.limits import WorldLimits
-from aos.manifest.names import is_system
 from aos.values.cbor import decode_record
 from aos.values.digests import Hash, hash_text
 from aos.worker import redacted_output
 from aos.worker.api import EffectContext, EffectFunction
+from aos.worker.blob_reads import BlobReads
 from aos.worker.calls import CallEnd, Callers, FunctionCall
 from aos.worker.causes import Causes
 from aos.worker.console import say, show
@@ -52,6 +53,7 @@ class TaskRunner:
     """Runs the tasks of one process. ``send`` sends a message to the node.
 
     Without ``retries``, a task ends with its first attempt: the node decides about another one.
+    Without ``reads``, functions cannot read blobs of the world.
     """
 
     def __init__(
@@ -63,8 +65,10 @@ class TaskRunner:
         signer: Signer | None,
         resource: object,
         send: Callable[[Message], None],
+        reads: BlobReads | None = None,
         retries: bool = True,
     ) -> None:
+        self._reads = reads
         self._retries = retries
         self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
         self._callers = callers
@@ -95,6 +99,8 @@ class TaskRunner:
             self._cancel(message)
         elif op == "begin":
             self._answer(message)
+        elif op == "blob" and self._reads is not None:
+            self._reads.answer(message)
         elif op == "manifest":
             self._use(Effective.from_document(message["document"]))
 
@@ -141,7 +147,7 @@ class TaskRunner:
             job.granted.set_result(message["is_granted"])
 
     async def _run(self, job: Job) -> None:
-        if job.secrets and not is_system(job.effect):  # a built-in effect redacts by itself
+        if job.secrets and job.effect != HTTP:  # which redacts by itself
             job.redactor = Redactor(job.secrets.values())
             redacted_output.hide(job.redactor)
         try:
@@ -296,7 +302,7 @@ class TaskRunner:
         return self._judge(job, effect, ended, ctx, started)
 
     def _context(self, job: Job, deadline_ns: int) -> EffectContext:
-        is_request = is_system(job.effect)
+        is_request = job.effect == HTTP
         cls: type[EffectContext] = RequestContext if is_request else EffectContext
         ctx = cls(
             intent=hash_text(job.intent),
@@ -311,6 +317,7 @@ class TaskRunner:
             resource=self._resource,
             traceparent=job.traceparent,
             blobs=job.blobs,
+            on_read=None if self._reads is None else self._reads.read,
         )
         if isinstance(ctx, RequestContext):
             ctx.named_secrets = job.secrets

@@ -5,8 +5,8 @@
     | n, u32 | n bytes of one map   |   big-endian; n at most FRAME_BYTES_MAX
     +--------+----------------------+
 
-Each map has ``op``. To the worker: hello, manifest, run, begin, cancel, ack. From it: ready or
-failed, then progress, attempt, done, halt, stuck. The worker exits when the stream ends.
+Each map has ``op``. To the worker: hello, manifest, run, begin, cancel, ack, blob. From it: ready
+or failed, then progress, attempt, done, halt, stuck, read. The worker exits when the stream ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aos.errors import AosError
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 
-PROTOCOL: Final = 4
+PROTOCOL: Final = 5
 FRAME_BYTES_MAX: Final = 64 * 1024 * 1024
 FD_VARIABLE: Final = "AOS_WORKER_FD"
 """Environment variable with the number of the inherited socket."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from aos.core.decide.decided import Decided
 from aos.core.decide.fits import completed
@@ -21,7 +21,13 @@ from aos.core.state.cell import Cell, OpenIntent
 from aos.core.state.state import Debt, Owed, State
 from aos.core.state.version import workflow_of
 from aos.manifest import builtins
-from aos.manifest.builtins import EFFECT_CANCEL, KERNEL_EFFECTS, TIMER, TIMER_CANCEL
+from aos.manifest.builtins import (
+    EFFECT_CANCEL,
+    KERNEL_EFFECTS,
+    TIMER,
+    TIMER_CANCEL,
+    WORKSPACE,
+)
 from aos.values.cbor import Value, encode
 from aos.values.digests import Hash, content_hash, hash_text, parse_hash
 from aos.values.errors import quoted
@@ -85,7 +91,7 @@ def _answer(run: _Answering, intent: OpenIntent) -> KernelReceipt:
     assert isinstance(params, dict)
     if intent.effect.name in (TIMER_CANCEL, EFFECT_CANCEL):
         return _cancel(run, intent, params)
-    answer = _INTROSPECT[intent.effect.name](run, params)
+    answer = _ANSWERS[intent.effect.name](run, params)
     if isinstance(answer, _Error):
         return _receipt(run, intent, "error", answer.payload())
     payload = intent.effect.receipt.encode(answer)
@@ -283,9 +289,28 @@ def _info(key: bytes, cell: Cell, held: Slot) -> Value:
     }
 
 
-_INTROSPECT: Final[Mapping[str, Callable[[_Answering, _Params], Value | _Error]]] = {
+def _resolve_workspace(run: _Answering, params: _Params) -> Value | _Error:
+    """The head and one version of a workspace, as its cell has them (AG-57)."""
+    cell = run.state.cells.get((WORKSPACE, encode(params["workspace"])))
+    data = _state_of(run, cell)
+    workflow = None if cell is None else workflow_of(run.state, cell)
+    if workflow is None or data is None:
+        return {"exists": False, "resolved_version": None, "head": None, "root_hash": None}
+    history: Any = workflow.state.from_record(data)
+    version = history["latest"] if params["version"] is None else params["version"]
+    commit = history["versions"].get(version)
+    return {
+        "exists": commit is not None,
+        "resolved_version": None if commit is None else version,
+        "head": history["latest"],
+        "root_hash": None if commit is None else commit["root_hash"],
+    }
+
+
+_ANSWERS: Final[Mapping[str, Callable[[_Answering, _Params], Value | _Error]]] = {
     builtins.INTROSPECT_MANIFEST: _manifest,
     builtins.INTROSPECT_STATE: _workflow_state,
     builtins.INTROSPECT_HEAD: _journal_head,
     builtins.INTROSPECT_CELLS: _list_cells,
+    builtins.WORKSPACE_RESOLVE: _resolve_workspace,
 }

@@ -19,6 +19,7 @@ from aos.core.state.continuation import takes
 from aos.host.executors import messages
 from aos.host.executors.attempts import Attempts
 from aos.host.executors.backlog import NO_LIMITS, Backlog, Where, Work
+from aos.host.executors.blob import BLOB_MISSING
 from aos.host.executors.enclosures import NOTHING, Enclosed
 from aos.host.executors.life import STALL_S, Ready
 from aos.host.executors.limiter import Limit
@@ -344,6 +345,11 @@ class ChildExecutor:
         """Return the blobs and secrets to send with a task, or why it cannot run."""
         return NOTHING
 
+    def read_blob(self, hash: str) -> bytes | AttemptFailure:
+        """Read a blob for a function that runs (X-79a), or say why that is not possible."""
+        text = f"executor {self.name} has no store: {hash:.80} cannot be read"
+        return AttemptFailure(code=BLOB_MISSING, message=text, retryable=False)
+
     def still_lacks(self, task: Task, halted: Halted) -> bool:  # noqa: ARG002  # others use it
         """Whether a task that was held when it was last published would be held again for the same
         reason. If so, nothing is journaled (X-15)."""
@@ -387,6 +393,8 @@ class ChildExecutor:
         elif op == "halt" and work is not None:
             self._count_dropped(work.task, messages.whole(message, "dropped"))
             self._halt(work, messages.halted(message))
+        elif op == "read":
+            self._process.send(messages.blob(message, self.read_blob(messages.blob_name(message))))
         elif op == "stuck":
             self._process.end_stuck(message.get("reason"))
 

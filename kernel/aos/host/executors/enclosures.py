@@ -133,6 +133,11 @@ class Enclosing:
             found.append(SecretValue(name=name, value=data, hosts=None))
         return tuple(found)
 
+    def read_blob(self, hash: str) -> bytes | AttemptFailure:
+        """The blob with this hash or SHA-256 name, or why it cannot be given (X-79a)."""
+        found = self._blobs({hash: None})
+        return found if isinstance(found, AttemptFailure) else found[hash]
+
     def _blobs(self, hashes: Mapping[str, None]) -> Mapping[str, bytes] | AttemptFailure:
         blobs: dict[str, bytes] = {}
         size = 0

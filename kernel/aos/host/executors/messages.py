@@ -11,6 +11,7 @@ from aos.host.executors.enclosures import Enclosed
 from aos.host.executors.task import Halted, Outcome, StreamFrame, Task
 from aos.manifest.names import NODE
 from aos.values.digests import HASH_BYTES, Hash, content_hash
+from aos.worker.failure import AttemptFailure
 from aos.worker.wire import Message, WireProblem
 from aos.worker.worker_secrets import to_wire
 
@@ -53,6 +54,20 @@ def cancel(work: Work) -> Message:
     }
 
 
+def blob(asked: Message, found: bytes | AttemptFailure) -> Message:
+    """The answer to a request for a blob."""
+    number = whole(asked, "read")
+    if isinstance(found, bytes):
+        return {"op": "blob", "read": number, "data": found}
+    return {
+        "op": "blob",
+        "read": number,
+        "data": None,
+        "code": found.code,
+        "problem": found.message,
+    }
+
+
 # Reading: a message that does not fit raises WireProblem, and the process is ended.
 
 
@@ -62,6 +77,14 @@ def intent(message: Message) -> Hash:
     if not isinstance(found, bytes):
         raise WireProblem(f"message {message['op']} has no intent")
     return Hash(found)
+
+
+def blob_name(message: Message) -> str:
+    """The hash of the blob that a process asks for. Any text: it may come from the params."""
+    found = message.get("hash")
+    if not isinstance(found, str):
+        raise WireProblem(f"message {message['op']} has no hash")
+    return found
 
 
 def whole(message: Message, name: str) -> int:

@@ -77,6 +77,9 @@ class PythonExecutor(ChildExecutor):
         """The secrets and blobs that the params name (X-75, X-79)."""
         return self._enclosing.of(task.effect.name, task.workflow, task.params)
 
+    def read_blob(self, hash: str) -> bytes | AttemptFailure:
+        return self._enclosing.read_blob(hash)
+
     def still_lacks(self, task: Task, halted: Halted) -> bool:
         if halted.code not in (UNAVAILABLE, MISMATCH):
             return False

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
-from aos.manifest.names import is_system
 from aos.node.leases import schemas
 from aos.node.leases.desk import Body, ScopedToken, WorkDesk
 from aos.node.leases.documents import CBOR, task_document
@@ -237,7 +237,7 @@ def _unserved(
 ) -> tuple[str, str] | None:
     if not token.allows("work", name):
         return "token_does_not_allow", f"the token {token.name} does not allow work:{name}"
-    if name in here or is_system(name):
+    if name in here or is_run_by_node(name):
         return "effect_runs_in_the_world", f"the process of the world runs {name} itself"
     if manifest is None or name not in manifest.effects:
         return "effect_is_unknown", f"the manifest in force does not define {name}"

@@ -11,8 +11,8 @@ from aos.core.state.continuation import takes
 from aos.core.state.state import State
 from aos.host.executors.lanes import Lane, lane_of, values_at
 from aos.host.executors.limiter import Group, Limit
-from aos.manifest.builtins import STREAM
-from aos.manifest.names import KERNEL, NODE, is_system
+from aos.manifest.builtins import STREAM, is_run_by_node
+from aos.manifest.names import KERNEL, NODE
 from aos.node.leases.offers import OpenTask, Signers
 from aos.node.leases.row import Row
 from aos.store.store import Store
@@ -27,7 +27,7 @@ def is_task(state: State, intent: OpenIntent, here: frozenset[str]) -> bool:
     effect = intent.effect
     return not (
         effect.executor == KERNEL
-        or is_system(effect.name)
+        or is_run_by_node(effect.name)
         or effect.name in here
         or state.is_inherited(intent)
     )

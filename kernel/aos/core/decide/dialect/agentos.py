@@ -29,6 +29,7 @@ from aos.manifest.builtins import (
     KERNEL_EFFECTS,
     REJECTED,
     STREAM,
+    WORKSPACE_RESOLVE,
 )
 from aos.manifest.effective import Effect, Effective, Workflow
 from aos.values.cbor import Value, encode
@@ -127,8 +128,9 @@ class Shown:
         return encode(self._payload(effect, effect.receipt, effect.receipt.from_record(data)))
 
     def _payload(self, effect: Effect, schema: Schema, value: Value) -> Value:
-        # The answers of the core itself name no blob that a module was given.
-        change = given_text if effect.name in KERNEL_EFFECTS else self._named
+        # What the core says about itself names no blob that a module was given.
+        is_about_itself = effect.name in KERNEL_EFFECTS and effect.name != WORKSPACE_RESOLVE
+        change = given_text if is_about_itself else self._named
         shown = self._rewrite.rewritten(schema, value, change)
         if effect.name == HTTP:
             return _with(shown, adapter_id=effect.executor)

@@ -1,0 +1,21 @@
+"""The ``Executors`` that come with AOS for built-in effects (AG-50)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+SHIPPED: Final[Mapping[str, str]] = {
+    "sys/workspace.": "aos.executors.workspace:workspace",
+    "sys/host.": "aos.executors.machine:machine",
+    "sys/llm.": "aos.executors.llm:llm",
+    "sys/vault.": "aos.executors.vault:vault",
+    "sys/portal.": "aos.executors.portal:portal",
+}
+"""The beginning of an effect's name -> what ``--executors`` takes."""
+
+
+def shipped_executors(effect: str) -> str | None:
+    """Return the ``--executors`` argument whose functions run a built-in effect; None for an effect
+    that AOS ships no executor for."""
+    return next((spec for begin, spec in SHIPPED.items() if effect.startswith(begin)), None)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
+import cbor2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aos.values.cbor import Value
 from aos.values.errors import MalformedCbor, ValueProblem
 from aos.values.foreign import decode_foreign, from_foreign
 from aos.values.hash_rewrite import HashRewrite
 from aos.values.schema import compile_schemas
+from tests.values.strategies import ordered, typed_values
 
 SCHEMAS = compile_schemas(
     {
@@ -197,3 +203,150 @@ def test_each_hash_in_a_value_is_rewritten() -> None:
         "one": "A",
         "by": {"C": 1},
     }
+
+
+UNITS = compile_schemas(
+    {
+        "t/Nothing@1": {"unit": {}},
+        "t/Alias@1": {"ref": "t/Nothing@1"},
+        "t/Empty@1": {"record": {}},
+        "t/Step@1": {
+            "variant": {
+                "Tick": {"ref": "t/Nothing@1"},
+                "Tock": {"ref": "t/Alias@1"},
+                "Plain": {"unit": {}},
+                "Empty": {"ref": "t/Empty@1"},
+            }
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("Tick", {"$tag": "Tick", "$value": None}),
+        ("Tock", {"$tag": "Tock", "$value": None}),
+        ("Plain", {"$tag": "Plain"}),
+        ("Empty", {"$tag": "Empty", "$value": {}}),
+    ],
+)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda tag: tag,
+        lambda tag: {"$tag": tag},
+        lambda tag: {"$tag": tag, "$value": None},
+        lambda tag: {tag: None},
+        lambda tag: {"$tag": tag, "$value": {}},
+    ],
+)
+def test_an_arm_with_one_value_only_is_read_in_every_spelling(
+    tag: str, expected: Value, spelling: Callable[[str], object]
+) -> None:
+    """AG-21: also behind refs."""
+    _, found = from_foreign(UNITS["t/Step@1"], UNITS, cbor2.dumps(spelling(tag)))
+
+    assert found == expected
+
+
+@pytest.mark.parametrize("tag", ["Tick", "Tock"])
+def test_a_unit_arm_behind_a_ref_may_be_sent_without_its_value(tag: str) -> None:
+    """V-40: at ingress and in JSON."""
+    schema, expected = UNITS["t/Step@1"], {"$tag": tag, "$value": None}
+
+    assert schema.normalise({"$tag": tag}) == expected
+    for text in (f'"{tag}"', f'{{"$tag": "{tag}"}}', f'{{"{tag}": null}}'):
+        assert schema.from_json(text) == expected
+    with pytest.raises(ValueProblem, match="missing: expected record"):
+        schema.normalise({"$tag": "Empty"})
+
+
+def named(type_: Any, chance: Random, types: dict[str, Any]) -> Any:
+    """The type with some of its parts behind refs, which are added to ``types``."""
+    ((form, inside),) = type_.items()
+    if form in ("record", "variant"):
+        inside = {name: named(each, chance, types) for name, each in inside.items()}
+    elif form in ("list", "set", "option"):
+        inside = named(inside, chance, types)
+    elif form == "map":
+        inside = {"key": inside["key"], "value": named(inside["value"], chance, types)}
+    if chance.random() < 0.6:
+        return {form: inside}
+    name = f"t/N{len(types)}@1"
+    types[name] = {form: inside}
+    return {"ref": name}
+
+
+def as_the_sdk(type_: Any, value: Any, chance: Random) -> Any:
+    """A spelling of a normal value that a serializer of Rust writes for some declaration."""
+    ((form, inside),) = type_.items()
+    if form == "unit":
+        return chance.choice([None, [], {}])
+    if form == "bytes":
+        return chance.choice([value, list(value)])
+    if form == "option":
+        return None if value is None else as_the_sdk(inside, value, chance)
+    if form in ("list", "set"):
+        return [as_the_sdk(inside, each, chance) for each in value]
+    if form == "map":
+        return {key: as_the_sdk(inside["value"], each, chance) for key, each in value.items()}
+    if form == "record":
+        if not inside:
+            return chance.choice([{}, None])
+        written = {name: as_the_sdk(inside[name], each, chance) for name, each in value.items()}
+        left_out = {
+            name for name, each in value.items() if each is None and "option" in inside[name]
+        }
+        return {
+            n: each for n, each in written.items() if n not in left_out or chance.random() < 0.5
+        }
+    if form == "variant":
+        tag = value["$tag"]
+        arm = inside[tag]
+        if arm in ({"unit": {}}, {"record": {}}):
+            return chance.choice([tag, {"$tag": tag}, {"$tag": tag, "$value": None}, {tag: None}])
+        written = as_the_sdk(arm, value["$value"], chance)
+        return chance.choice([{"$tag": tag, "$value": written}, {tag: written}])
+    return value
+
+
+@given(typed_values, st.randoms(use_true_random=False))
+def test_whatever_the_sdk_may_write_is_read(typed: tuple[Any, Any], chance: Random) -> None:
+    """AG-20, AG-21: for any type, with any of its parts behind refs."""
+    type_, value = typed
+    types: dict[str, Any] = {}
+    types["t/Whole@1"] = named(type_, chance, types)
+    schemas = compile_schemas(types)
+    schema = schemas["t/Whole@1"]
+    tagged = chance.choice([b"", bytes.fromhex("d9d9f7")])
+
+    foreign = tagged + cbor2.dumps(as_the_sdk(type_, value, chance))
+    data, found = from_foreign(schema, schemas, foreign, max_bytes=1 << 20)
+
+    assert found == in_normal_form({"ref": "t/Whole@1"}, types, value)
+    assert schema.from_record(data) == found
+
+
+def in_normal_form(type_: Any, types: Mapping[str, Any], value: Any) -> Any:
+    """The value under types with refs: only a unit arm differs, which has a value behind a ref."""
+    ((form, inside),) = type_.items()
+    if form == "ref":
+        return in_normal_form(types[inside], types, value)
+    if form == "option":
+        return None if value is None else in_normal_form(inside, types, value)
+    if form == "list":
+        return [in_normal_form(inside, types, each) for each in value]
+    if form == "set":
+        return ordered([in_normal_form(inside, types, each) for each in value])
+    if form == "map":
+        return {key: in_normal_form(inside["value"], types, each) for key, each in value.items()}
+    if form == "record":
+        return {name: in_normal_form(inside[name], types, each) for name, each in value.items()}
+    if form == "variant" and "$value" not in value:
+        is_plain = inside[value["$tag"]] == {"unit": {}}
+        return value if is_plain else {**value, "$value": None}
+    if form == "variant":
+        arm = inside[value["$tag"]]
+        return {**value, "$value": in_normal_form(arm, types, value["$value"])}
+    return value

@@ -134,7 +134,7 @@ def values_of(type_: _T) -> SearchStrategy[Any]:
     if form == "list":
         return st.lists(values_of(argument), max_size=3)
     if form == "set":
-        return st.lists(values_of(argument), max_size=3).map(_as_set)
+        return st.lists(values_of(argument), max_size=3).map(ordered)
     if form == "map":
         return st.dictionaries(values_of(argument["key"]), values_of(argument["value"]), max_size=3)
     if form == "record":
@@ -149,7 +149,8 @@ def values_of(type_: _T) -> SearchStrategy[Any]:
     )
 
 
-def _as_set(elements: list[Value]) -> list[Value]:
+def ordered(elements: list[Value]) -> list[Value]:
+    """The elements of a set in their order, each once."""
     by_bytes = {naive.encode(element): element for element in elements}
     return [by_bytes[key] for key in sorted(by_bytes)]
 

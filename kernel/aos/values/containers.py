@@ -419,6 +419,15 @@ class _Arm:
         self.prefix = opening if codec is None else opening + _VALUE
         self.codec = codec
 
+    @property
+    def is_unit(self) -> bool:
+        """Whether its value may be left out at ingress and in JSON: also behind a ref."""
+        return self.codec is None or self.codec is SCALAR_CODECS["unit"]
+
+    @property
+    def says(self) -> str:
+        return "" if self.codec is None else self.codec.says
+
 
 class _Variant(Codec):
     __slots__ = ("arms", "by_opening")
@@ -450,8 +459,8 @@ class _Variant(Codec):
                 raise ValueProblem("unknown field of a variant (known: $tag, $value)").under(key)
         if arm.codec is None and "$value" in value:
             raise ValueProblem("expected no $value in a unit arm").under("$value")
-        if arm.codec is not None and "$value" not in value:
-            raise ValueProblem(f"missing: expected {arm.codec.says}").under("$value")
+        if "$value" not in value and not arm.is_unit:
+            raise ValueProblem(f"missing: expected {arm.says}").under("$value")
         return arm, value.get("$value")
 
     def _short(self, value: Mapping[str, object]) -> tuple[_Arm, object]:
@@ -480,11 +489,11 @@ class _Variant(Codec):
 
     def from_json(self, value: Any, room: Room) -> Value:
         if type(value) is str:
-            if self._arm(value).codec is not None:
+            if not self._arm(value).is_unit:
                 raise ValueProblem(
                     f"arm {quoted(value)} has a value: expected {{{quoted(value)}: value}}"
                 )
-            return {"$tag": value}
+            value = {"$tag": value}
         if type(value) is not dict:
             raise wrong('variant {"$tag", "$value"}, {Arm: value} or "Arm"', value)
         is_tagged = "$tag" in value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 from aos.values.cbor import (
     INGRESS_BYTES_MAX,
@@ -38,6 +38,7 @@ _SIMPLE: Final[Mapping[int, bool | None]] = {20: False, 21: True, 22: None, 23: 
 _FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
 _BOOLS: Final = {"true": True, "false": False}
 _UNIT: Final = Scalar("unit")
+_NO_FIELDS: Final = Record(())
 
 
 def decode_foreign(
@@ -175,8 +176,9 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
     """Rewrite a value of another program as the ingress gate of ``type_`` reads it, where its
     meaning is unambiguous. It checks nothing and keeps unknown parts unchanged.
 
-    ``{Arm: v}`` and ``"Arm"`` become variants, ``$value`` of a unit arm is removed, text becomes
-    its UTF-8 where bytes are expected, ``"true"`` becomes a bool, and anything becomes unit.
+    ``{Arm: v}`` and ``"Arm"`` become variants, ``$value`` of a unit arm is removed, text and lists
+    of numbers become bytes where bytes are expected, ``"true"`` becomes a bool, null becomes a
+    record without fields, and anything becomes unit.
     """
     match type_:
         case TypeRef(name):
@@ -191,6 +193,8 @@ def relaxed(type_: Type, value: Value, schemas: Mapping[str, Schema]) -> Value:
             if isinstance(value, dict):
                 return {key: relaxed(item, each, schemas) for key, each in value.items()}
         case Record(fields):
+            if value is None and not fields:
+                return {}
             if isinstance(value, dict):
                 types = dict(fields)
                 return {
@@ -211,9 +215,17 @@ def _variant(arms: Mapping[str, Type], value: Value, schemas: Mapping[str, Schem
     arm = None if tag is None else arms.get(tag)
     if arm == _UNIT:
         return {"$tag": tag}
-    if arm is None or not has_value:
+    if arm is None or not (has_value or _needs_no_value(arm, schemas)):
         return value
     return {"$tag": tag, "$value": relaxed(arm, inside, schemas)}
+
+
+def _needs_no_value(arm: Type, schemas: Mapping[str, Schema]) -> bool:
+    """Whether an arm has one value only, so that it may be left out: a unit behind a ref, or a
+    record without fields."""
+    while isinstance(arm, TypeRef) and arm.name in schemas:
+        arm = schemas[arm.name].type
+    return arm in (_UNIT, _NO_FIELDS)
 
 
 def _arm(value: Value) -> tuple[str | None, Value, bool]:
@@ -235,11 +247,18 @@ def _arm(value: Value) -> tuple[str | None, Value, bool]:
 def _scalar(type_: Scalar, value: Value) -> Value:
     if type_ == _UNIT:
         return None
+    if type_ == Scalar("bytes"):
+        return _bytes(value)
+    if isinstance(value, str) and type_ == Scalar("bool"):
+        return _BOOLS.get(value, value)
+    return value
+
+
+def _bytes(value: Value) -> Value:
     if isinstance(value, str):
-        if type_ == Scalar("bytes"):
-            return value.encode()
-        if type_ == Scalar("bool"):
-            return _BOOLS.get(value, value)
+        return value.encode()
+    if isinstance(value, list) and all(type(each) is int and 0 <= each < 256 for each in value):
+        return bytes(cast("list[int]", value))
     return value
 
 

@@ -30,6 +30,7 @@ from tests.sim.model import (
     without_nothing,
 )
 from tests.sim.naive import (
+    CONTINUATIONS,
     ERROR,
     STREAM,
     CellId,
@@ -89,7 +90,7 @@ def event(model: Model, given: Given, stamp: Record) -> Record | int:
     manifest, schema = model.manifest, given["schema"]
     if manifest is None:
         raise Refused("world_has_no_manifest")
-    if schema not in manifest.types or schema.startswith("sys/"):
+    if schema not in manifest.types or schema in CONTINUATIONS:
         raise Refused("event_schema_is_unknown")
     try:
         data = manifest.ingress(schema, given["value"], manifest.limits["event_bytes"])

@@ -27,6 +27,7 @@ from tests.sim.model import (
     without_nothing,
 )
 from tests.sim.naive import (
+    CONTINUATIONS,
     ENVELOPE,
     REJECTED,
     STREAM,
@@ -404,7 +405,7 @@ def _event(
     model: Model, mail: Mail, event: Record, room: Counter[Any]
 ) -> tuple[str, bytes, list[Any], list[Any], list[Any], list[Any]]:
     manifest, schema = model.now, event["schema"]
-    if schema not in manifest.types or schema.startswith("sys/"):
+    if schema not in manifest.types or schema in CONTINUATIONS:
         raise Fault("event_invalid")
     try:
         data = manifest.ingress(schema, event["value"], manifest.limits["event_bytes"])

@@ -302,3 +302,5 @@ LEGACY_ARMS: Final[Mapping[str, str]] = MappingProxyType(
 CONTINUATIONS: Final = frozenset({ENVELOPE, REJECTED, STREAM, *LEGACY_ARMS.values()})
 """Schemas of values that only the kernel makes: neither a subscription nor a sender may deliver
 one (M-35)."""
+
+ONLY_DELIVERED: Final = "is a continuation, which only the kernel delivers"

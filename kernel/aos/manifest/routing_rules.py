@@ -31,7 +31,7 @@ def _subscription(entry: Node, pointer: str, catalog: Catalog) -> Found:
     if event in builtins.CONTINUATIONS:
         yield (
             f"{pointer}/event",
-            f"{event} is a continuation, which only the kernel delivers",
+            f"{event} {builtins.ONLY_DELIVERED}",
             "remove the subscription: receipts find the instance that asked for the effect",
         )
         return

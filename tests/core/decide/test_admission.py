@@ -19,8 +19,11 @@ from tests.core.decide.test_steps import COUNTER, NODES, add, counters
 from tests.memory_world import (
     OPERATOR_KEY,
     WORLD_KEY,
+    Envelope,
     MemoryWorld,
     air,
+    emit,
+    event_of,
     route,
     schema,
     workflow,
@@ -36,7 +39,13 @@ def refused(answer: object) -> Refusal:
     ("schema", "value", "rule", "message"),
     [
         ("t/Nope@1", add("a"), Rule.EVENT_SCHEMA_IS_UNKNOWN, '"t/Nope@1" is not in the manifest'),
-        ("sys/EffectError@1", {}, Rule.EVENT_SCHEMA_IS_UNKNOWN, "not in the manifest"),
+        ("sys/VaultPutParams@1", {}, Rule.EVENT_SCHEMA_IS_UNKNOWN, "not in the manifest"),
+        (
+            "sys/EffectReceiptEnvelope@1",
+            {},
+            Rule.EVENT_SCHEMA_IS_UNKNOWN,
+            "sys/EffectReceiptEnvelope@1 is a continuation, which only the kernel delivers",
+        ),
         ("t/Add@1", {"key": "a"}, Rule.EVENT_IS_INVALID, "$.by"),
         ("t/Add@1", {"key": "a", "by": 2**63}, Rule.EVENT_IS_INVALID, "$.by"),
         ("t/Add@1", {"key": "a", "by": 1, "x": 1}, Rule.EVENT_IS_INVALID, "x"),
@@ -50,6 +59,30 @@ def test_an_event_that_does_not_fit_is_refused(
     assert answer.rule is rule
     assert message in answer.message
     assert [type(each) for each in world.seal()] == [Manifest]
+
+
+def test_a_built_in_schema_is_an_event_like_any_other() -> None:
+    """K-11: only continuations are apart."""
+    commit = "sys/WorkspaceCommit@1"
+    nodes = [
+        *NODES,
+        workflow("t/keeper@1", state="t/Count@1", event=commit, key_schema="t/Key@1"),
+    ]
+    meta: Value = {"root_hash": f"sha256:{64 * '0'}", "owner": "o", "created_at": 1}
+    value: Value = {"workspace": "w", "expected_head": None, "meta": meta}
+
+    def keep(envelope: Envelope) -> Envelope:
+        # It emits the same for another key, once.
+        is_first = event_of(envelope)["workspace"] == "w"
+        other = emit(commit, {"workspace": "v", "expected_head": None, "meta": meta})
+        return {"state": encode({"sum": 1}), "domain_events": [other] if is_first else []}
+
+    loaded = air(nodes, [route(commit, "t/keeper@1", "workspace")])
+    world = MemoryWorld(loaded, {"t/keeper@1": keep})
+
+    assert world.send(commit, value) == Admitted(seq=3, to=(("t/keeper@1", encode("w")),))
+    world.run()
+    assert world.state_of("t/keeper@1", "v") == {"sum": 1}
 
 
 def test_bytes_that_are_not_cbor_are_refused() -> None:

@@ -181,7 +181,7 @@ BAD_OUTPUTS: list[tuple[str, Any, FaultKind, str]] = [
         "a forged continuation",
         {"state": STATE, "domain_events": [emit("sys/EffectReceiptEnvelope@1", None)]},
         FaultKind.EVENT_INVALID,
-        "is not in the manifest",
+        "sys/EffectReceiptEnvelope@1 is a continuation, which only the kernel delivers",
     ),
     (
         "event misfit",

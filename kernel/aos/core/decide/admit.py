@@ -48,6 +48,7 @@ from aos.core.journal.vocabulary import MODES, word_of
 from aos.core.state.state import State
 from aos.core.state.submissions import Submission
 from aos.errors import Damage
+from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash, content_hash
 from aos.values.errors import ValueProblem, quoted
@@ -211,7 +212,9 @@ def admit_event(
             Rule.WORLD_HAS_NO_MANIFEST, "this world has no manifest yet (apply one: aos apply PATH)"
         )
     schema = effective.schemas.get(given.schema)
-    if schema is None or given.schema.startswith("sys/"):
+    if given.schema in CONTINUATIONS:
+        return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, f"{given.schema} {ONLY_DELIVERED}")
+    if schema is None:
         return refusal(Rule.EVENT_SCHEMA_IS_UNKNOWN, _unknown_schema(effective, given.schema))
     try:
         data = schema.from_ingress(given.value, max_bytes=effective.limits.event_bytes)

@@ -41,6 +41,7 @@ from aos.core.journal.vocabulary import CellStatus
 from aos.core.state.cell import Cell, EventMail, Mail
 from aos.core.state.state import State
 from aos.core.state.version import manifest_under, runs_under
+from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.secret_use import problem as secret_problem
 from aos.values.cbor import Value, encode
@@ -317,7 +318,9 @@ def _annotation(run: _Run, data: bytes) -> bytes | None:
 def _emitted(run: _Run, index: int, event: DomainEvent, taken: Counter[CellId]) -> Emitted:
     where = f"$.domain_events[{index}]"
     schema = run.effective.schemas.get(event.schema)
-    if schema is None or event.schema.startswith("sys/"):
+    if event.schema in CONTINUATIONS:
+        raise Misfit(FaultKind.EVENT_INVALID, f"{where}: {event.schema} {ONLY_DELIVERED}")
+    if schema is None:
         raise Misfit(
             FaultKind.EVENT_INVALID,
             f"{where}: schema {quoted(event.schema)} is not in the manifest",

@@ -312,7 +312,7 @@ def as_the_sdk(type_: Any, value: Any, chance: Random) -> Any:
 
 
 @given(typed_values, st.randoms(use_true_random=False))
-def test_whatever_the_sdk_may_write_is_read(typed: tuple[Any, Any], chance: Random) -> None:
+def test_every_spelling_of_the_sdk_is_read(typed: tuple[Any, Any], chance: Random) -> None:
     """AG-20, AG-21: for any type, with any of its parts behind refs."""
     type_, value = typed
     types: dict[str, Any] = {}

@@ -297,13 +297,35 @@ def test_blobs_of_a_receipt_get_names(play: Play) -> None:
     assert named(play) == {given(one): one, given(other): other}
 
 
-def test_an_error_is_told_as_it_is(play: Play) -> None:
+def test_an_error_is_rejected_and_never_in_the_arm_of_receipts(play: Play) -> None:
+    """AG-16."""
     intent = play.emit("t/ask@1", {"id": "abc"})
     play.world.fail(intent, "broken")
     play.run()
 
-    payload: Any = decode_record(play.told()["receipt_payload"])
-    assert (play.told()["status"], payload["code"]) == ("error", "broken")
+    told = play.told()
+    assert "receipt_payload" not in told
+    assert (told["status"], told["error_code"]) == ("error", "receipt_payload_invalid")
+    assert told["error_message"].startswith("broken: ")
+
+
+def test_a_failure_in_the_form_of_the_receipt_is_delivered(play: Play) -> None:
+    """AG-16."""
+    answer: Value = {"blob": f"blake3:{64 * '1'}", "others": []}
+    intent = play.emit("t/ask@1", {"id": "abc"})
+    play.world.settle(intent, answer, status="timeout")
+    play.run()
+
+    told = play.told()
+    payload: Any = decode_record(told["receipt_payload"])
+    assert (told["status"], payload["others"]) == ("timeout", [])
+
+
+def test_an_answer_of_the_kernel_itself_is_no_exception(play: Play) -> None:
+    """AG-16."""
+    play.asked("sys/introspect.workflow_state@1", {"workflow": "t/none@1", "consistency": "head"})
+
+    assert play.told()["error_message"].startswith("workflow_unknown: ")
 
 
 def test_a_frame_names_its_blob_so(play: Play) -> None:

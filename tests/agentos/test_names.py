@@ -323,7 +323,6 @@ def test_a_body_is_a_blob_with_a_name(body: bytes | None, blob: bytes | None) ->
     [
         ("aos/1", answered(body=DATA)),
         ("agentos", answered(body=None)),
-        ("agentos", answered(body=DATA, status="error")),
     ],
 )
 def test_other_outcomes_stay_as_they_are(abi: str, outcome: Outcome) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from aos.manifest.builtins import CRON, EFFECT_CANCEL, EFFECTS, TIMER_CANCEL
 from tests.modules.guests import MODULES
 
 COUNTER: Final = "agentos/counter@1"
@@ -14,6 +15,10 @@ CLOCK: Final = "agentos/clock@1"
 ECHO: Final = "agentos/echo@1"
 CASE: Final = "agentos/case@1"
 TALE: Final = "agentos/tale@1"
+ASK: Final = "agentos/ask@1"
+
+THEIRS: Final = tuple(sorted(EFFECTS.keys() - {CRON, TIMER_CANCEL, EFFECT_CANCEL}))
+"""The effects of AIR 2 that are built in."""
 
 _UNIT: Final[Mapping[str, object]] = {"unit": {}}
 _TEXT: Final[Mapping[str, object]] = {"text": {}}
@@ -70,6 +75,18 @@ TYPES: Final[Mapping[str, object]] = {
     "Told": _record(id=_ref("Id"), how=_variant(Named={"hash": {}})),
     "TaleState": _record(name={"hash": {}}, size=_option(_NAT)),
     "TaleEvent": _variant(Told=_ref("Told"), Receipt=_ENVELOPE),
+    "Ask": _record(id=_ref("Id"), effect=_TEXT, params=_BYTES),
+    "Answer": _record(
+        effect=_TEXT,
+        status=_TEXT,
+        payload=_option(_BYTES),
+        code=_option(_TEXT),
+        message=_option(_TEXT),
+    ),
+    "AskState": _record(answers={"list": _ref("Answer")}),
+    "AskEvent": _variant(
+        Ask=_ref("Ask"), Receipt=_ENVELOPE, Rejected=_ref("sys/EffectReceiptRejected@1")
+    ),
 }
 
 _EFFECTS: Final[Mapping[str, Sequence[str]]] = {
@@ -83,11 +100,12 @@ _EFFECTS: Final[Mapping[str, Sequence[str]]] = {
         "sys/introspect.list_cells@1",
     ),
     "tale": ("sys/blob.get@1",),
+    "ask": THEIRS,
 }
 
 
 def _workflow(name: str) -> dict[str, Any]:
-    keyed = {"key_schema": "agentos/Id@1"} if name in ("case", "tale") else {}
+    keyed = {"key_schema": "agentos/Id@1"} if name in ("case", "tale", "ask") else {}
     return {
         "$kind": "defworkflow",
         "name": f"agentos/{name}@1",
@@ -112,7 +130,7 @@ def nodes() -> list[dict[str, Any]]:
     ]
     keyed = [
         {"event": f"agentos/{event}@1", "workflow": workflow, "key_field": "id"}
-        for event, workflow in (("Open", CASE), ("Close", CASE), ("Told", TALE))
+        for event, workflow in (("Open", CASE), ("Close", CASE), ("Told", TALE), ("Ask", ASK))
     ]
     manifest = {
         "$kind": "manifest",

@@ -11,6 +11,8 @@ pub enum Value {
     Null,
     Bool(bool),
     Nat(u64),
+    /// The integer below zero with this number in CBOR: 0 is -1.
+    Below(u64),
     Bytes(Vec<u8>),
     Text(String),
     List(Vec<Value>),
@@ -93,6 +95,7 @@ fn write(out: &mut Vec<u8>, value: &Value, lengths: Lengths) {
         Value::Null => out.push(0xf6),
         Value::Bool(bool) => out.push(0xf4 + u8::from(*bool)),
         Value::Nat(nat) => head(out, 0, *nat),
+        Value::Below(nat) => head(out, 1, *nat),
         Value::Bytes(bytes) => {
             head(out, 2, bytes.len() as u64);
             out.extend_from_slice(bytes);
@@ -190,6 +193,7 @@ fn read(bytes: &[u8], at: &mut usize) -> Value {
             let n = argument(bytes, at, info);
             match major {
                 0 => Value::Nat(n),
+                1 => Value::Below(n),
                 2 => Value::Bytes(take(bytes, at, n).into()),
                 3 => Value::Text(String::from_utf8(take(bytes, at, n).into()).expect("UTF-8")),
                 4 => Value::List((0..n).map(|_| read(bytes, at)).collect()),

@@ -18,6 +18,7 @@ use cbor::{decode, described, encode, record, unit_arm, Lengths, Value};
 const PUT: &str = "sys/blob.put@1";
 const GET: &str = "sys/blob.get@1";
 const TIMER: &str = "sys/timer.set@1";
+const HTTP: &str = "sys/http.request@1";
 const CELLS: &str = "sys/introspect.list_cells@1";
 
 /// The form `(ret, ptr, len)`.
@@ -57,6 +58,7 @@ fn perform(bytes: &[u8]) -> Vec<u8> {
         "agentos/EchoEvent@1" => echo(&mut step, tag, inside),
         "agentos/CaseEvent@1" => case(&mut step, tag, inside),
         "agentos/TaleEvent@1" => tale(&mut step, tag, inside),
+        "agentos/AskEvent@1" => ask(&mut step, tag, inside),
         other => panic!("{other}"),
     }
     step.output()
@@ -289,4 +291,45 @@ fn tale(step: &mut Step, tag: &str, inside: &Value) {
         }
         _ => panic!("{tag}"),
     }
+}
+
+/// Asks for the effect that an event names, with params as they come, and keeps each answer. Like a
+/// module of the SDK, it decodes the payload of a receipt whatever its status.
+fn ask(step: &mut Step, tag: &str, inside: &Value) {
+    let mut answers = match step.state.get("answers") {
+        Value::List(found) => found.clone(),
+        _ => Vec::new(),
+    };
+    match tag {
+        "Ask" => {
+            let params = decode(inside.get("params").bytes());
+            step.emit(inside.get("effect").text(), &params, None);
+        }
+        "Receipt" => {
+            let payload = inside.get("receipt_payload");
+            let receipt = decode(payload.bytes());
+            if inside.get("effect").text() == HTTP {
+                assert!(receipt.get("status").nat() > 0);
+                assert!(receipt.get("timings").get("end_ns").nat() > 0);
+                receipt.get("headers").entries();
+            }
+            answers.push(answer(inside, payload.clone(), Value::Null, Value::Null));
+        }
+        "Rejected" => {
+            let (code, message) = (inside.get("error_code"), inside.get("error_message"));
+            answers.push(answer(inside, Value::Null, code.clone(), message.clone()));
+        }
+        _ => panic!("{tag}"),
+    }
+    step.state = record([("answers", Value::List(answers))]);
+}
+
+fn answer(inside: &Value, payload: Value, code: Value, message: Value) -> Value {
+    record([
+        ("effect", inside.get("effect").clone()),
+        ("status", inside.get("status").clone()),
+        ("payload", payload),
+        ("code", code),
+        ("message", message),
+    ])
 }

@@ -201,7 +201,7 @@ def outcome(
     workflow = workflow_of(state, cell)
     assert workflow is not None, "an instance in flight has its workflow"
     schema, problem = None, None
-    read = read_payload(effective, intent, status, payload)
+    read = read_payload(effective, workflow, intent, status, payload)
     if isinstance(read, str):
         problem = clipped(read)
     else:

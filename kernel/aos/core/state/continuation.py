@@ -6,7 +6,7 @@ The origin cell is recorded in the intent; ``routing.subscriptions`` does not af
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.record_codec import RECORD_BYTES_MAX
@@ -14,6 +14,7 @@ from aos.core.journal.records import KernelReceipt, Receipt, Stream, slot_bytes
 from aos.core.state.cell import OpenIntent
 from aos.manifest.builtins import ENVELOPE, ERROR, LEGACY_ARMS, REJECTED, SCHEMAS, STREAM
 from aos.manifest.effective import Effect, Effective, Workflow
+from aos.manifest.forms import AGENTOS
 from aos.values.cbor import Value
 from aos.values.digests import content_hash, hash_text
 from aos.values.errors import ValueProblem
@@ -38,22 +39,36 @@ def payload_schemas(effect: Effect, status: str) -> tuple[Schema, ...]:
 
 
 def read_payload(
-    effective: Effective, intent: OpenIntent, status: str, payload: bytes
+    effective: Effective, workflow: Workflow, intent: OpenIntent, status: str, payload: bytes
 ) -> Payload | str:
-    """Normalise a payload by the first schema that it fits.
+    """Normalise a payload by the first schema that it fits. A module of the AgentOS SDK decodes the
+    receipt's schema only, so no other is tried for it (AG-16).
 
     Returns:
         The payload; or a text with the problem, if it fits no schema.
     """
+    schemas = payload_schemas(intent.effect, status)
+    is_theirs = workflow.module.abi == AGENTOS and status != "ok"
+    if is_theirs:
+        schemas = (intent.effect.receipt,)
     problems = []
-    for schema in payload_schemas(intent.effect, status):
+    for schema in schemas:
         try:
             data, value = schema.from_ingress_value(payload, max_bytes=effective.limits.event_bytes)
         except ValueProblem as problem:
             problems.append(f"{schema.name}: {problem}")
         else:
             return Payload(schema=schema.name, value=value, data=data)
-    return "; ".join(problems)
+    return (_error_text(payload) if is_theirs else None) or "; ".join(problems)
+
+
+def _error_text(payload: bytes) -> str | None:
+    """The code and message of a ``sys/EffectError@1``; None of another payload."""
+    try:
+        error: Any = EFFECT_ERROR.from_ingress_value(payload, max_bytes=RECORD_BYTES_MAX)[1]
+    except ValueProblem:
+        return None
+    return f"{error['code']}: {error['message']}"
 
 
 def takes(workflow: Workflow, schema: str) -> bool:

@@ -361,17 +361,16 @@ class ChildExecutor:
 
     def _end_unsent(self, work: Work, failure: AttemptFailure) -> None:
         now = max(work.task.opened_ns, time.time_ns())
-        self._end(
-            Outcome(
-                intent=work.task.intent,
-                effect=work.task.effect.name,
-                attempt=work.attempt,
-                status="error",
-                payload=failure.payload(),
-                started_ns=now,
-                finished_ns=now,
-            )
+        outcome = Outcome(
+            intent=work.task.intent,
+            effect=work.task.effect.name,
+            attempt=work.attempt,
+            status="error",
+            payload=failure.payload(),
+            started_ns=now,
+            finished_ns=now,
         )
+        self._end(self.finish(work.task, outcome))
 
     # Results in
 

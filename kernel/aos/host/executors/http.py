@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from aos.core.journal.ports import BlobReader
 from aos.errors import Damage
+from aos.host.executors.agentos_http import in_their_form
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.child import ChildExecutor
 from aos.host.executors.enclosures import Enclosed, permitted, secret_failure, without_value
-from aos.host.executors.naming import blob_of, documents
+from aos.host.executors.naming import blob_of
 from aos.host.executors.task import Halted, Outcome, Report, Task, report_to_stderr
 from aos.host.folder.secrets import SecretProblem, Secrets
 from aos.manifest.forms import AGENTOS
 from aos.manifest.manifest_secrets import secret_name
-from aos.values.cbor import decode_record, encode
-from aos.values.digests import content_hash
+from aos.values.cbor import decode_record
 from aos.values.errors import ValueProblem
-from aos.values.sha256 import sha256_text
 from aos.worker.allow import AllowList
 from aos.worker.failure import AttemptFailure
 from aos.worker.http_limits import (
@@ -127,18 +125,7 @@ class HttpExecutor(ChildExecutor):
         )
 
     def finish(self, task: Task, outcome: Outcome) -> Outcome:
-        """A module of the AgentOS SDK reads a body by its SHA-256 name, never in the receipt."""
-        if task.abi != AGENTOS or outcome.status != "ok":
-            return outcome
-        receipt: Any = decode_record(outcome.payload)
-        body = receipt["body"]
-        if body is None:
-            body = next(iter(outcome.blobs.values()), None)
-        if body is None:
-            return outcome
-        receipt |= {"body": None, "body_ref": sha256_text(body)}
-        blobs = {content_hash(body): body} | documents(body)
-        return replace(outcome, payload=encode(receipt), blobs=blobs)
+        return in_their_form(task, outcome) if task.abi == AGENTOS else outcome
 
     def _body(self, ref: str) -> bytes | AttemptFailure:
         try:

@@ -15,7 +15,7 @@ from aos.errors import BadUsage, Refused
 from aos.host.apply.manifest_files import AIR_SUFFIX, load_manifest_files
 from aos.host.folder.folder import open_folder
 from aos.manifest.load import Loaded
-from aos.sandbox.caps import MODULE_BYTES_MAX
+from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.store.bundle.reader import open_bundle
 from aos_cli.output import line, print_json
 from aos_cli.progress import Advance, progress
@@ -118,14 +118,14 @@ def _builds(given: Sequence[str]) -> dict[str | None, bytes]:
 def _module(path: Path) -> bytes:
     try:
         with path.open("rb") as opened:
-            data = opened.read(MODULE_BYTES_MAX + 1)
+            data = opened.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise BadUsage(
             f"--against: {path} cannot be read: {error.strerror} "
             "(expected a built module, such as build/NAME.wasm, or the folder of a manifest)"
         ) from error
-    if len(data) > MODULE_BYTES_MAX:
-        raise BadUsage(f"--against: {path} is too large: expected at most {MODULE_BYTES_MAX} bytes")
+    if len(data) > FILE_BYTES_MAX:
+        raise BadUsage(f"--against: {path} is too large: expected at most {FILE_BYTES_MAX} bytes")
     return data
 
 

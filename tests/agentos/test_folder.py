@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aos.host.apply.manifest_files import load_manifest_files
 from aos.manifest.load import ManifestProblems, load
 from aos.sandbox.inspect import check_module
-from tests.agentos.world import files, nodes
+from tests.agentos.world import files, guest, nodes
 
 AIR = "air/all.air.json"
 
@@ -102,3 +105,42 @@ def test_schemas_of_their_sdk_are_there(schema: str) -> None:
         by_name["agentos/CounterState@1"]["type"]["record"]["more"] = {"ref": schema}
 
     assert schema in load(changed(use), abi="agentos").effective.schemas
+
+
+def with_module(name: str, data: bytes | None = None) -> dict[str, bytes]:
+    """The folder with the module's file under another name."""
+    found = files()
+    wasm = found.pop("modules/agentos.guest_wasm@1.wasm")
+    return {**found, name: wasm if data is None else data}
+
+
+def test_a_module_file_may_have_its_sha256_in_its_name(tmp_path: Path) -> None:
+    """AG-43."""
+    own = hashlib.sha256(guest()).hexdigest()
+    other = "0" * 64
+    place = f"modules/agentos/guest_wasm@1-{own}.wasm"
+    wrong = f"modules/agentos/guest_wasm@1-{other}.wasm"
+
+    folder = tmp_path / "folder"
+    for name, data in with_module(place).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    loaded = load_manifest_files(folder, abi="agentos")
+    assert list(loaded.modules.values()) == [guest()]
+    assert f"{wrong}: the SHA-256 of the file is {own}" in told(with_module(wrong))
+    both = {**with_module(place), wrong: guest()}
+    assert "2 files are builds of agentos/guest_wasm@1" in told(both)
+    # A plain name comes first.
+    assert load({**files(), wrong: b""}, abi="agentos").modules
+
+
+def test_a_suffix_behind_the_version_goes_in_front_of_it() -> None:
+    """AG-42: in every place that names the module."""
+    text = json.dumps(nodes()).replace("agentos/guest_wasm@1", "agentos/Guest@1_wasm")
+    folder = {"air/all.air.json": text.encode(), "modules/agentos.Guest@1_wasm.wasm": guest()}
+
+    loaded = load(folder, abi="agentos").effective
+    assert set(loaded.modules) == {"agentos/Guest_wasm@1"}
+    assert all(each.module.name == "agentos/Guest_wasm@1" for each in loaded.workflows.values())
+    with pytest.raises(ManifestProblems, match=r"agentos/Guest@1_wasm"):
+        load(folder)

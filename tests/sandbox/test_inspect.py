@@ -10,13 +10,14 @@ import pytest
 from aos.errors import Damage, Refused
 from aos.sandbox.caps import (
     ENTRIES_MAX,
+    FILE_BYTES_MAX,
     MIB,
     MODULE_BYTES_MAX,
     PAGE_BYTES,
 )
 from aos.sandbox.engine import Sandbox
 from aos.sandbox.inspect import ModuleRefused, check_module
-from aos.sandbox.module import Unreadable, outline
+from aos.sandbox.module import Unreadable, compiled_part, outline
 from aos.values.digests import content_hash
 from tests.sandbox.bench import Bench
 from tests.sandbox.corpus import assemble, wasm
@@ -52,11 +53,33 @@ def test_a_module_at_the_size_cap_is_read_and_one_byte_more_is_not() -> None:
     assert len(padded) == MODULE_BYTES_MAX
 
     assert check_module(padded, ["step"]) == []
-    assert check_module(padded + b"\0", ["step"]) == [
-        (
-            f"the module is too large: expected at most {MODULE_BYTES_MAX} bytes,"
-            f" found {MODULE_BYTES_MAX + 1}"
-        )
+    assert "the section ends early" in check_module(padded + b"\0", ["step"])[0]
+
+
+def test_custom_sections_do_not_count_for_the_size_of_a_module() -> None:
+    """S-10: data for debuggers may be most of a file."""
+    module = wasm("echo_pair")
+    debug = section(0, b"\1x" + bytes(MODULE_BYTES_MAX))
+    data = section(11, b"\0" + bytes(MODULE_BYTES_MAX))
+
+    assert check_module(debug + module, ["step"]) != []
+    assert check_module(module + debug, ["step"]) == []
+    part = compiled_part(module + debug)
+    assert check_module(part, ["step"]) == []
+    assert compiled_part(module[:8] + debug + module[8:] + debug) == part
+    assert compiled_part(module + debug + b"\5\x80") == part + b"\5\x80"
+    (problem,) = check_module(module + debug + data, ["step"])
+    assert problem.startswith(
+        f"the module is too large: expected at most {MODULE_BYTES_MAX} bytes without custom"
+    )
+
+
+def test_a_file_has_a_bound_too() -> None:
+    """S-10"""
+    whole = wasm("echo_pair") + section(0, b"\1x" + bytes(FILE_BYTES_MAX))
+
+    assert check_module(whole, ["step"]) == [
+        f"the file is too large: expected at most {FILE_BYTES_MAX} bytes, found {len(whole)}"
     ]
 
 

@@ -40,7 +40,7 @@ from aos.manifest.load import (
     needed_files,
     unreadable,
 )
-from aos.sandbox.caps import MODULE_BYTES_MAX
+from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.sandbox.inspect import check_module
 from aos.sandbox.trial import trial_problem
 from aos.values.digests import Hash, content_hash
@@ -245,7 +245,7 @@ def _written_files(project: Project) -> dict[str, bytes]:
         raise ManifestProblems(problems)
     for name in needed_files(files):
         file = project.folder / name
-        if file.is_file() and file.stat().st_size <= MODULE_BYTES_MAX:
+        if file.is_file() and file.stat().st_size <= FILE_BYTES_MAX:
             files[name] = file.read_bytes()
     return files
 

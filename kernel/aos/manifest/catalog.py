@@ -209,9 +209,9 @@ def _not_here(kind: str, name: str) -> str | None:
         if name.startswith(GOVERNANCE):
             return (
                 "a workflow does not govern the manifest under which it runs: people do, with "
-                "aos gov (spec/governance.md)"
+                "aos gov"
             )
-        return "this kernel has no such effect: spec/agentos.md lists those that it has"
+        return "this kernel has no such effect"
     if kind == "defmodule":
         return "built-in effects have no module here: leave it out"
     return None

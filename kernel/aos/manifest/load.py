@@ -11,15 +11,16 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from aos.errors import Refused, excerpt, sentence
 from aos.manifest import builtins, meaning
+from aos.manifest.agentos_folder import hashed_files, in_our_spelling, wrong_sha256
 from aos.manifest.catalog import Subject, did_you_mean, each_once
 from aos.manifest.difference import Difference, difference
 from aos.manifest.effective import Effective, definition_hash, make
 from aos.manifest.expressions import COMMENT, without_comments
-from aos.manifest.forms import KINDS, Misshapen, Node, canonical
+from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.names import is_name, is_system
 from aos.manifest.packages import PACKAGES, Package, package
@@ -131,20 +132,24 @@ def _several(folders: list[str]) -> Problem:
     )
 
 
-def needed_files(files: Mapping[str, bytes]) -> set[str]:
-    """Artifact paths that the AIR files among ``files`` refer to and ``files`` lacks.
+def needed_files(
+    files: Mapping[str, bytes], listed: Iterable[str] = (), *, abi: str | None = None
+) -> set[str]:
+    """Artifact paths that the AIR files among ``files`` refer to and ``files`` lacks. ``listed``
+    are the files below ``modules``: of these, the ones that have a module's name and a hash.
 
     For a module without ``path`` these are all its possible places (M-14), of which one must exist.
     Files with problems are read as far as possible. Paths may begin with ``../``: the caller
     decides whether to read such a file.
     """
-    source = _Source(files)
+    source = _Source(files, abi)
     needed: set[str] = set()
     for subject, located in source.definitions.items():
         if subject[0] == "defmodule" and subject not in source.broken:
             places = _artifact_places(located)
             if not any(place in source.files for place in places):
                 needed.update(places)
+                needed.update(_hashed_places(located, listed))
     return needed
 
 
@@ -173,6 +178,8 @@ class _Located:
     file: str
     pointer: str
     node: Node
+    spelled: str | None = None
+    """The name of a module, if its file spells it otherwise (AG-42)."""
 
     @property
     def where(self) -> str:
@@ -256,6 +263,9 @@ class _Source:
         placed = enumerate(value) if isinstance(value, list) else [("", value)]
         for index, node in placed:
             pointer = f"/{index}" if index != "" else ""
+            given: Any = node
+            if self.abi == AGENTOS:
+                node = in_our_spelling(given)  # noqa: PLW2901  # the rest sees this one
             found = structure.problems(node)
             for inner, message, hint in found:
                 self._add(file, pointer + inner, message, hint)
@@ -266,7 +276,8 @@ class _Source:
             if found:
                 self._note_broken(located)
             elif self.abi is not None and node["$kind"] == "defmodule":
-                yield replace(located, node={"abi": self.abi, **node})
+                spelled = None if given["name"] == node["name"] else given["name"]
+                yield replace(located, node={"abi": self.abi, **node}, spelled=spelled)
             else:
                 yield located
 
@@ -384,6 +395,7 @@ class _Source:
                     f"{place} is taken for {taken[place]} already",
                     "say with path which file belongs to which module",
                 )
+            yield from self._hashed_problems(located, place)
             found = hash_text(content_hash(self.files[place]))
             if artifact.get("hash", found) != found:
                 yield located.problem(
@@ -394,6 +406,23 @@ class _Source:
             if check is not None:
                 for message in check(self.files[place], self._entrypoints(subject[1])):
                     yield located.problem("/runtime/artifact", f"{place}: {message}")
+
+    def _hashed_problems(self, located: _Located, place: str) -> Iterator[Problem]:
+        """The problems of a file that has the module's SHA-256 in its name (AG-43)."""
+        others = list(_hashed_places(located, self.files))
+        if place in others and len(others) > 1:
+            yield located.problem(
+                "/runtime/artifact",
+                f"{len(others)} files are builds of {located.node['name']}: {', '.join(others)}",
+                "say with path which one, or remove the others",
+            )
+        sha256 = wrong_sha256(place, self.files[place])
+        if sha256 is not None:
+            yield located.problem(
+                "/runtime/artifact",
+                f"{place}: the SHA-256 of the file is {sha256}, and not the one in its name",
+                "build the module again, or rename the file",
+            )
 
     def _entrypoints(self, module: str) -> list[str]:
         entrypoints: set[str] = set()
@@ -410,7 +439,8 @@ class _Source:
         return sorted(entrypoints)
 
     def _artifact_place(self, located: _Located) -> str | None:
-        return next((place for place in _artifact_places(located) if place in self.files), None)
+        places = [*_artifact_places(located), *_hashed_places(located, self.files)]
+        return next((place for place in places if place in self.files), None)
 
     def _artifact(self, located: _Located) -> bytes:
         place = self._artifact_place(located)
@@ -466,10 +496,22 @@ def _artifact_places(located: _Located) -> list[str]:
     path = located.node["runtime"]["artifact"].get("path")
     if path is not None:
         return [posixpath.normpath(posixpath.join(posixpath.dirname(located.file), path))]
-    name: str = located.node["name"]
-    namespace, _, rest = name.partition("/")
+    namespace, _, rest = _spelled(located).partition("/")
     short, _, _ = rest.partition("@")
     return [f"modules/{namespace}.{rest}.wasm", f"modules/{short}.wasm"]
+
+
+def _hashed_places(located: _Located, files: Iterable[str]) -> Iterator[str]:
+    """The files with the module's name and a hash (AG-43); none for a module with ``path``."""
+    if "path" in located.node["runtime"]["artifact"]:
+        return iter(())
+    return hashed_files(_spelled(located), files)
+
+
+def _spelled(located: _Located) -> str:
+    """The name of a module as its file spells it."""
+    name: str = located.node["name"]
+    return located.spelled or name
 
 
 def _missing_artifact(located: _Located) -> Problem:

@@ -16,6 +16,9 @@ PAGE_BYTES: Final = 64 * KIB
 """One page of WASM memory."""
 
 MODULE_BYTES_MAX: Final = 8 * MIB
+"""Maximum size of a module without its custom sections, which no code is compiled from."""
+FILE_BYTES_MAX: Final = 64 * MIB
+"""Maximum size of a module with its custom sections: names, and what debuggers read."""
 BODY_BYTES_MAX: Final = 128 * KIB
 """Maximum size of one function's code, with its local declarations."""
 LOCALS_MAX: Final = 1024

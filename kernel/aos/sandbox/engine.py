@@ -43,7 +43,7 @@ from aos.sandbox.lowlevel import (
     Stage,
     Trap,
 )
-from aos.sandbox.module import Outline
+from aos.sandbox.module import Outline, compiled_part
 from aos.sandbox.show import plain
 from aos.sandbox.stack import require_big_stack
 from aos.values.digests import Hash, content_hash, hash_text
@@ -186,6 +186,7 @@ class Sandbox:
 
     def _compile(self, module: Hash, wasm: bytes) -> wasmtime.Module:
         """Compile, or take the cached code. Raises ``wasmtime.WasmtimeError``."""
+        wasm = compiled_part(wasm)
         if self._cache is None:
             return wasmtime.Module(self._engine, wasm)
         code = self._cache.get(module, self.fingerprint)

@@ -17,6 +17,7 @@ import wasmtime
 from aos.errors import Refused, sentence
 from aos.sandbox.caps import (
     BODY_BYTES_MAX,
+    FILE_BYTES_MAX,
     LOCALS_MAX,
     MEMORIES_MAX,
     MEMORY_BYTES_MAX,
@@ -27,7 +28,14 @@ from aos.sandbox.caps import (
 )
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.form import Form
-from aos.sandbox.module import MAGIC, ModuleExport, Outline, Unreadable, outline
+from aos.sandbox.module import (
+    MAGIC,
+    ModuleExport,
+    Outline,
+    Unreadable,
+    compiled_part,
+    outline,
+)
 from aos.sandbox.show import printable
 from aos.values.errors import quoted
 
@@ -54,7 +62,7 @@ def check_module(
     """Return the problems that are known without compiling. ``memory_bytes``: the step's limit."""
     found, problems = survey(wasm, entrypoints, memory_bytes=memory_bytes)
     if found is not None:
-        problems += _engine_problems(wasm)
+        problems += _engine_problems(compiled_part(wasm))
     if len(problems) > _PROBLEMS_MAX:
         more = len(problems) - _PROBLEMS_MAX
         problems = [*problems[:_PROBLEMS_MAX], f"and {more} problems more"]
@@ -65,8 +73,12 @@ def survey(
     wasm: bytes, entrypoints: Iterable[str], *, memory_bytes: int = MEMORY_BYTES_MAX
 ) -> tuple[Outline | None, list[str]]:
     """Check only our own rules. Return the outline, if it can be read, and the problems."""
+    if len(wasm) > FILE_BYTES_MAX:
+        expected = f"at most {FILE_BYTES_MAX} bytes"
+        return None, [sentence("the file is too large", expected=expected, found=f"{len(wasm)}")]
+    wasm = compiled_part(wasm)
     if len(wasm) > MODULE_BYTES_MAX:
-        expected = f"at most {MODULE_BYTES_MAX} bytes"
+        expected = f"at most {MODULE_BYTES_MAX} bytes without custom sections"
         return None, [sentence("the module is too large", expected=expected, found=f"{len(wasm)}")]
     try:
         found = outline(wasm)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from aos.sandbox.caps import BODY_BYTES_MAX, ENTRIES_MAX, LOCALS_MAX
+from aos.sandbox.caps import BODY_BYTES_MAX, ENTRIES_MAX, LOCALS_MAX, MODULE_BYTES_MAX
 
 MAGIC: Final = b"\0asm"
 VERSION: Final = b"\1\0\0\0"
@@ -124,6 +124,25 @@ def outline(wasm: bytes) -> Outline:
     return _Reader(wasm).module()
 
 
+def compiled_part(wasm: bytes) -> bytes:
+    """The module without its custom sections, if it is longer than ``MODULE_BYTES_MAX`` (S-10).
+    Bytes behind the last whole section stay, so that ``outline`` finds what is wrong with them."""
+    if len(wasm) <= MODULE_BYTES_MAX:
+        return wasm
+    parts, at = [wasm[:8]], 8
+    reader = _Reader(wasm)
+    while at < len(wasm):
+        try:
+            end = reader.section_end(at)
+        except Unreadable:
+            parts.append(wasm[at:])
+            break
+        if wasm[at] != CUSTOM:
+            parts.append(wasm[at:end])
+        at = end
+    return b"".join(parts)
+
+
 class _Reader:
     """A position in the bytes, and the declarations found before it."""
 
@@ -188,6 +207,14 @@ class _Reader:
                 raise Unreadable(f"section {section} has bytes left over", offset=self._at)
             self._end = len(self._data)
         return self._outline
+
+    def section_end(self, start: int) -> int:
+        """The position after the section that begins at ``start``. Raises ``Unreadable``."""
+        self._at = start + 1
+        size = self._u32()
+        if size > len(self._data) - self._at:
+            raise Unreadable("a section is longer than the module", offset=start)
+        return self._at + size
 
     # Sections, one entry each.
 

@@ -20,6 +20,7 @@ from aos.errors import sentence
 from aos.sandbox.caps import GIB
 from aos.sandbox.config import LIVE_STACK_BYTES, build_engine
 from aos.sandbox.inspect import engine_problem
+from aos.sandbox.module import compiled_part
 
 TRIAL_SECONDS: Final = 30
 """Processor time of all compiler threads together. Real time is bounded by twice as much."""
@@ -41,7 +42,7 @@ def trial_problem(
     try:
         done = subprocess.run(  # noqa: S603  # our own interpreter and module
             arguments,
-            input=wasm,
+            input=compiled_part(wasm),
             env=environment,
             capture_output=True,
             timeout=2 * seconds,

@@ -129,7 +129,7 @@ def test_files_are_bounded_in_size_and_number(
 
 def test_a_module_is_bounded_in_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """H-62"""
-    monkeypatch.setattr(manifest_files, "MODULE_BYTES_MAX", 100)
+    monkeypatch.setattr(manifest_files, "FILE_BYTES_MAX", 100)
     write(tmp_path, "all.air.json", nodes({"path": "p.wasm"}))
     shutil.copy(PUPPET, tmp_path / "p.wasm")
     assert "p.wasm: the file is too large: expected at most 100 bytes" in problems(tmp_path)

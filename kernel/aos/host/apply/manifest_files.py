@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from aos.errors import BadUsage
 from aos.manifest.load import Loaded, ManifestProblems, Problem, load, needed_files
-from aos.sandbox.caps import MODULE_BYTES_MAX
+from aos.sandbox.caps import FILE_BYTES_MAX
 from aos.sandbox.inspect import check_module
 
 AIR_SUFFIX: Final = ".air.json"
@@ -33,7 +34,7 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
         ManifestProblems: All problems of all files, including files that cannot be read and modules
             that lack an entrypoint (H-66).
     """
-    files, problems = read_manifest_files(path)
+    files, problems = read_manifest_files(path, abi=abi)
     try:
         loaded = load(files, check=check_module, abi=abi)
     except ManifestProblems as found:
@@ -44,7 +45,9 @@ def load_manifest_files(path: Path, *, abi: str | None = None) -> Loaded:
     raise ManifestProblems(problems)
 
 
-def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
+def read_manifest_files(
+    path: Path, *, abi: str | None = None
+) -> tuple[dict[str, bytes], list[Problem]]:
     """Return the files of a manifest by their path below its folder, and the problems of reading
     them (H-64).
 
@@ -63,7 +66,7 @@ def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
     files: dict[str, bytes] = {}
     for name in names:
         _read_into(files, root, name, JSON_BYTES_MAX, problems)
-    wanted = sorted(needed_files(files))
+    wanted = sorted(needed_files(files, _module_names(root), abi=abi))
     if len(wanted) > 2 * MODULES_MAX:
         problems.append(
             Problem(file="", pointer="", message=f"expected at most {MODULES_MAX} modules")
@@ -73,7 +76,7 @@ def read_manifest_files(path: Path) -> tuple[dict[str, bytes], list[Problem]]:
     for name in wanted:
         # ``load`` reports a missing file, with the module that needs it.
         if not name.startswith("/") and (root / name).exists():
-            _read_into(files, root, name, MODULE_BYTES_MAX, problems)
+            _read_into(files, root, name, FILE_BYTES_MAX, problems)
     return files, problems
 
 
@@ -101,6 +104,12 @@ def _air_names(root: Path, problems: list[Problem]) -> Iterator[str]:
                 )
             else:
                 yield (here / name).relative_to(root).as_posix()
+
+
+def _module_names(root: Path) -> list[str]:
+    """Relative paths of the module files in the folders of ``modules``, bounded in number."""
+    below = (root / "modules").glob("*/*.wasm")
+    return sorted(each.relative_to(root).as_posix() for each in islice(below, FILES_MAX))
 
 
 def _bounded(names: Iterable[str], problems: list[Problem]) -> list[str]:

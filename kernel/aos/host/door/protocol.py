@@ -29,7 +29,7 @@ VERSION: Final = 1
 LENGTH_BYTES: Final = 4
 MIB: Final = 1024 * 1024
 
-MESSAGE_BYTES_MAX: Final = 20 * MIB
+MESSAGE_BYTES_MAX: Final = 65 * MIB
 """Room for the largest event, module or manifest of a world, and the fields around it (H-51)."""
 
 SEND_ITEMS_MAX: Final = 1024

@@ -123,7 +123,7 @@ def test_sending_to_a_running_world_imports_no_engine(lived_in: Path, tmp_path: 
         process.wait()
 
     assert not {"aos.core.kernel", "aos.host.world.engine", "aos.host.apply.apply"} & found
-    assert len(found) <= 340
+    assert len(found) <= 342
     assert sum(name.partition(".")[0] in ("aos", "aos_cli") for name in found) <= 142
 
 

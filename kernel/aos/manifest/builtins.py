@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from aos.manifest.builtin_types.governance_types import GOVERNANCE_TYPES
 from aos.manifest.builtin_types.host_types import HOST_TYPES
-from aos.manifest.builtin_types.llm_types import LLM_TYPES
+from aos.manifest.builtin_types.service_types import GOVERNANCE_TYPES, LLM_TYPES, VAULT_TYPES
 from aos.manifest.builtin_types.type_notation import (
     BOOL,
     BYTES,
@@ -31,7 +30,6 @@ from aos.manifest.builtin_types.type_notation import (
     ref,
     variant,
 )
-from aos.manifest.builtin_types.vault_types import VAULT_TYPES
 from aos.manifest.builtin_types.workspace_types import WORKSPACE_TYPES
 from aos.manifest.names import KERNEL, NODE, SYSTEM, is_system
 

@@ -1,4 +1,5 @@
-"""Schemas of the effects ``sys/llm.*``: requests to a language model."""
+"""Schemas of language models, of the vault, of messages between worlds, and of AIR 2's effects for
+governance, which are not built in themselves (AG-40): events may carry these values."""
 
 from __future__ import annotations
 
@@ -8,17 +9,20 @@ from typing import Final
 
 from aos.manifest.builtin_types.type_notation import (
     BOOL,
+    BYTES,
     DEC128,
     HASH,
     NAT,
     TEXT,
     UNIT,
+    UUID,
     Type,
     list_of,
     map_of,
     option,
     record,
     ref,
+    set_of,
     variant,
 )
 
@@ -191,6 +195,152 @@ LLM_TYPES: Final[Mapping[str, Type]] = MappingProxyType(
             rate_limit_ref=option(HASH),
             cost_cents=option(NAT),
             provider_id=TEXT,
+        ),
+    }
+)
+
+VAULT_TYPES: Final[Mapping[str, Type]] = MappingProxyType(
+    {
+        "PortalSendParams": record(
+            dest_universe=option(UUID),
+            dest_world=UUID,
+            mode=TEXT,
+            schema=option(TEXT),
+            value_cbor=option(BYTES),
+            inbox=option(TEXT),
+            payload_cbor=option(BYTES),
+            headers=option(map_of(TEXT)),
+            correlation_id=option(TEXT),
+        ),
+        "PortalSendReceipt": record(
+            status=TEXT,
+            message_id=HASH,
+            dest_world=UUID,
+            enqueued_seq=option(BYTES),
+        ),
+        "BlobEdge": record(blob_ref=HASH, refs=list_of(HASH)),
+        "VaultPutParams": record(
+            alias=TEXT,
+            binding_id=TEXT,
+            value_ref=HASH,
+            expected_digest=HASH,
+        ),
+        "VaultPutReceipt": record(
+            alias=TEXT,
+            version=NAT,
+            binding_id=TEXT,
+            digest=HASH,
+        ),
+        "VaultRotateParams": record(
+            alias=TEXT,
+            version=NAT,
+            binding_id=TEXT,
+            expected_digest=HASH,
+        ),
+        "VaultRotateReceipt": record(
+            alias=TEXT,
+            version=NAT,
+            binding_id=TEXT,
+            digest=HASH,
+        ),
+        "PureContext": record(
+            logical_now_ns=NAT,
+            journal_height=NAT,
+            manifest_hash=HASH,
+            module=TEXT,
+        ),
+    }
+)
+
+GOVERNANCE_TYPES: Final[Mapping[str, Type]] = MappingProxyType(
+    {
+        "GovPatchInput": variant(
+            {
+                "hash": HASH,
+                "patch_cbor": BYTES,
+                "patch_doc_json": BYTES,
+                "patch_blob_ref": record(blob_ref=HASH, format=TEXT),
+            }
+        ),
+        "GovPatchSummary": record(
+            base_manifest_hash=option(HASH),
+            patch_hash=HASH,
+            ops=set_of(TEXT),
+            def_changes=list_of(
+                record(
+                    kind=TEXT,
+                    name=TEXT,
+                    action=variant({"added": UNIT, "removed": UNIT, "changed": UNIT}),
+                )
+            ),
+            manifest_sections=set_of(TEXT),
+        ),
+        "GovProposeParams": record(
+            patch=ref("GovPatchInput"),
+            summary=option(ref("GovPatchSummary")),
+            manifest_base=option(HASH),
+            description=option(TEXT),
+        ),
+        "GovProposeReceipt": record(
+            proposal_id=NAT,
+            patch_hash=HASH,
+            manifest_base=option(HASH),
+        ),
+        "GovShadowParams": record(proposal_id=NAT),
+        "GovShadowReceipt": record(
+            proposal_id=NAT,
+            manifest_hash=HASH,
+            predicted_effects=list_of(
+                record(
+                    kind=TEXT,
+                    intent_hash=HASH,
+                    params_json=option(TEXT),
+                )
+            ),
+            pending_workflow_receipts=list_of(
+                record(
+                    instance_id=TEXT,
+                    origin_module_id=TEXT,
+                    origin_instance_key_b64=option(TEXT),
+                    intent_hash=HASH,
+                    effect=TEXT,
+                    emitted_at_seq=NAT,
+                )
+            ),
+            workflow_instances=list_of(
+                record(
+                    instance_id=TEXT,
+                    status=TEXT,
+                    last_processed_event_seq=NAT,
+                    module_version=option(TEXT),
+                    inflight_intents=NAT,
+                )
+            ),
+            module_effect_allowlists=list_of(record(module=TEXT, effects_emitted=list_of(TEXT))),
+        ),
+        "GovApproveParams": record(
+            proposal_id=NAT,
+            decision=variant({"approve": UNIT, "reject": UNIT}),
+            approver=TEXT,
+            reason=option(TEXT),
+        ),
+        "GovApproveReceipt": record(
+            proposal_id=NAT,
+            decision=variant({"approve": UNIT, "reject": UNIT}),
+            patch_hash=HASH,
+            approver=TEXT,
+            reason=option(TEXT),
+        ),
+        "GovApplyParams": record(proposal_id=NAT),
+        "GovApplyReceipt": record(
+            proposal_id=NAT,
+            manifest_hash_new=HASH,
+            patch_hash=HASH,
+        ),
+        "GovActionRequested": record(
+            patch=ref("GovPatchInput"),
+            manifest_base=option(HASH),
+            description=option(TEXT),
         ),
     }
 )

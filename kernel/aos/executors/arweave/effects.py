@@ -16,7 +16,7 @@ from aos.executors.arweave.bundle_transaction import BundleTransaction, sign_tra
 from aos.executors.arweave.confirmation import Awaited, Patience, await_confirmation
 from aos.executors.arweave.data_item import DataItem, sign_item
 from aos.executors.arweave.gateway_client import GatewayClient, RequestTimeouts
-from aos.executors.arweave.gateways import VARIABLE, GatewayAddress, address_of, read_addresses
+from aos.executors.arweave.gateways import VARIABLE, address_of, read_addresses
 from aos.executors.arweave.item_bundle import BUNDLE_OVERHEAD_BYTES_MAX, pack_bundle
 from aos.executors.arweave.item_tags import ItemTag
 from aos.executors.arweave.post_fate import PostFate, Posting
@@ -31,6 +31,7 @@ from aos.executors.arweave.upload_params import (
     checked_tags,
     checked_winston,
 )
+from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectContext, Executors, NotConfigured, effect
 
 Params = dict[str, Any]
@@ -51,7 +52,7 @@ class ArweaveAccess:
     """The resource of the process: its gateways, and one pool of connections for them all."""
 
     http: httpx.AsyncClient
-    addresses: Mapping[str, GatewayAddress]
+    addresses: Mapping[str, NamedUrl]
     timeouts: RequestTimeouts = field(default_factory=RequestTimeouts)
     patience: Patience = field(
         default_factory=lambda: Patience(now=time.monotonic, sleep=asyncio.sleep)

@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 
 from aos.executors.arweave.base64url import decode_base64url, is_anchor
-from aos.executors.arweave.gateways import GatewayAddress
+from aos.executors.named_addresses import NamedUrl
 from aos.worker import EffectFailed
 
 UNAVAILABLE: Final = "unavailable"
@@ -69,7 +69,7 @@ class GatewayClient:
     """
 
     def __init__(
-        self, http: httpx.AsyncClient, address: GatewayAddress, timeouts: RequestTimeouts
+        self, http: httpx.AsyncClient, address: NamedUrl, timeouts: RequestTimeouts
     ) -> None:
         self._http = http
         self._address = address

@@ -1,0 +1,66 @@
+"""``name=WHERE`` pairs of an environment variable: the services that an executor may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import httpx
+
+from aos.errors import BadUsage
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedUrl:
+    """A service and where it is. ``url`` may contain a token, so only ``host`` is ever shown."""
+
+    name: str
+    url: str = field(repr=False)
+    host: str
+
+    def quotes_token(self, text: str) -> bool:
+        """Whether ``text`` has a part of the URL that may be a token: all but scheme and host."""
+        url = httpx.URL(self.url)
+        parts = (url.username, url.password, *url.path.split("/"))
+        return any(part in text for part in parts if part)
+
+
+def read_urls(variable: str, text: str, *, example: str) -> dict[str, NamedUrl]:
+    """Read ``name=URL`` pairs, separated by blanks.
+
+    Raises:
+        BadUsage: A pair is malformed, or a name is there twice. The text names the place alone.
+    """
+    found: dict[str, NamedUrl] = {}
+    for place, name, url in pairs(text):
+        host = _host(url)
+        if not _NAME.fullmatch(name) or host is None:
+            raise BadUsage(
+                f"{variable}: pair {place}: expected name=URL with http or https, such as "
+                f"{example} (pairs are separated by blanks)"
+            )
+        if name in found:
+            raise BadUsage(f"{variable}: pair {place}: the name {name!r} is there twice")
+        found[name] = NamedUrl(name=name, url=url.rstrip("/"), host=host)
+    return found
+
+
+def pairs(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield place, name and target of each pair. A pair without ``=`` has an empty target."""
+    for place, pair in enumerate(text.split(), start=1):
+        name, _, target = pair.partition("=")
+        yield place, name, target
+
+
+def _host(url: str) -> str | None:
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return None
+    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.query or parsed.fragment:
+        return None
+    return parsed.host if parsed.port is None else f"{parsed.host}:{parsed.port}"

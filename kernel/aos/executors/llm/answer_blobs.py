@@ -1,0 +1,41 @@
+"""The blobs of a receipt, each under its SHA-256 name and without the API key (AG-74)."""
+
+from __future__ import annotations
+
+import json
+
+from aos.executors.llm.api_key import ApiKey
+from aos.values.sha256 import PREFIX, true_name
+
+
+class AnswerBlobs:
+    """Collects blobs with their name documents. ``all`` goes out with the result."""
+
+    def __init__(self, key: ApiKey) -> None:
+        self._key = key
+        self._blobs: dict[bytes, None] = {}
+
+    def text(self, text: str) -> str:
+        """Add text in UTF-8; return its name."""
+        return self._add(text.encode("utf-8", "replace"))
+
+    def json(self, value: object) -> str:
+        """Add a JSON document; return its name."""
+        return self.text(json_text(value))
+
+    def _add(self, data: bytes) -> str:
+        kept = self._key.redactor.redacted(data)
+        name = true_name(kept)
+        self._blobs[kept] = None
+        self._blobs[name.to_bytes()] = None
+        return PREFIX + name.sha256.hex()
+
+    @property
+    def all(self) -> tuple[bytes, ...]:
+        """Blobs and documents, each once."""
+        return tuple(self._blobs)
+
+
+def json_text(value: object) -> str:
+    """JSON without blanks, with names in the order in which they were added."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,67 @@
+"""The API key of a request, and its removal from everything that comes back (AG-71)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from aos.executors.llm.llm_errors import bad_request, key_unusable
+from aos.manifest.manifest_secrets import secret_name
+from aos.worker import EffectContext
+from aos.worker.redaction import Redactor, forms
+from aos.worker.worker_secrets import VALUE_BYTES_MAX, VALUE_BYTES_MIN, SecretValue
+
+_KEY: Final = re.compile(rf"[\x21-\x7e]{{{VALUE_BYTES_MIN},{VALUE_BYTES_MAX}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key, or none. ``redactor`` finds it in the spellings of X-69."""
+
+    text: str | None = field(repr=False)
+    redactor: Redactor = field(repr=False)
+    spellings: frozenset[str] = field(repr=False)
+    """Those of its spellings that are text."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None, ctx: EffectContext) -> Self:
+        """The key of ``sys/TextOrSecretRef@1``.
+
+        Raises:
+            EffectFailed: A literal key cannot be in a header.
+            NotConfigured: The value of a secret cannot be.
+        """
+        if given is None:
+            return cls(None, Redactor(()), frozenset())
+        is_literal, value = given["$tag"] == "literal", given["$value"]
+        name = "api_key" if is_literal else secret_name(value["alias"], value["version"])
+        text = value if is_literal else ctx.secret(value)
+        if not _KEY.fullmatch(text):
+            if is_literal:
+                raise bad_request(
+                    f"api_key: expected {VALUE_BYTES_MIN} to {VALUE_BYTES_MAX} printable ASCII "
+                    "characters without blanks"
+                )
+            raise key_unusable(name)
+        secret = SecretValue(name=name, value=text.encode("ascii"), hosts=None)
+        spelt = (form.decode("utf-8", "ignore") for form in forms(secret.value))
+        return cls(text, Redactor([secret]), frozenset(filter(None, spelt)))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that carry it."""
+        return {} if self.text is None else {"Authorization": f"Bearer {self.text}"}
+
+    def begun_at(self, text: str) -> int:
+        """Where the end of ``text`` may be the beginning of the key; its length if nowhere."""
+        return min(
+            (
+                len(text) - size
+                for spelt in self.spellings
+                for size in range(1, min(len(spelt), len(text) + 1))
+                if text.endswith(spelt[:size])
+            ),
+            default=len(text),
+        )

@@ -1,0 +1,276 @@
+"""The chunks of one chat completion -> the whole answer, with every field checked (AG-75)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aos.executors.llm.llm_errors import bad_answer, refused, unavailable
+
+TOOL_CALLS_MAX: Final = 256
+NUMBER_MAX: Final = 2**63 - 1
+SHOWN_CHARS_MAX: Final = 300
+
+REASONS: Final[Mapping[str, str]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+"""``finish_reason`` of an endpoint -> ``finish_reason.reason`` of a receipt; others are ``other``.
+"""
+
+
+_PASSING: Final = frozenset({408, 409, 425, 429})
+_SERVER_ERROR: Final = 500
+
+
+@dataclass(slots=True, kw_only=True)
+class CalledTool:
+    """One tool call of the model. ``arguments`` is JSON, if the model wrote valid JSON."""
+
+    id: str | None = None
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """Tokens as the endpoint counted them; None for those that it did not count."""
+
+    prompt: int
+    completion: int
+    total: int | None
+    reasoning: int | None
+    cache_read: int | None
+    cache_write: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The text that one chunk adds."""
+
+    text: str
+    reasoning: str
+
+
+@dataclass(slots=True)
+class ChatAnswer:
+    """The answer so far. ``add`` takes chunks; a complete one has ``finish``."""
+
+    id: str | None = None
+    model: str | None = None
+    finish: str | None = None
+    usage: ModelUsage | None = None
+    raw_usage: object = None
+    is_refusal: bool = False
+    tools: dict[int, CalledTool] = field(default_factory=dict)
+    _text: list[str] = field(default_factory=list)
+    _reasoning: list[str] = field(default_factory=list)
+    _has_choice: bool = False
+
+    @property
+    def text(self) -> str:
+        """The assistant's text, or the refusal of the model."""
+        return clean("".join(self._text))
+
+    @property
+    def reasoning(self) -> str:
+        """The reasoning, if the endpoint shows it."""
+        return clean("".join(self._reasoning))
+
+    @property
+    def called(self) -> list[CalledTool]:
+        """The tool calls, in the order of their index."""
+        return [self.tools[index] for index in sorted(self.tools)]
+
+    def add(self, data: bytes, *, part: str = "delta") -> TextDelta:
+        """Add one chunk, or with ``part="message"`` a whole answer.
+
+        Raises:
+            EffectFailed: The endpoint reports an error, or it is no chunk of a completion.
+        """
+        document = read_document(data)
+        error = document.get("error")
+        if error is not None:
+            code = error.get("code") if isinstance(error, dict) else None
+            failed = unavailable if type(code) is int and may_pass(code) else refused
+            raise failed(f"the endpoint reports: {said(document)}")
+        self.id = self.id or _text(document, "id")
+        self.model = self.model or _text(document, "model")
+        if document.get("usage") is not None:
+            self.raw_usage = document["usage"]
+            self.usage = _usage(_object(document, "usage"))
+        text, reasoning = len(self._text), len(self._reasoning)
+        for choice in _list(document, "choices"):
+            if not isinstance(choice, dict):
+                raise bad_answer("choices: expected objects")
+            if choice.get("index", 0) == 0:  # more than one is never asked for
+                self._has_choice = True
+                self._add_choice(choice, part)
+        return TextDelta("".join(self._text[text:]), "".join(self._reasoning[reasoning:]))
+
+    def check(self) -> None:
+        """Check a finished answer.
+
+        Raises:
+            EffectFailed: It has no choice, or a tool call without a name.
+        """
+        if not self._has_choice:
+            raise bad_answer("the endpoint answered no choice: expected one")
+        for index, each in self.tools.items():
+            if not each.name:
+                raise bad_answer(f"tool_calls[{index}]: expected a name of the function")
+
+    def to_document(self) -> dict[str, Any]:
+        """The answer as one ``chat.completion``, as an endpoint gives it without ``stream``."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
+        if self.tools:
+            message["tool_calls"] = [
+                {
+                    "id": call_id(index, each),
+                    "type": "function",
+                    "function": {"name": clean(each.name), "arguments": clean(each.arguments)},
+                }
+                for index, each in enumerate(self.called)
+            ]
+        return {
+            "id": self.id,
+            "object": "chat.completion",
+            "model": self.model,
+            "choices": [{"index": 0, "message": message, "finish_reason": self.finish}],
+            "usage": self.raw_usage,
+        }
+
+    def _add_choice(self, choice: Mapping[str, Any], part: str) -> None:
+        finish = _text(choice, "finish_reason")
+        if finish:
+            self.finish = clean(finish)
+        delta = _object(choice, part)
+        self._text += filter(None, [_text(delta, "content")])
+        refusal = _text(delta, "refusal")
+        if refusal:
+            self.is_refusal = True
+            self._text.append(refusal)
+        shown = _text(delta, "reasoning_content") or _text(delta, "reasoning")
+        self._reasoning += filter(None, [shown])
+        for place, call in enumerate(_list(delta, "tool_calls")):
+            if not isinstance(call, dict):
+                raise bad_answer("tool_calls: expected objects")
+            self._add_call(place, call)
+
+    def _add_call(self, place: int, call: Mapping[str, Any]) -> None:
+        index = call.get("index", place)
+        if type(index) is not int or not 0 <= index < TOOL_CALLS_MAX:
+            raise bad_answer(f"tool_calls: expected an index of 0 to {TOOL_CALLS_MAX - 1}")
+        found = self.tools.setdefault(index, CalledTool())
+        found.id = found.id or _text(call, "id")
+        function = _object(call, "function")
+        # Most endpoints send the name once, some with each chunk, none in pieces.
+        found.name = found.name or _text(function, "name") or ""
+        found.arguments += _text(function, "arguments") or ""
+
+
+def may_pass(status: int) -> bool:
+    """Whether the same request may succeed later, after this status of HTTP."""
+    return status in _PASSING or status >= _SERVER_ERROR
+
+
+def call_id(index: int, call: CalledTool) -> str:
+    """The id of a call: that of the endpoint, or one that is made from its place."""
+    return clean(call.id) if call.id else f"call_{index}"
+
+
+def clean(text: str) -> str:
+    """Text that UTF-8 can encode: halves of a character that came apart are joined or replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def read_document(data: bytes) -> dict[str, Any]:
+    """A JSON object of an endpoint. Raises: EffectFailed: It is none."""
+    try:
+        document: object = json.loads(data, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise bad_answer("the endpoint did not answer in JSON") from None
+    if not isinstance(document, dict):
+        raise bad_answer("the endpoint did not answer with a JSON object")
+    return document
+
+
+def said(document: Mapping[str, Any]) -> str:
+    """An endpoint's own words about an error, as far as it has some; not bounded."""
+    error = document.get("error", document)
+    if isinstance(error, dict):
+        found = next(
+            (
+                error[name]
+                for name in ("message", "detail", "type", "code")
+                if isinstance(error.get(name), str)
+            ),
+            None,
+        )
+        error = "an error without a message" if found is None else found
+    return clean(error) if isinstance(error, str) else "an error without a message"
+
+
+def bounded_line(text: str) -> str:
+    """Words for a message: one line of at most ``SHOWN_CHARS_MAX`` printable characters."""
+    line = "".join(each if each.isprintable() else " " for each in text[: 4 * SHOWN_CHARS_MAX])
+    line = " ".join(line.split())
+    return line if len(line) <= SHOWN_CHARS_MAX else f"{line[:SHOWN_CHARS_MAX]}…"
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(text)
+
+
+def _text(of: Mapping[str, Any], name: str) -> str | None:
+    found = of.get(name)
+    if found is None or isinstance(found, str):
+        return found
+    raise bad_answer(f"{name}: expected text, found {type(found).__name__}")
+
+
+def _list(of: Mapping[str, Any], name: str) -> list[Any]:
+    found = of.get(name)
+    if found is None:
+        return []
+    if isinstance(found, list):
+        return found
+    raise bad_answer(f"{name}: expected a list, found {type(found).__name__}")
+
+
+def _object(of: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = of.get(name)
+    if found is None:
+        return {}
+    if isinstance(found, dict):
+        return found
+    raise bad_answer(f"{name}: expected an object, found {type(found).__name__}")
+
+
+def _natural(of: Mapping[str, Any], name: str) -> int | None:
+    found = of.get(name)
+    if found is None:
+        return None
+    if type(found) is int and 0 <= found <= NUMBER_MAX:
+        return found
+    raise bad_answer(f"{name}: expected a whole number of 0 or more")
+
+
+def _usage(usage: Mapping[str, Any]) -> ModelUsage:
+    prompt_details = _object(usage, "prompt_tokens_details")
+    cache_read = _natural(prompt_details, "cached_tokens")
+    return ModelUsage(
+        prompt=_natural(usage, "prompt_tokens") or 0,
+        completion=_natural(usage, "completion_tokens") or 0,
+        total=_natural(usage, "total_tokens"),
+        reasoning=_natural(_object(usage, "completion_tokens_details"), "reasoning_tokens"),
+        cache_read=_natural(usage, "cache_read_input_tokens") if cache_read is None else cache_read,
+        cache_write=_natural(usage, "cache_creation_input_tokens"),
+    )

@@ -1,0 +1,120 @@
+"""The three effects: a generation, a count of tokens, a summary; and the process's connections."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from aos.executors.llm.api_key import ApiKey
+from aos.executors.llm.chat_client import CONNECT_S, SILENCE_S, ChatClient, Completion
+from aos.executors.llm.chat_request import generation
+from aos.executors.llm.compaction import compacted, summary_request
+from aos.executors.llm.delta_reports import DeltaReports
+from aos.executors.llm.generated import receipt
+from aos.executors.llm.llm_documents import LlmDocuments
+from aos.executors.llm.model_endpoints import ModelEndpoints
+from aos.executors.llm.token_counts import count, counted
+from aos.executors.named_addresses import NamedUrl
+from aos.worker import EffectContext, Executors, effect
+from aos.worker.results import WithBlobs
+
+Params = Mapping[str, Any]
+
+CONCURRENCY: Final = 32
+ATTEMPTS: Final = 3
+BACKOFF_MS: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class LlmAccess:
+    """The resource of the process: its endpoints, and one pool of connections for them all."""
+
+    http: httpx.AsyncClient
+    configured: ModelEndpoints
+
+
+@effect(
+    "sys/llm.generate@1",
+    concurrency=CONCURRENCY,
+    attempts=ATTEMPTS,
+    timeout_s=600,
+    backoff_ms=BACKOFF_MS,
+)
+async def generate(params: Params, ctx: EffectContext) -> WithBlobs:
+    """Ask a model for one answer to a window; its text comes as progress meanwhile (AG-70)."""
+    address = _access(ctx).configured.endpoint(params["provider"])
+    key = ApiKey.of(params["api_key"], ctx)
+    body = await generation(params, LlmDocuments(ctx))
+    completion = await _complete(body, address, key, ctx)
+    return receipt(completion, key, params["provider"])
+
+
+@effect(
+    "sys/llm.count_tokens@1",
+    concurrency=CONCURRENCY,
+    attempts=ATTEMPTS,
+    timeout_s=60,
+    backoff_ms=BACKOFF_MS,
+)
+async def count_tokens(params: Params, ctx: EffectContext) -> WithBlobs:
+    """Count the tokens of a window (AG-79). Needs an endpoint only for an exact number."""
+    address = _access(ctx).configured.tokenizers.get(params["provider"])
+    key = ApiKey.of(params["api_key"], ctx)
+    parts = await counted(params, LlmDocuments(ctx))
+    tokenizer = None if address is None else _client(address, key, ctx)
+    return await count(params, parts, tokenizer, key)
+
+
+@effect(
+    "sys/llm.compact@1",
+    concurrency=CONCURRENCY,
+    attempts=ATTEMPTS,
+    timeout_s=600,
+    backoff_ms=BACKOFF_MS,
+)
+async def compact(params: Params, ctx: EffectContext) -> WithBlobs:
+    """Summarize the source window, and return the window that replaces it (AG-79a)."""
+    address = _access(ctx).configured.endpoint(params["provider"])
+    key = ApiKey.of(params["api_key"], ctx)
+    body = await summary_request(params, LlmDocuments(ctx))
+    completion = await _complete(body, address, key, ctx)
+    return compacted(completion.answer, params, key)
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[LlmAccess]:
+    """Read the endpoints from the environment. Connects to none: an unreachable endpoint keeps no
+    worker from starting."""
+    configured = ModelEndpoints.read()
+    async with httpx.AsyncClient(
+        timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=CONCURRENCY),
+        trust_env=False,
+        follow_redirects=False,
+    ) as http:
+        yield LlmAccess(http, configured)
+
+
+async def _complete(
+    body: Mapping[str, Any], address: NamedUrl, key: ApiKey, ctx: EffectContext
+) -> Completion:
+    reports = DeltaReports(ctx, key)
+    completion = await _client(address, key, ctx).complete(body, reports.add)
+    reports.end()
+    return completion
+
+
+def _client(address: NamedUrl, key: ApiKey, ctx: EffectContext) -> ChatClient:
+    return ChatClient(_access(ctx).http, address, key, ctx)
+
+
+def _access(ctx: EffectContext) -> LlmAccess:
+    assert isinstance(ctx.resource, LlmAccess)
+    return ctx.resource
+
+
+llm = Executors("llm", (generate, count_tokens, compact), setup=connected)

@@ -1,0 +1,141 @@
+"""A complete answer -> the receipt of ``sys/llm.generate@1`` and its blobs (AG-74)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from aos.executors.llm.answer_blobs import AnswerBlobs
+from aos.executors.llm.api_key import ApiKey
+from aos.executors.llm.chat_answer import REASONS, ChatAnswer, call_id, clean
+from aos.executors.llm.chat_client import Completion
+from aos.executors.llm.llm_documents import REFS
+from aos.worker.results import WithBlobs
+
+RATE_HEADERS_MAX: Final = 32
+_RATE_HEADERS: Final = ("x-ratelimit-", "ratelimit", "retry-after")
+
+
+def receipt(completion: Completion, key: ApiKey, provider: str) -> WithBlobs:
+    """The receipt of a generation. The API key is replaced in all of it."""
+    answer, blobs = completion.answer, AnswerBlobs(key)
+    text = key.redactor.text(answer.text) or None
+    calls_ref, arguments = _calls(answer, blobs, key)
+    reasoning_ref = blobs.text(answer.reasoning) if answer.reasoning else None
+    # Options without a value are left out.
+    envelope = {
+        "assistant_text": text,
+        "tool_calls_ref": calls_ref,
+        "reasoning_ref": reasoning_ref,
+    }
+    output_ref = blobs.json({name: ref for name, ref in envelope.items() if ref is not None})
+    kept = [ref for ref in (calls_ref, reasoning_ref, *arguments) if ref is not None]
+    warnings = warnings_of(answer)
+    rates = _rates(completion.headers)
+    value = {
+        "output_ref": output_ref,
+        "raw_output_ref": blobs.json(answer.to_document()),
+        "provider_response_id": _shown(answer.id, key),
+        "provider_context_items": [_keeper(output_ref, kept)] if kept else [],
+        "finish_reason": {
+            "reason": REASONS.get(answer.finish or "", "other"),
+            "raw": _shown(answer.finish, key),
+        },
+        "token_usage": token_usage(answer),
+        "usage_details": _details(answer),
+        "warnings_ref": blobs.json(warnings) if warnings else None,
+        "rate_limit_ref": blobs.json(rates) if rates else None,
+        "cost_cents": None,
+        "provider_id": provider,
+    }
+    return WithBlobs(value=value, blobs=blobs.all)
+
+
+def token_usage(answer: ChatAnswer) -> dict[str, int | None]:
+    """``sys/TokenUsage@1``; zeros if the endpoint gave none, with a warning (``warnings_of``)."""
+    usage = answer.usage
+    if usage is None:
+        return {"prompt": 0, "completion": 0, "total": None}
+    return {"prompt": usage.prompt, "completion": usage.completion, "total": usage.total}
+
+
+def warnings_of(answer: ChatAnswer) -> list[dict[str, str]]:
+    """Facts about an answer that its receipt has no field for: ``{"code", "message"}`` each."""
+    found = []
+    if answer.usage is None:
+        found.append(_warning("usage_missing", "the endpoint gave no usage: tokens are 0"))
+    if answer.is_refusal:
+        found.append(_warning("refusal", "the text is a refusal of the model"))
+    found += [
+        _warning("arguments_not_json", f"the arguments of call {place} are no JSON object")
+        for place, call in enumerate(answer.called)
+        if not _is_object(call.arguments)
+    ]
+    return found
+
+
+def _warning(code: str, message: str) -> dict[str, str]:
+    return {"code": code, "message": message}
+
+
+def _calls(answer: ChatAnswer, blobs: AnswerBlobs, key: ApiKey) -> tuple[str | None, list[str]]:
+    """The list of tool calls, and the names of their arguments."""
+    if not answer.tools:
+        return None, []
+    calls: list[dict[str, str]] = []
+    for place, call in enumerate(answer.called):
+        given = {
+            "call_id": key.redactor.text(call_id(place, call)),
+            "tool_name": key.redactor.text(clean(call.name)),
+            "arguments_ref": blobs.text(clean(call.arguments) or "{}"),
+        }
+        if call.id:
+            given["provider_call_id"] = key.redactor.text(clean(call.id))
+        calls.append(given)
+    return blobs.json(calls), [call["arguments_ref"] for call in calls]
+
+
+def _keeper(output_ref: str, kept: list[str]) -> dict[str, Any]:
+    """The window item that names the blobs inside of other blobs, so that the world keeps them.
+
+    A workflow may put it into its window: it is no message.
+    """
+    return {
+        "item_id": REFS,
+        "kind": {"$tag": "Custom", "$value": {"kind": REFS}},
+        "ref_": output_ref,
+        "lane": None,
+        "source_range": None,
+        "source_refs": kept,
+        "provider_compatibility": None,
+        "estimated_tokens": None,
+        "metadata": {},
+    }
+
+
+def _details(answer: ChatAnswer) -> dict[str, int | None] | None:
+    usage = answer.usage
+    if usage is None or (usage.reasoning, usage.cache_read, usage.cache_write) == (None,) * 3:
+        return None
+    return {
+        "reasoning_tokens": usage.reasoning,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+    }
+
+
+def _rates(headers: Mapping[str, str]) -> dict[str, str]:
+    found = sorted(name for name in headers if name.startswith(_RATE_HEADERS))
+    return {name: headers[name] for name in found[:RATE_HEADERS_MAX]}
+
+
+def _shown(text: str | None, key: ApiKey) -> str | None:
+    return None if text is None else key.redactor.text(clean(text))
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text or "{}"), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,208 @@
+"""Endpoints that refuse, fail, lie or never end: each is one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from typing import Any
+
+import pytest
+
+from aos.executors.llm import chat_client
+from aos.worker import EffectFailed
+from tests.executors.llm.model_calls import ModelCalls
+from tests.executors.llm.stub_model import (
+    DONE,
+    Script,
+    chunk,
+    event,
+    head,
+    problem,
+    streamed,
+    stub_model,
+)
+
+
+def failing(code: object) -> bytes:
+    return event({"error": {"message": "gone", "code": code}})
+
+
+PAGE = b"<!DOCTYPE html><html><body>Bad gateway</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "retryable", "words"),
+    [
+        (problem(400, {"error": {"message": "no field"}}), "llm_refused", False, "no field"),
+        (problem(401, {"error": "bad key"}), "llm_refused", False, "bad key"),
+        (problem(404, {"detail": "model?"}), "llm_refused", False, "model?"),
+        (problem(422, {"error": {}}), "llm_refused", False, "an error without a message"),
+        (problem(302, b"", "text/plain", location="/"), "llm_refused", False, "answered 302"),
+        (problem(429, {"message": "slow down"}), "llm_unavailable", True, "slow down"),
+        (problem(500, PAGE, "text/html"), "llm_unavailable", True, "answered 500"),
+        (problem(502, b"it\x07 died", "text/plain"), "llm_unavailable", True, "it died"),
+        (problem(503, b"", "text/plain"), "llm_unavailable", True, "answered 503"),
+        (problem(200, PAGE, "text/html"), "llm_bad_answer", False, "text/html"),
+        (problem(200, b'{"choices": [', "application/json"), "llm_bad_answer", False, "JSON"),
+        (problem(200, []), "llm_bad_answer", False, "JSON object"),
+        (problem(200, {"choices": []}), "llm_bad_answer", False, "no choice"),
+        (problem(200, {"error": {"message": "odd"}}), "llm_refused", False, "odd"),
+        ([head(), b'data: {"choices\n\n'], "llm_bad_answer", False, "JSON"),
+        ([head(), b"data: NaN\n\n"], "llm_bad_answer", False, "JSON"),
+        ([head(), b"data: " + b"[" * 100_000 + b"\n\n"], "llm_bad_answer", False, "JSON"),
+        ([head(), DONE], "llm_bad_answer", False, "no choice"),
+        ([head(), chunk(), DONE], "llm_bad_answer", False, "no choice"),
+        ([head(), chunk({"content": "half"})], "llm_broken_off", True, "ended before"),
+        ([head()], "llm_broken_off", True, "ended before"),
+        ([head(), failing(503)], "llm_unavailable", True, "gone"),
+        ([head(), failing("x")], "llm_refused", False, "gone"),
+        ([b"HTTP/1.1 200 OK\r\nContent-Le"], "llm_broken_off", True, "broke off"),
+        ([b"SSH-2.0-odd\r\n"], "llm_broken_off", True, "broke off"),
+        ([b""], "llm_broken_off", True, "broke off"),
+        (
+            [head(content_length="9"), b"data"],
+            "llm_broken_off", True, "broke off",
+        ),
+        ([head(content_encoding="gzip"), gzip.compress(b"x")], "llm_bad_answer", False, "encoding"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_no_completion_has_a_code(
+    script: Script, code: str, retryable: bool, words: str
+) -> None:
+    """AG-75, AG-77, AG-78."""
+    with stub_model(script) as stub:
+        failure = ModelCalls(stub.url).failure()
+
+    assert (failure.code, failure.retryable) == (code, retryable)
+    assert words in failure.message
+    assert failure.message.startswith(f"127.0.0.1:{stub.port}: ")
+    assert "<html" not in failure.message
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"choices": {}},
+        {"choices": ["x"]},
+        {"choices": [{"delta": []}]},
+        {"choices": [{"delta": {"content": 7}}]},
+        {"choices": [{"delta": {"content": ["x"]}}]},
+        {"choices": [{"delta": {"reasoning": {}}}]},
+        {"choices": [{"delta": {}, "finish_reason": 1}]},
+        {"choices": [{"delta": {"tool_calls": "x"}}]},
+        {"choices": [{"delta": {"tool_calls": [7]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": -1}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 10**6}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": True}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"function": "x"}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"function": {"arguments": {}}}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"function": {"arguments": "{}"}}]}}]},
+        {"id": 7, "choices": []},
+        {"usage": [], "choices": []},
+        {"usage": {"prompt_tokens": "many"}, "choices": []},
+        {"usage": {"prompt_tokens": -1}, "choices": []},
+        {"usage": {"prompt_tokens": 2**63}, "choices": []},
+        {"usage": {"prompt_tokens": 1.5}, "choices": []},
+        {"usage": {"completion_tokens_details": 7}, "choices": []},
+    ],
+)
+def test_a_field_of_another_type_is_a_bad_answer(wrong: dict[str, Any]) -> None:
+    """AG-75."""
+    with stub_model([head(), event(wrong), DONE]) as stub:
+        failure = ModelCalls(stub.url).failure()
+
+    assert (failure.code, failure.retryable) == ("llm_bad_answer", False)
+
+
+def test_an_endpoint_that_is_not_there_may_come_back() -> None:
+    """AG-77."""
+    failure = ModelCalls("http://127.0.0.1:1/v1").failure()
+
+    assert (failure.code, failure.retryable) == ("llm_unavailable", True)
+    assert failure.message == "127.0.0.1:1: no connection (ConnectError)"
+
+
+@pytest.mark.parametrize(
+    "forever", [b": still here\n\n", b"data: " + b"x" * 4000, chunk({"content": "more "})]
+)
+def test_a_stream_that_never_ends_is_given_up_before_the_timeout(forever: bytes) -> None:
+    """AG-77."""
+    script: list[bytes | float] = [head()]
+    script += (forever, 0.05) * 200
+    with stub_model(script) as stub:
+        began = time.monotonic()
+        failure = ModelCalls(stub.url, timeout_s=chat_client.RESERVE_S + 0.4).failure()
+
+        assert (failure.code, failure.retryable) == ("llm_timeout", True)
+        assert time.monotonic() - began < 3
+        assert stub.gone.wait(10)
+
+
+def test_an_endless_stream_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AG-77: in a stream, in a whole answer, and in an error."""
+    monkeypatch.setattr(chat_client, "BODY_BYTES_MAX", 100_000)
+    flood = [b"data: " + b"x" * 50_000] * 40
+    with stub_model([head(), *flood]) as stub:
+        failure = ModelCalls(stub.url).failure()
+        assert (failure.code, failure.retryable) == ("llm_answer_too_large", False)
+    with stub_model([head(200, "application/json"), *flood]) as stub:
+        assert ModelCalls(stub.url).failure().code == "llm_answer_too_large"
+    with stub_model([head(400, "text/plain"), *flood]) as stub:
+        assert ModelCalls(stub.url).failure().code == "llm_refused"
+
+
+def test_silence_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AG-77."""
+    monkeypatch.setattr("aos.executors.llm.effects.SILENCE_S", 0.2)
+    with stub_model([head(), chunk({"content": "x"}), 0.5]) as stub:
+        failure = ModelCalls(stub.url).failure()
+
+    assert (failure.code, failure.retryable) == ("llm_broken_off", True)
+    assert "ReadTimeout" in failure.message
+
+
+@pytest.mark.parametrize(("status", "pause"), [(429, 1), (503, 0)])
+def test_a_pause_that_the_endpoint_asks_for_is_kept_within_the_attempt(
+    status: int, pause: int
+) -> None:
+    """AG-77."""
+    busy = problem(status, {"message": "busy"}, retry_after=str(pause))
+    with stub_model(busy, streamed("at last")) as stub:
+        calls = ModelCalls(stub.url)
+        began = time.monotonic()
+        receipt = calls.generate()
+
+    assert calls.document(receipt["output_ref"]) == {"assistant_text": "at last"}
+    assert len(stub.sent) == 2
+    assert time.monotonic() - began >= pause
+
+
+@pytest.mark.parametrize(
+    "after", ["3600", "Fri, 31 Dec 2100 23:59:59 GMT", "soon", "-5", "²", "1" * 400]
+)
+def test_a_pause_longer_than_the_effect_or_unreadable_ends_the_attempt(after: str) -> None:
+    """AG-77."""
+    with stub_model(problem(429, {"message": "busy"}, retry_after=after)) as stub:
+        failure = ModelCalls(stub.url).failure()
+
+    assert (failure.code, failure.retryable) == ("llm_unavailable", True)
+    assert len(stub.sent) == 1
+
+
+def test_an_endpoint_that_is_always_busy_ends_the_attempt() -> None:
+    """AG-77."""
+    with stub_model(problem(429, {"message": "busy"}, retry_after="0")) as stub:
+        failure = ModelCalls(stub.url).failure()
+
+    assert failure.code == "llm_unavailable"
+    assert len(stub.sent) == chat_client.RESENDS_MAX + 1
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """AG-77: the key would go to another host."""
+    with stub_model(streamed("elsewhere")) as other:
+        moved = problem(307, b"", "text/plain", location=f"{other.url}/chat/completions")
+        with stub_model(moved) as stub, pytest.raises(EffectFailed):
+            ModelCalls(stub.url).generate()
+
+    assert other.sent == []

@@ -1,0 +1,62 @@
+"""The versions of each alias that a vault has given out, in the secrets file itself (AG-82)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aos.executors.vault.vault_errors import ALIAS_INVALID, failed, file_unusable
+from aos.manifest.manifest_secrets import is_key
+
+PREFIX: Final = "aos.vault/"
+"""Keys of the secrets file that begin so belong to the vault: one for each alias."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretVersion:
+    """One version of an alias. ``digest`` is the content hash of the value, in hex; ``is_put`` is
+    whether the vault wrote the value itself."""
+
+    version: int
+    binding: str
+    digest: str
+    is_put: bool
+
+
+def key_of(alias: str) -> str:
+    """The key of the file with the versions of an alias.
+
+    Raises:
+        EffectFailed: The alias has other characters than a key.
+    """
+    key = PREFIX + alias
+    if not alias or not is_key(key):
+        raise failed(
+            ALIAS_INVALID, f"alias: expected letters, digits and . _ / @ -, found {alias[:80]!a}"
+        )
+    return key
+
+
+def read_versions(values: Mapping[str, bytes], alias: str) -> list[SecretVersion]:
+    """The versions of an alias, ascending.
+
+    Raises:
+        NotConfigured: Someone has changed the entry: it is none of ours.
+    """
+    key = key_of(alias)
+    try:
+        rows = json.loads(values.get(key, b"[]"))
+        found = [
+            SecretVersion(int(row[0]), str(row[1]), str(row[2]), row[3] is True) for row in rows
+        ]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise file_unusable(f"the entry {key} is not a list of versions") from None
+    return found
+
+
+def versions_text(versions: Sequence[SecretVersion]) -> str:
+    """The value of the entry of an alias."""
+    rows = [[each.version, each.binding, each.digest, each.is_put] for each in versions]
+    return json.dumps(rows, separators=(",", ":"))

@@ -17,13 +17,15 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
-from urllib.parse import quote_from_bytes
 
 from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
 _AFTER_SCHEME: Final = re.compile(rb"(?P<scheme>[A-Za-z][A-Za-z0-9_-]*) +(?P<rest>.+)", re.DOTALL)
-_PERCENT_SAFE: Final = ("", "/", "!'()*~", ";,/?:@&=+$#!'()*~", " ")
-"""Characters that percent-encoders keep: most encoders, those of paths, encodeURIComponent,
+_PERCENT_ENCODED: Final = tuple(
+    re.compile(rb"[^A-Za-z0-9_.~%s-]" % re.escape(safe))
+    for safe in (b"", b"/", b"!'()*~", b";,/?:@&=+$#!'()*~", b" ")
+)
+"""Bytes that percent-encoders replace: most encoders, those of paths, encodeURIComponent,
 encodeURI."""
 
 PART_CHARS_MIN: Final = 16
@@ -209,19 +211,18 @@ def _spellings_of_bytes(part: bytes) -> Iterator[bytes]:
 
 
 def _percent_encoded(part: bytes) -> Iterator[bytes]:
-    for safe in _PERCENT_SAFE:
-        upper = quote_from_bytes(part, safe=safe)
-        lower = re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), upper)
+    for encoded in _PERCENT_ENCODED:
+        upper = encoded.sub(lambda match: b"%%%02X" % match[0][0], part)
+        lower = encoded.sub(lambda match: b"%%%02x" % match[0][0], part)
         for each in (upper, lower):
-            yield each.encode()
-            yield each.replace("%20", "+").replace(" ", "+").encode()
+            yield each
+            yield each.replace(b"%20", b"+").replace(b" ", b"+")
 
 
 def _each_byte_percent_encoded(part: bytes) -> Iterator[bytes]:
-    whole = part.hex()
-    each_byte = [whole[at : at + 2] for at in range(0, len(whole), 2)]
-    yield "".join(f"%{byte}" for byte in each_byte).encode()
-    yield "".join(f"%{byte.upper()}" for byte in each_byte).encode()
+    each_byte = b"%" + part.hex("%").encode()
+    yield each_byte
+    yield each_byte.upper()
 
 
 def _base64(part: bytes) -> Iterator[bytes]:

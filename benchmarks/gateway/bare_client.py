@@ -2,7 +2,8 @@
 
 Each transaction makes the requests that the gateway makes for it, in the same order: the question
 whether the step is done, the quote, the transaction, looks at its receipt, and the question again
-at its block. Requests of a quote follow each other here; the executor makes them concurrently.
+at its block. Requests follow each other here; the executor sends those that belong together as one
+JSON-RPC batch.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@
 
 It prints one line once it listens, on 127.0.0.1 alone: "mischief ready: http://127.0.0.1:PORT".
 The seed, the content of a request and how often it was sent decide what happens to it
-(mischief_rates.py has the kinds).
+(mischief_rates.py has the kinds). The requests of a batch (a list) reach the node one after the
+other, each with its own fate. If a reply to one of them is refused, lost or cut, so is the reply to
+the batch.
 
     GET  /mischief                         rates, counters, barriers
     POST /mischief {"lose": 0.1, …}        change rates
@@ -31,6 +33,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Final, Self
@@ -180,14 +183,28 @@ class _Handler(BaseHTTPRequestHandler):
         if mischief.outage:
             mischief.count("outage")
             raise _Lost
-        request = _parsed(body)
+        found = _json_of(body)
+        if not isinstance(found, list):
+            calls = [self._call(found, body)]
+            reply = self._answered(calls[0])
+        else:
+            calls = [self._call(each, json.dumps(each).encode()) for each in found]
+            reply = _batch([self._answered(each) for each in calls])
+        self._reply(self._spoiled(reply, calls))
+        for call in calls:
+            _stop(call.barrier, Place.AFTER_REPLY)
+
+    def _call(self, found: Any, body: bytes) -> _Call:
+        mischief = self.server.mischief
+        request = found if isinstance(found, dict) else {}
         fate = mischief.fate(request)
-        barrier = mischief.barriers.taken(str(request.get("method")))
-        _stop(barrier, Place.BEFORE_FORWARD)
-        reply = self._refusal(fate) or self._forwarded(request, body, fate)
-        _stop(barrier, Place.AFTER_FORWARD)
-        self._reply(self._spoiled(reply, fate))
-        _stop(barrier, Place.AFTER_REPLY)
+        return _Call(request, body, fate, mischief.barriers.taken(str(request.get("method"))))
+
+    def _answered(self, call: _Call) -> Reply:
+        _stop(call.barrier, Place.BEFORE_FORWARD)
+        reply = self._refusal(call.fate) or self._forwarded(call)
+        _stop(call.barrier, Place.AFTER_FORWARD)
+        return reply
 
     def _refusal(self, fate: frozenset[str]) -> Reply | None:
         for kind, reply in _REFUSALS.items():
@@ -196,17 +213,18 @@ class _Handler(BaseHTTPRequestHandler):
                 return reply
         return None
 
-    def _forwarded(self, request: dict[str, Any], body: bytes, fate: frozenset[str]) -> Reply:
-        if "stale" in fate:
+    def _forwarded(self, call: _Call) -> Reply:
+        body = call.body
+        if "stale" in call.fate:
             blocks = self.server.mischief.rates.stale_blocks
-            answer = stale_reply(request, self._ask, blocks)
+            answer = stale_reply(call.request, self._ask, blocks)
             if answer is not None:
                 self.server.mischief.count("stale")
                 if "method" not in answer:
                     return _json(200, answer)
                 body = json.dumps(answer).encode()
         reply = self._post(body)
-        if "drop" in fate and request.get("method") == SEND:
+        if "drop" in call.fate and call.request.get("method") == SEND:
             self._drop(_parsed(reply[2]).get("result"))
         return reply
 
@@ -215,22 +233,18 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(sent, str) and self._ask("anvil_dropTransaction", [sent]):
             self.server.mischief.count("drop")
 
-    def _spoiled(self, reply: Reply, fate: frozenset[str]) -> Reply:
+    def _spoiled(self, reply: Reply, calls: Sequence[_Call]) -> Reply:
+        """The reply to a request or a batch, after the mischief of its calls."""
         mischief = self.server.mischief
-        if "delay" in fate:
-            mischief.count("delay")
-            time.sleep(mischief.rates.delay_ms / 1000)
+        found = Counter(kind for call in calls for kind in call.fate & _ON_THE_WAY_BACK)
+        mischief.count(*found.elements())
+        time.sleep(found["delay"] * mischief.rates.delay_ms / 1000)
         status, kind, body = reply
-        if "lose" in fate:
-            mischief.count("lose")
+        if "lose" in found:
             raise _Lost
-        if "cut" in fate:
-            mischief.count("cut")
+        if "cut" in found:
             return status, kind, body[: len(body) // 2]
-        if "fail_after" in fate:
-            mischief.count("fail_after")
-            return _REFUSALS["fail"]
-        return reply
+        return _REFUSALS["fail"] if "fail_after" in found else reply
 
     def _ask(self, method: str, parameters: list[Any]) -> Any:
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
@@ -280,12 +294,38 @@ _REFUSALS: Final = {
 }
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    """The object in a body; of a batch and of anything else an empty one."""
+_ON_THE_WAY_BACK: Final = frozenset({"delay", "lose", "cut", "fail_after"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One request, alone or of a batch, and what happens to it."""
+
+    request: dict[str, Any]
+    body: bytes
+    fate: frozenset[str]
+    barrier: Barrier | None
+
+
+def _batch(replies: Sequence[Reply]) -> Reply:
+    """The reply to a batch: the first that is no answer of JSON-RPC, else the list of all."""
+    for reply in replies:
+        if not _parsed(reply[2]).get("jsonrpc"):
+            return reply
+    return 200, "application/json", b"[" + b",".join(body for _, _, body in replies) + b"]"
+
+
+def _json_of(body: bytes) -> Any:
+    """The value in a body; None if it is not JSON."""
     try:
-        found = json.loads(body)
+        return json.loads(body)
     except ValueError:
-        return {}
+        return None
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    """The object in a body; of anything else an empty one."""
+    found = _json_of(body)
     return found if isinstance(found, dict) else {}
 
 

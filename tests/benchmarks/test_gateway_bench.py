@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from aos.executors.evm.blocks import Blocks
 from aos.executors.evm.chain_reads import ChainReads
 from aos.executors.evm.fate_wait import Pacing, await_fate
 from aos.executors.evm.inputs import call_params, quote_params, receipt_params, submit_params
-from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.json_rpc import RpcCall, RpcError
 from aos.executors.evm.rpc_connections import RpcConnections
 from aos.executors.evm.rpc_nodes import RpcNode, parse_nodes
 from aos.executors.evm.tx_quote import quote
@@ -148,6 +148,14 @@ class _Recorder:
     async def ask(self, method: str, params: list[Any]) -> Any | RpcError:
         self._methods.append(method)
         return await self._connections.ask(method, params)
+
+    @property
+    def takes_batches(self) -> bool:
+        return self._connections.takes_batches
+
+    async def ask_all(self, calls: Sequence[RpcCall]) -> list[Any | RpcError]:
+        self._methods += [each.method for each in calls]
+        return await self._connections.ask_all(calls)
 
     async def aclose(self) -> None:
         await self._connections.aclose()

@@ -250,15 +250,100 @@ def test_a_node_that_is_down_is_a_connection_without_an_answer() -> None:
         assert mischief.counts() == {SEND: 1, "unreachable": 1}
 
 
-def test_a_batch_passes_as_it_is(node: FakeNode, mischief: Mischief) -> None:
-    batch: list[dict[str, Any]] = [
-        {"jsonrpc": "2.0", "id": index, "method": SEND, "params": []} for index in (1, 2)
+# Batches
+
+
+def batch(mischief: Mischief, *methods: str) -> httpx.Response:
+    """A batch, whose ids are the places of its calls."""
+    calls: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": place, "method": method, "params": [place]}
+        for place, method in enumerate(methods)
     ]
+    return httpx.post(mischief.url, json=calls)
 
-    answers = httpx.post(mischief.url, json=batch).json()
 
-    assert [each["id"] for each in answers] == [1, 2]
-    assert node.asked == [SEND, SEND]
+def test_a_batch_passes_as_it_is(node: FakeNode, mischief: Mischief) -> None:
+    answers = batch(mischief, SEND, "eth_call").json()
+
+    assert answers == [{"jsonrpc": "2.0", "id": each, "result": [each]} for each in (0, 1)]
+    assert node.asked == [SEND, "eth_call"]
+    assert mischief.counts() == {SEND: 1, "eth_call": 1}
+
+
+def fated(mischief: Mischief, method: str, *kinds: str) -> None:
+    """Let these kinds happen to the calls of one method alone."""
+
+    def fate(request: dict[str, Any]) -> frozenset[str]:
+        return frozenset(kinds if request["method"] == method else ())
+
+    mischief.fate = fate  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "begins"),
+    [("limit", 429, '{"error": "too'), ("fail", 500, '{"error": "int'), ("html", 200, "<!DOCT")],
+)
+def test_a_call_that_is_refused_takes_the_reply_of_its_batch_with_it(
+    node: FakeNode, mischief: Mischief, kind: str, status: int, begins: str
+) -> None:
+    fated(mischief, "eth_call", kind)
+
+    answer = batch(mischief, SEND, "eth_call", "eth_chainId")
+
+    assert (answer.status_code, answer.text[: len(begins)]) == (status, begins)
+    assert node.asked == [SEND, "eth_chainId"]
+    assert mischief.counts() == {kind: 1}
+
+
+def test_a_call_whose_reply_is_lost_or_cut_takes_that_of_its_batch_with_it(
+    node: FakeNode, mischief: Mischief
+) -> None:
+    whole = batch(mischief, SEND, "eth_call").text
+    fated(mischief, "eth_call", "cut")
+    assert batch(mischief, SEND, "eth_call").text == whole[: len(whole) // 2]
+    fated(mischief, "eth_call", "fail_after")
+    assert batch(mischief, SEND, "eth_call").status_code == 500
+    fated(mischief, "eth_call", "lose")
+    with pytest.raises(httpx.RemoteProtocolError):
+        batch(mischief, SEND, "eth_call")
+
+    assert node.asked == 4 * [SEND, "eth_call"]
+
+
+def test_each_delayed_call_delays_its_batch(mischief: Mischief) -> None:
+    mischief.change(delay_ms=30)
+    fated(mischief, "eth_call", "delay")
+    begins = time.monotonic()
+
+    batch(mischief, "eth_call", SEND, "eth_call")
+
+    assert time.monotonic() - begins >= 0.06
+    assert mischief.counts() == {"delay": 2}
+
+
+def test_a_call_in_a_batch_is_drawn_as_it_is_alone(node: FakeNode) -> None:
+    """The seed decides about each call, and not about the batch that it is in."""
+    rates = Rates(stale=0.5, fail=0.3)
+    with Mischief(node.url, rates=rates) as alone, Mischief(node.url, rates=rates) as together:
+        calls = [
+            {"jsonrpc": "2.0", "id": 1, "method": "eth_call", "params": [place]}
+            for place in range(40)
+        ]
+        fates = [alone.fate(each) for each in calls]
+        assert [together.fate(each) for each in calls] == fates
+        assert {frozenset(), frozenset({"fail"}), frozenset({"stale"})} <= set(fates)
+
+
+def test_a_barrier_holds_one_call_of_a_batch(node: FakeNode, mischief: Mischief) -> None:
+    barrier = mischief.hold("eth_call", Place.BEFORE_FORWARD)
+
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(batch, mischief, SEND, "eth_call", "eth_chainId")
+        assert barrier.wait()
+        assert node.asked == [SEND]
+        barrier.release()
+        assert len(reply.result(timeout=10).json()) == 3
+    assert node.asked == [SEND, "eth_call", "eth_chainId"]
 
 
 # On a real node
@@ -299,6 +384,14 @@ def test_a_stale_read_answers_as_the_node_did_some_blocks_ago(chain: Chain) -> N
         assert {each for each in mischief.counts() if each.startswith("eth_")} <= READS | {
             "eth_chainId"
         }
+        answers = httpx.post(
+            mischief.url,
+            json=[
+                {"jsonrpc": "2.0", "id": 4, "method": "eth_chainId", "params": []},
+                {"jsonrpc": "2.0", "id": 5, "method": "eth_blockNumber", "params": []},
+            ],
+        ).json()
+        assert [each["result"] for each in answers] == [hex(31337), hex(head - 1)], "one of a batch"
         mischief.change(stale=0)
         assert ask("eth_getTransactionReceipt", transaction)["blockNumber"] == hex(head)
 

@@ -6,7 +6,9 @@ with FakeNode() as node:
     … AOS_EVM_RPC=f"31337={node.url}" …
     node.mine()
 
-``fail`` names an answer that the next requests get; ``node.rpc`` has the settings of the node.
+``fail`` names an answer that the next requests get; ``node.rpc`` has the settings of the node. A
+batch (a list of requests) is one of ``posts``, and each of its calls is one of ``requests``, with
+its own faults; a fault that is no answer of JSON-RPC replaces the answer to the whole batch.
 """
 
 from __future__ import annotations
@@ -71,6 +73,10 @@ class FakeNode:
         self.lock = threading.RLock()
         """Held while a request is answered. Hold it for several changes that belong together."""
         self.requests: list[tuple[str, list[Any]]] = []
+        self.posts: list[list[str]] = []
+        """The methods of each request of HTTP: several of a batch."""
+        self.answer_batch: Callable[[list[Any]], bytes] | None = None
+        """The answers of a batch -> the response, if not the list of them."""
         self.connections = 0
         self.keeps_connections = True
         self.faults: list[Fault] = []
@@ -175,13 +181,23 @@ class FakeNode:
 
     async def _response(self, body: bytes) -> bytes:
         document = json.loads(body)
-        if isinstance(document, list):
-            return _http(200, json.dumps([self._answer(each) for each in document]).encode())
+        calls = document if isinstance(document, list) else [document]
+        self.posts.append([each["method"] for each in calls])
+        answers = [await self._answered(each) for each in calls]
+        for answer in answers:
+            if isinstance(answer, bytes):
+                return answer
+        if not isinstance(document, list):
+            return self._http(json.dumps(answers[0]).encode())
+        if self.answer_batch is not None:
+            return self.answer_batch(answers)
+        return self._http(json.dumps(answers).encode())
+
+    async def _answered(self, document: dict[str, Any]) -> dict[str, Any] | bytes:
+        """The answer to one call, or the response that a fault makes of it."""
         self.requests.append((document["method"], document["params"]))
         fault = self._fault(document["method"])
-        if fault is None:
-            return self._http(json.dumps(self._answer(document)).encode())
-        return await self._mischief(fault, document)
+        return self._answer(document) if fault is None else await self._mischief(fault, document)
 
     def _http(self, body: bytes) -> bytes:
         return _http(200, body, b"" if self.keeps_connections else b"Connection: close\r\n")
@@ -203,36 +219,50 @@ class FakeNode:
                 return fault
         return None
 
-    async def _mischief(self, fault: Fault, document: dict[str, Any]) -> bytes:
+    async def _mischief(self, fault: Fault, document: dict[str, Any]) -> dict[str, Any] | bytes:
         plain = {"jsonrpc": "2.0", "id": document["id"]}
         match fault.kind:
             case "body":
                 return _http(200, fault.value)
             case "status":
-                return _http(fault.value, HTML)
+                return http_html(fault.value)
             case "result":
-                return _http(200, json.dumps(plain | {"result": fault.value}).encode())
+                return plain | {"result": fault.value}
             case "error":
-                return _http(200, json.dumps(plain | {"error": fault.value}).encode())
+                return plain | {"error": fault.value}
             case "id":
-                answer = self._answer(document) | {"id": document["id"] + 1}
-                return _http(200, json.dumps(answer).encode())
+                return self._answer(document) | {"id": document["id"] + 1_000}
             case "version":
-                return _http(200, json.dumps(self._answer(document) | {"jsonrpc": "1.0"}).encode())
+                return self._answer(document) | {"jsonrpc": "1.0"}
             case "large":
-                return _http(200, json.dumps(plain | {"result": "0x" + fault.value * "0"}).encode())
+                return plain | {"result": "0x" + fault.value * "0"}
             case "gzip":
                 return _http(200, b"\x1f\x8b", b"Content-Encoding: gzip\r\n")
             case "cut":
-                return _http(200, json.dumps(self._answer(document)).encode())[:-5] + CUT
+                return cut(http_json(self._answer(document)))
             case "lost":
                 self._answer(document)
                 raise _Closed
             case "held":
                 await asyncio.to_thread(self._released.wait)
-                return _http(200, json.dumps(self._answer(document)).encode())
+                return self._answer(document)
             case _:
                 raise _Closed
+
+
+def http_json(value: Any, status: int = 200) -> bytes:
+    """A response with this JSON."""
+    return _http(status, json.dumps(value).encode())
+
+
+def http_html(status: int = 200) -> bytes:
+    """A response with a page of HTML."""
+    return _http(status, HTML)
+
+
+def cut(response: bytes) -> bytes:
+    """The response without its last bytes, and then the end of the connection."""
+    return response[:-5] + CUT
 
 
 def _http(status: int, body: bytes, more: bytes = b"") -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +15,7 @@ from aos.executors.evm.blocks import Blocks
 from aos.executors.evm.chain_reads import ChainReads
 from aos.executors.evm.effects import EvmNodes
 from aos.executors.evm.fate_wait import Pacing
-from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.json_rpc import RpcCall, RpcError
 from aos.executors.evm.rpc_connections import RpcConnections
 from aos.executors.evm.rpc_nodes import RpcNode, parse_nodes
 from aos.worker import EffectContext
@@ -209,6 +209,10 @@ class Direct:
         self.rpc = rpc
         (self.node,) = parse_nodes(f"{CHAIN_ID}=http://direct:1").values()
         self.asked: list[str] = []
+        self.takes_batches = True
+
+    async def ask_all(self, calls: Sequence[RpcCall]) -> list[Any | RpcError]:
+        return [await self.ask(*each) for each in calls]
 
     async def ask(self, method: str, params: list[Any]) -> Any | RpcError:
         self.asked.append(method)

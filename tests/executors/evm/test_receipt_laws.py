@@ -175,7 +175,7 @@ def test_random_chains_have_final_fates_of_each_kind_under_mischief() -> None:
 
         await play(world, look, 12)
 
-    for seed in range(20):
+    for seed in range(40):
         asyncio.run(story(seed))
 
     assert {"Confirmed", "Canceled", "Foreign", "Pending", "NotFound"} <= seen
@@ -203,7 +203,7 @@ def test_the_oracle_catches_a_look_at_the_tip() -> None:
         await play(world, naive_by_tip(world), 12)
 
     caught = 0
-    for seed in range(20):
+    for seed in range(40):
         try:
             asyncio.run(story(seed))
         except AssertionError:

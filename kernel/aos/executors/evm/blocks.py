@@ -1,26 +1,33 @@
 """Blocks by hash and parent, so that all reads of one look belong to one chain (EV-20).
 
 Behind one URL may be nodes with different heads, and a head may be replaced between two requests.
-A number alone then names two blocks. So a look begins with the head, finds older blocks by walking
-along parents, and reads state by block hash.
+A number alone then names two blocks. So an effect begins with the head, finds older blocks by
+walking along parents, and reads state by block hash.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, cast
 
-from aos.executors.evm.chain_reads import ChainReads
+from aos.executors.evm.chain_reads import ChainReads, together
 from aos.executors.evm.evm_errors import block_unknown, unavailable
 from aos.executors.evm.hex_values import BadHex, hash32, quantity, shown
 from aos.executors.evm.json_rpc import INVALID_PARAMS, RpcError
+from aos.worker import EffectFailed
+
+T = TypeVar("T")
 
 WALK_MAX: Final = 128
 """Parents that are followed; an older block is read by its number."""
 
 CACHE_BLOCKS: Final = 4096
+
+RECENT_S: Final = 1.0
+"""For so long, in seconds, the newest block is likely to be the newest one still."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,27 +61,49 @@ def parse_block(answer: Any) -> Block | None:
     )
 
 
-class Blocks:
-    """The blocks of one chain. Blocks by hash never change, so they are kept."""
+@dataclass(slots=True)
+class KeptBlocks:
+    """Blocks that were read, by hash: they never change. Shared by the effects of a chain."""
 
-    def __init__(self, reads: ChainReads) -> None:
+    known: OrderedDict[str, Block] = field(default_factory=OrderedDict)
+    head_read: asyncio.Future[Block] | None = None
+    """The read of the newest block that is in progress."""
+    head: Block | None = None
+    head_at_s: float = 0.0
+    """The newest block that was read last, and when, by the clock of the event loop."""
+
+
+class Blocks:
+    """The blocks of one chain."""
+
+    def __init__(self, reads: ChainReads, kept: KeptBlocks | None = None) -> None:
         self.reads = reads
-        self._known: OrderedDict[str, Block] = OrderedDict()
-        self._head_read: asyncio.Future[Block] | None = None
+        self._kept = kept or KeptBlocks()
+
+    def of_one_effect(self) -> Blocks:
+        """The same blocks, with reads that share no request with those of another effect."""
+        return Blocks(self.reads.of_one_effect(), self._kept)
 
     async def head(self) -> Block:
         """The newest block of the node that answers."""
-        return await self._present("latest")
+        self._kept.head = await self._present("latest")
+        self._kept.head_at_s = asyncio.get_running_loop().time()
+        return self._kept.head
+
+    def recent_head(self) -> Block | None:
+        """The block that was the newest a moment ago, if one was read since."""
+        age_s = asyncio.get_running_loop().time() - self._kept.head_at_s
+        return self._kept.head if age_s < RECENT_S else None
 
     async def shared_head(self) -> Block:
         """As ``head``; waits that look at the same moment share one read."""
-        if self._head_read is None:
-            self._head_read = asyncio.ensure_future(self.head())
-            self._head_read.add_done_callback(self._forget_head)
-        return await asyncio.shield(self._head_read)
+        if self._kept.head_read is None:
+            self._kept.head_read = asyncio.ensure_future(self.head())
+            self._kept.head_read.add_done_callback(self._forget_head)
+        return await asyncio.shield(self._kept.head_read)
 
     def _forget_head(self, read: asyncio.Future[Block]) -> None:
-        self._head_read = None
+        self._kept.head_read = None
         if not read.cancelled():
             read.exception()  # also when every wait was canceled, and no one else looks at it
 
@@ -114,11 +143,17 @@ class Blocks:
         return self._learn(block)
 
     def _learn(self, block: Block) -> Block:
-        self._known[block.hash] = block
-        self._known.move_to_end(block.hash)
-        if len(self._known) > CACHE_BLOCKS:
-            self._known.popitem(last=False)
+        known = self._kept.known
+        known[block.hash] = block
+        known.move_to_end(block.hash)
+        if len(known) > CACHE_BLOCKS:
+            known.popitem(last=False)
         return block
+
+    def newest_known(self, number: int) -> Block | None:
+        """The block of this number that was read last, if any. It may have been replaced since."""
+        blocks = reversed(self._kept.known.values())
+        return next((each for each in blocks if each.number == number), None)
 
     async def by_hash(self, hash: str) -> Block:
         """The block with this hash, which the node has named before.
@@ -126,7 +161,7 @@ class Blocks:
         Raises:
             EffectFailed: ``unavailable``: the node that answers does not have it.
         """
-        known = self._known.get(hash)
+        known = self._kept.known.get(hash)
         if known is not None:
             return known
         method = "eth_getBlockByHash"
@@ -173,6 +208,27 @@ class Blocks:
             return block
         return await self.ancestor(head, max(0, head.number - conf + 1))
 
+    async def read_at(
+        self,
+        likely: Block | None,
+        block: Callable[[], Awaitable[Block]],
+        read: Callable[[Block], Awaitable[T]],
+    ) -> T:
+        """What ``read`` reads at the block that ``block`` reads. The two share requests if that is
+        ``likely``; otherwise ``read`` is repeated (EV-24).
+
+        Raises:
+            EffectFailed: As ``block`` and ``read`` raise it.
+        """
+        if likely is None or not self.reads.takes_batches:
+            return await read(await block())
+        early, found = await together(_attempted(read(likely)), block())
+        if found.hash != likely.hash:
+            return await read(found)
+        if isinstance(early, EffectFailed):
+            raise early
+        return cast("T", early)
+
     async def state(self, method: str, arguments: list[Any], block: Block) -> Any | RpcError:
         """A read of state at exactly this block: by its hash, or, where the node cannot do that,
         by its number, if the number has the same block afterwards (EV-23).
@@ -203,6 +259,13 @@ class Blocks:
         if isinstance(answer, RpcError):
             raise self.reads.refused(method, answer)
         return self.reads.parsed(method, answer, quantity)
+
+
+async def _attempted(read: Awaitable[T]) -> T | EffectFailed:
+    try:
+        return await read
+    except EffectFailed as error:
+        return error
 
 
 def _is_refused(answer: object) -> bool:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from aos.executors.evm.evm_errors import unavailable
 from aos.executors.evm.hex_values import BadHex
 from aos.executors.evm.json_rpc import RpcError
+from aos.executors.evm.read_batches import NodeConnections, ReadBatches
 from aos.executors.evm.rpc_connections import AnswerLost, NeverSent
-from aos.executors.evm.rpc_nodes import RpcNode
 from aos.worker import EffectFailed
 
 T = TypeVar("T")
@@ -32,21 +32,18 @@ _PRUNED: Final = re.compile(
 """Words of geth, nethermind, erigon and reth for a state that they no longer have."""
 
 
-class NodeConnections(Protocol):
-    """The connections to one node."""
-
-    @property
-    def node(self) -> RpcNode: ...
-
-    async def ask(self, method: str, params: list[Any]) -> Any | RpcError: ...
-
-
 class ChainReads:
-    """Reads of one chain through its node."""
+    """Reads of one chain through its node. Those that start at the same moment share a request."""
 
     def __init__(self, connections: NodeConnections, *, sleep: Sleep = asyncio.sleep) -> None:
         self._connections = connections
+        self._batches = ReadBatches(connections)
         self._sleep = sleep
+
+    def of_one_effect(self) -> ChainReads:
+        """The same reads, which share no request with those of another effect: a slow or failed
+        one delays no other effect."""
+        return ChainReads(self._connections, sleep=self._sleep)
 
     @property
     def place(self) -> str:
@@ -56,26 +53,34 @@ class ChainReads:
     def chain(self) -> int:
         return self._connections.node.chain
 
+    @property
+    def takes_batches(self) -> bool:
+        """See ``RpcConnections.takes_batches``."""
+        return self._connections.takes_batches
+
     def said(self, words: str) -> str:
         """See ``RpcNode.said``."""
         return self._connections.node.said(words)
 
     async def ask(self, method: str, params: list[Any]) -> Any | RpcError:
         """The result of a read, or the node's own error. A read without an answer is tried three
-        times, but only once if the node asks for fewer requests (EV-6).
+        times, but only once if the node asks for fewer requests (EV-6). Only the first try may be
+        in a batch (EV-14).
 
         Raises:
             EffectFailed: ``unavailable``, or ``wrong_chain``.
         """
+        ask = self._batches.ask
         for pause_s in (*PAUSES_S, None):
             try:
-                return await self._connections.ask(method, params)
+                return await ask(method, params)
             except NeverSent as error:
                 failure: Exception = error
             except AnswerLost as error:
                 failure = error
                 if error.is_limit:
                     break
+            ask = self._connections.ask
             if pause_s is not None:
                 await self._sleep(pause_s)
         raise unavailable(f"the node at {self.place} {failure}; nothing is known ({method})")

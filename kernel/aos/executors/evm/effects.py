@@ -41,14 +41,15 @@ class EvmNodes:
         self.pacing = pacing
 
     def of(self, chain: int) -> Blocks:
-        """
+        """The blocks of a chain, for one effect.
+
         Raises:
             NotConfigured: ``AOS_EVM_RPC`` has no node for the chain; nothing was sent.
         """
         found = self._blocks.get(chain)
         if found is None:
             raise chain_not_configured(chain)
-        return found
+        return found.of_one_effect()
 
 
 @effect("evm/call@1", concurrency=CALLS_MAX, timeout_s=20)

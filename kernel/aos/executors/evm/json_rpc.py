@@ -1,11 +1,12 @@
-"""One JSON-RPC 2.0 request as bytes, and its answer read strictly (EV-7)."""
+"""JSON-RPC 2.0 requests as bytes, one or a batch, and their answers read strictly (EV-7, EV-14)."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aos.executors.evm.hex_values import shown
 
@@ -32,8 +33,27 @@ class RpcError:
     data: Any = None
 
 
+class RpcCall(NamedTuple):
+    """A method and its params."""
+
+    method: str
+    params: list[Any]
+
+
 def request_bytes(number: int, method: str, params: list[Any]) -> bytes:
-    document = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return _bytes(_request(number, method, params))
+
+
+def batch_bytes(calls: Mapping[int, RpcCall]) -> bytes:
+    """One request with several calls, by their ids."""
+    return _bytes([_request(number, *call) for number, call in calls.items()])
+
+
+def _request(number: int, method: str, params: list[Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def _bytes(document: Any) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode("ascii")
 
 
@@ -43,17 +63,53 @@ def read_answer(body: bytes, number: int) -> Any | RpcError:
     Raises:
         NoAnswer: The body is not JSON, not an answer of JSON-RPC 2.0, or answers another request.
     """
+    document = _document(body)
+    found = _id(document, body)
+    if type(found) is not int or found != number:
+        raise NoAnswer(f"answered another request: expected id {number}, found {shown(found)}")
+    return _outcome(document)
+
+
+def read_answers(body: bytes, calls: Mapping[int, RpcCall]) -> dict[int, Any | RpcError]:
+    """The result of each call of a batch, or the node's error, by id. They may come in any order.
+
+    Raises:
+        NoAnswer: The body is not JSON, or not a list with exactly one answer of JSON-RPC 2.0 for
+            each call.
+    """
+    documents = _document(body)
+    if not isinstance(documents, list):
+        raise NoAnswer(f"did not answer a batch with a list: {_excerpt(body)}")
+    answers: dict[int, Any | RpcError] = {}
+    for document in documents:
+        found = _id(document, body)
+        if type(found) is not int or found not in calls:
+            raise NoAnswer(f"answered a batch with an id that is not in it: {shown(found)}")
+        if found in answers:
+            raise NoAnswer(f"answered request {found} of a batch twice")
+        answers[found] = _outcome(document)
+    if len(answers) < len(calls):
+        raise NoAnswer(f"answered {len(answers)} of the {len(calls)} requests of a batch")
+    return answers
+
+
+def _document(body: bytes) -> Any:
     try:
         document = json.loads(body) if _is_shallow(body) else None
     except ValueError:
         document = None
     if document is None:
         raise NoAnswer(f"did not answer in JSON: {_excerpt(body)}")
+    return document
+
+
+def _id(document: Any, body: bytes) -> Any:
     if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
         raise NoAnswer(f"did not answer in JSON-RPC 2.0: {_excerpt(body)}")
-    found = document.get("id")
-    if type(found) is not int or found != number:
-        raise NoAnswer(f"answered another request: expected id {number}, found {shown(found)}")
+    return document.get("id")
+
+
+def _outcome(document: dict[str, Any]) -> Any | RpcError:
     error = document.get("error")
     if error is not None and document.get("result") is None:
         return _error(error)

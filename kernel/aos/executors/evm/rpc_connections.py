@@ -9,17 +9,27 @@ from __future__ import annotations
 import asyncio
 import itertools
 import ssl
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import httpcore
 import httpx
 
 from aos.executors.evm.evm_errors import wrong_chain
 from aos.executors.evm.hex_values import BadHex, quantity
-from aos.executors.evm.json_rpc import NoAnswer, RpcError, read_answer, request_bytes
+from aos.executors.evm.json_rpc import (
+    NoAnswer,
+    RpcCall,
+    RpcError,
+    batch_bytes,
+    read_answer,
+    read_answers,
+    request_bytes,
+)
 from aos.executors.evm.rpc_nodes import RpcNode
 from aos.worker import EffectFailed
+
+T = TypeVar("T")
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 REQUEST_S: Final = 10.0
@@ -27,6 +37,9 @@ REQUEST_S: Final = 10.0
 
 IDLE_S: Final = 20.0
 CONNECTIONS_MAX: Final = 64
+
+SINGLE_S: Final = 60.0
+"""For so long after a batch without an answer, in seconds, a node gets single requests only."""
 
 _FAILURES: Final = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException)
 
@@ -72,6 +85,7 @@ class RpcConnections:
         self._numbers: Iterator[int] = itertools.count(1)
         self._idle: list[_Line] = []
         self._generation = 0
+        self._single_until = 0.0
         self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
         self._headers = [
             (b"Host", node.place.encode()),
@@ -91,10 +105,37 @@ class RpcConnections:
             AnswerLost: The request was sent, or may have been.
             EffectFailed: ``wrong_chain``: the node is on another chain, and nothing was sent.
         """
+        number = next(self._numbers)
+        content = request_bytes(number, method, params)
+        return await self._asked(content, lambda body: read_answer(body, number))
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether no batch has failed in the last minute. Not all nodes take batches (EV-14)."""
+        return asyncio.get_running_loop().time() >= self._single_until
+
+    async def ask_all(self, calls: Sequence[RpcCall]) -> list[Any | RpcError]:
+        """Send several requests as one batch; return the result of each, or the node's error.
+
+        Raises:
+            NeverSent, AnswerLost, EffectFailed: As ``ask``, for all of them. After ``AnswerLost``,
+                ``takes_batches`` is False for a minute.
+        """
+        numbered = {next(self._numbers): call for call in calls}
+        try:
+            answers = await self._asked(
+                batch_bytes(numbered), lambda body: read_answers(body, numbered)
+            )
+        except AnswerLost:
+            self._single_until = asyncio.get_running_loop().time() + SINGLE_S
+            raise
+        return [answers[number] for number in numbered]
+
+    async def _asked(self, content: bytes, read: Callable[[bytes], T]) -> T:
         async with self._slots:
             try:
                 line = await self._checked()
-                answer = await self._exchange(line, method, params)
+                answer = await self._exchange(line, content, read)
             except (NeverSent, AnswerLost, EffectFailed):
                 await self._forget()
                 raise
@@ -111,7 +152,10 @@ class RpcConnections:
         line = self._new()
         is_kept = False
         try:
-            self._check_chain(await self._exchange(line, "eth_chainId", []))
+            number = next(self._numbers)
+            content = request_bytes(number, "eth_chainId", [])
+            answer = await self._exchange(line, content, lambda body: read_answer(body, number))
+            self._check_chain(answer)
             is_kept = line.is_ready()
         except AnswerLost as error:
             raise NeverSent(str(error)) from None
@@ -141,14 +185,13 @@ class RpcConnections:
                 f"{self.node.chain}; nothing was sent to it"
             )
 
-    async def _exchange(self, line: _Line, method: str, params: list[Any]) -> Any | RpcError:
+    async def _exchange(self, line: _Line, content: bytes, read: Callable[[bytes], T]) -> T:
         """One request and its answer. The connection is closed if there is none."""
-        number = next(self._numbers)
         has_answer = False
         try:
             async with asyncio.timeout(self._request_s):
-                body = await self._post(line.connection, request_bytes(number, method, params))
-            answer = read_answer(body, number)
+                body = await self._post(line.connection, content)
+            answer = read(body)
             has_answer = True
         except TimeoutError:
             raise AnswerLost(f"did not answer within {self._request_s:g} s") from None

@@ -32,12 +32,51 @@ class _Fees:
         return value + gas * (2 * self.base + self.tip)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reads:
+    """The answers of the node about one transaction, at ``head`` and at ``deep`` (EV-34)."""
+
+    head: Block
+    deep: Block
+    nonce: int
+    guard: bytes | Cause | None
+    balance: int
+    tip: int
+    simulated: Any | RpcError
+    estimated: Any | RpcError
+
+
 async def quote(blocks: Blocks, params: QuoteParams) -> dict[str, Any]:
     """``evm/TxQuoteReceipt@1``."""
-    head = await blocks.head()
-    deep = await blocks.at_depth(head, params.conf)
     call = transaction_call(params.signer, params.to, params.data, params.value)
-    nonce, returned, balance, tip, simulated, estimated = await together(
+    reads = await blocks.read_at(
+        blocks.recent_head(), blocks.head, lambda head: _reads(blocks, params, call, head)
+    )
+    fees = _Fees(base=_base_fee(blocks, reads.head), tip=reads.tip)
+    if isinstance(reads.guard, Cause):
+        result = _reverted(reads.guard, at_depth=True)
+    elif params.guard is not None and reads.guard != params.guard.undone:
+        result = {"$tag": "Done", "$value": {"returned": reads.guard}}
+    elif reads.balance < fees.needed(params.value, GAS_MIN):
+        gas = _gas_or(GAS_MIN, reads.estimated)
+        result = _no_funds(reads.balance, fees.needed(params.value, gas))
+    elif (cause := _cause(reads.simulated) or _cause(reads.estimated)) is not None:
+        at_depth = await _reverts_at(blocks, call, reads.head, reads.deep)
+        result = _reverted(cause, at_depth=at_depth)
+    else:
+        gas = _gas(blocks, reads.head, reads.simulated, reads.estimated)
+        needed = fees.needed(params.value, gas)
+        result = (
+            _no_funds(reads.balance, needed)
+            if reads.balance < needed
+            else _ready(reads.nonce, gas, fees)
+        )
+    return {"block": reads.deep.number, "quote": result}
+
+
+async def _reads(blocks: Blocks, params: QuoteParams, call: dict[str, str], head: Block) -> _Reads:
+    deep = await blocks.at_depth(head, params.conf)
+    nonce, guard, balance, tip, simulated, estimated = await together(
         blocks.nonce(params.signer, deep),
         _guard(blocks, params, deep),
         _balance(blocks, params.signer, head),
@@ -45,20 +84,16 @@ async def quote(blocks: Blocks, params: QuoteParams) -> dict[str, Any]:
         blocks.state("eth_call", [call], head),
         blocks.reads.ask("eth_estimateGas", [call, "latest"]),
     )
-    fees = _Fees(base=_base_fee(blocks, head), tip=tip)
-    if isinstance(returned, Cause):
-        result = _reverted(returned, at_depth=True)
-    elif params.guard is not None and returned != params.guard.undone:
-        result = {"$tag": "Done", "$value": {"returned": returned}}
-    elif balance < fees.needed(params.value, GAS_MIN):
-        result = _no_funds(balance, fees.needed(params.value, _gas_or(GAS_MIN, estimated)))
-    elif (cause := _cause(simulated) or _cause(estimated)) is not None:
-        result = _reverted(cause, at_depth=await _reverts_at(blocks, call, head, deep))
-    else:
-        gas = _gas(blocks, head, simulated, estimated)
-        needed = fees.needed(params.value, gas)
-        result = _no_funds(balance, needed) if balance < needed else _ready(nonce, gas, fees)
-    return {"block": deep.number, "quote": result}
+    return _Reads(
+        head=head,
+        deep=deep,
+        nonce=nonce,
+        guard=guard,
+        balance=balance,
+        tip=tip,
+        simulated=simulated,
+        estimated=estimated,
+    )
 
 
 def transaction_call(signer: str, to: str, data: bytes, value: int) -> dict[str, str]:

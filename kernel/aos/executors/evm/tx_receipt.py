@@ -1,11 +1,12 @@
 """``evm/tx.receipt@1``: the fate of a nonce, by evidence at depth alone (EV-60).
 
-One look reads, in this order, the head, the nonce at depth, and the receipts of our hashes. Only a
-transaction in a block of the chain that ends in the block at depth is a final fate.
+One look reads the head, and then the nonce at depth with the receipts and transactions of our
+hashes. Only a transaction in a block of the chain that ends in the block at depth is a final fate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,15 +54,31 @@ async def look(blocks: Blocks, params: ReceiptParams, head: Block) -> Look:
         EffectFailed: ``unavailable`` or ``block_unknown``: this look saw nothing.
     """
     deep = await blocks.at_depth(head, params.conf)
-    nonce = await blocks.nonce(params.signer, deep)
-    receipts = await together(*(_receipt(blocks, each) for each in params.hashes))
-    found = [each for each in receipts if each is not None]
+    nonce, *answers = await together(
+        blocks.nonce(params.signer, deep),
+        *(_receipt(blocks, each) for each in params.hashes),
+        *(_transaction(blocks, each) for each in params.hashes),
+    )
+    receipts, transactions = answers[: len(params.hashes)], answers[len(params.hashes) :]
+    seen = _Seen(
+        receipts=tuple(each for each in receipts if each is not None),
+        transactions={each.hash: each for each in transactions if each is not None},
+    )
     fate = (
-        await _consumed(blocks, params, head, deep, found)
+        await _consumed(blocks, params, head, deep, seen)
         if nonce > params.nonce
-        else await _not_consumed(blocks, params, head, found)
+        else await _not_consumed(blocks, params, head, seen, nonce if deep == head else None)
     )
     return Look(head=head, nonce_at_depth=nonce, fate=fate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """The receipts and transactions of our hashes that the node has. The transactions are by hash,
+    in a block or in the pool."""
+
+    receipts: tuple[TransactionReceipt, ...]
+    transactions: Mapping[str, Transaction]
 
 
 async def _receipt(blocks: Blocks, hash: str) -> TransactionReceipt | None:
@@ -72,6 +89,14 @@ async def _receipt(blocks: Blocks, hash: str) -> TransactionReceipt | None:
     return receipt
 
 
+async def _transaction(blocks: Blocks, hash: str) -> Transaction | None:
+    method = "eth_getTransactionByHash"
+    found = await blocks.reads.read(method, [hash], parse_transaction)
+    if found is not None and found.hash != hash:
+        raise blocks.reads.nonsense(method, f"expected {hash}, found {found.hash}")
+    return found
+
+
 # --- the nonce is consumed at depth
 
 
@@ -80,12 +105,12 @@ async def _consumed(
     params: ReceiptParams,
     head: Block,
     deep: Block,
-    receipts: list[TransactionReceipt],
+    seen: _Seen,
 ) -> tuple[str, dict[str, Any] | None]:
-    for receipt in receipts:
+    for receipt in seen.receipts:
         block = await _block_of(blocks, receipt, deep)
         if block is not None:
-            found = await _transaction(blocks, params, receipt)
+            found = await _landed(blocks, params, receipt, seen)
             return await _final(blocks, params, block, found, receipt)
     block, consumer = await find_consumer(blocks, params, deep)
     # EV-66; the transaction may also be one of EIP-7702 that this code does not look for (EV-69).
@@ -108,16 +133,16 @@ async def _block_of(blocks: Blocks, receipt: TransactionReceipt, tip: Block) -> 
     return block if block.hash == receipt.block_hash else None
 
 
-async def _transaction(
-    blocks: Blocks, params: ReceiptParams, receipt: TransactionReceipt
+async def _landed(
+    blocks: Blocks, params: ReceiptParams, receipt: TransactionReceipt, seen: _Seen
 ) -> Transaction:
-    """The transaction of a receipt; its signer and nonce must be ours."""
+    """The transaction of a receipt; its signer and nonce must be ours. It is read again if the node
+    that was asked for it did not have it yet."""
     method = "eth_getTransactionByHash"
-    found = await blocks.reads.read(method, [receipt.hash], parse_transaction)
+    found = seen.transactions.get(receipt.hash) or await _transaction(blocks, receipt.hash)
     if found is None:
         raise blocks.reads.nonsense(method, f"null for {receipt.hash}, which has a receipt")
-    expected = (receipt.hash, params.signer, params.nonce)
-    if (found.hash, found.signer, found.nonce) != expected:
+    if (found.signer, found.nonce) != (params.signer, params.nonce):
         raise blocks.reads.nonsense(
             method, f"{found.hash} of signer {found.signer} with nonce {found.nonce}"
         )
@@ -165,25 +190,18 @@ async def _cause(blocks: Blocks, found: Transaction, block: Block) -> Cause:
 
 
 async def _not_consumed(
-    blocks: Blocks, params: ReceiptParams, head: Block, receipts: list[TransactionReceipt]
+    blocks: Blocks, params: ReceiptParams, head: Block, seen: _Seen, nonce: int | None
 ) -> tuple[str, dict[str, Any] | None]:
-    """The fate while the nonce is not consumed at depth (EV-65)."""
-    for receipt in receipts:
+    """The fate while the nonce is not consumed at depth (EV-65). ``nonce`` is the signer's at the
+    head, if that was read already."""
+    for receipt in seen.receipts:
         block = await _block_of(blocks, receipt, head)
         if block is not None:
             return "Pending", {"depth": head.number - block.number + 1}
-    nonce = await blocks.nonce(params.signer, head)
+    if nonce is None:
+        nonce = await blocks.nonce(params.signer, head)
     if nonce < params.nonce:
         return "Gap", {"nonce": nonce}
     if nonce > params.nonce:
         return "Pending", {"depth": 1}
-    known = await together(*(_is_known(blocks, each) for each in params.hashes))
-    return ("Pending", {"depth": 0}) if any(known) else ("NotFound", None)
-
-
-async def _is_known(blocks: Blocks, hash: str) -> bool:
-    method = "eth_getTransactionByHash"
-    found = await blocks.reads.read(method, [hash], parse_transaction)
-    if found is not None and found.hash != hash:
-        raise blocks.reads.nonsense(method, f"expected {hash}, found {found.hash}")
-    return found is not None
+    return ("Pending", {"depth": 0}) if seen.transactions else ("NotFound", None)

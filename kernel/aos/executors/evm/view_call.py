@@ -17,8 +17,23 @@ RETURNED_BYTES_MAX: Final = 64 * 1024
 
 async def call_view(blocks: Blocks, params: CallParams) -> dict[str, Any]:
     """``evm/CallReceipt@1``."""
-    block = await _block(blocks, params)
-    returned = await call_at(blocks, {"to": params.to, "data": "0x" + params.data.hex()}, block)
+    call = {"to": params.to, "data": "0x" + params.data.hex()}
+
+    async def called(head: Block, depth: int = 1) -> tuple[Block, bytes | Cause]:
+        block = await blocks.at_depth(head, depth)
+        return block, await call_at(blocks, call, block)
+
+    match params.block:
+        case ("Depth", depth):
+            block, returned = await blocks.read_at(
+                blocks.recent_head(), blocks.head, lambda head: called(head, depth)
+            )
+        case ("Number", number):
+            block, returned = await blocks.read_at(
+                blocks.newest_known(number), lambda: _numbered(blocks, number), called
+            )
+        case _:
+            block, returned = await called(await blocks.finalized())
     result = (
         {"$tag": "Reverted", "$value": returned.plain()}
         if isinstance(returned, Cause)
@@ -27,20 +42,14 @@ async def call_view(blocks: Blocks, params: CallParams) -> dict[str, Any]:
     return {"block": block.number, "block_hash": block.hash, "result": result}
 
 
-async def _block(blocks: Blocks, params: CallParams) -> Block:
-    match params.block:
-        case ("Depth", depth):
-            return await blocks.at_depth(await blocks.head(), depth)
-        case ("Number", number):
-            block = await blocks.by_number(number)
-            if block is None:
-                raise block_unknown(
-                    f"the node at {blocks.reads.place} does not have block {number}: it may not "
-                    "exist yet, or the node is behind"
-                )
-            return block
-        case _:
-            return await blocks.finalized()
+async def _numbered(blocks: Blocks, number: int) -> Block:
+    block = await blocks.by_number(number)
+    if block is None:
+        raise block_unknown(
+            f"the node at {blocks.reads.place} does not have block {number}: it may not exist yet, "
+            "or the node is behind"
+        )
+    return block
 
 
 async def call_at(blocks: Blocks, call: dict[str, Any], block: Block) -> bytes | Cause:

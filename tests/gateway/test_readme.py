@@ -66,6 +66,7 @@ SHOWN_IN_FULL = (
     r"score\tCOMPLETED(.|\n)*score\tCOMPLETED(.|\n)*epoch\tCOMPLETED",
     r'"steps": 8(.|\n)*"findings": \[\]',
     r"byte-identical",
+    r"^lane \S+: record \d+\n(?:.*\n)?work \S+: record \d+\nscore \S+: record \d+\n",
     r"work\tSTALLED \(parked\)\tUPLOAD_EVIDENCE\ta new manifest",
     r"(work\tCOMPLETED(.|\n)*){2}the programs of chain have ended",
 )

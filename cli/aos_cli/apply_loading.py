@@ -26,6 +26,7 @@ def load_named(path: Path, abi: str | None) -> Loaded:
     project = project_built_at(path)
     if project is not None:
         refuse_stale_build(project)
+        abi = abi or project.abi
     try:
         return load_manifest_files(path, abi=abi)
     except ManifestProblems as found:

@@ -12,26 +12,16 @@ import cbor2
 import pytest
 
 from aos.host.executors.agentos_http import in_their_form
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Outcome
 from aos.manifest.builtins import HTTP
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash
 from aos.values.sha256 import sha256_text
 from aos.worker.failure import AttemptFailure
-from tests.agentos.test_forms import Play
 from tests.agentos.world import ASK
 from tests.cli.shell import Aos
 
 GET: Value = {"method": "GET", "url": "http://a", "headers": {}}
-
-
-def task_of(params: Value) -> Task:
-    intent = Play().emit(HTTP, params)
-    return Task(
-        intent=intent.intent, effect=intent.effect, params=encode(params), idempotency_key="k",
-        workflow=intent.cell[0], cell_key=intent.cell[1], issuer_ref=None, opened_seq=1,
-        opened_ns=1, abi="agentos",
-    )  # fmt: skip
 
 
 def failed(code: str, status: str = "error") -> Outcome:
@@ -58,7 +48,7 @@ def failed(code: str, status: str = "error") -> Outcome:
 )
 def test_a_failed_request_is_a_receipt(code: str, status: str, params: Value, number: int) -> None:
     """AG-15."""
-    outcome = in_their_form(task_of(params), failed(code, status))
+    outcome = in_their_form(encode(params), failed(code, status))
 
     receipt: Any = decode_record(outcome.payload)
     message = f"{code}: it is so".encode()
@@ -78,7 +68,7 @@ def test_an_error_that_is_no_answer_of_a_request_stays_one(code: str, status: st
     """AG-16."""
     outcome = failed(code, status)
 
-    assert in_their_form(task_of(GET), outcome) is outcome
+    assert in_their_form(encode(GET), outcome) is outcome
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ PROJECT = Project(
     modules=(),
     executors=(),
     world=".aos/dev",
+    abi=None,
     manifest={},
 )
 

@@ -70,6 +70,7 @@ def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
         (HEAD + "world = 7\n", "project.world: expected a path below the project's folder"),
         (HEAD + 'world = "../x"\n', "project.world: expected a path below"),
         (HEAD + 'world = "/x"\n', "project.world: expected a path below"),
+        (HEAD + 'abi = "aos/2"\n', "project.abi: expected 'aos/1' or 'agentos', found 'aos/2'"),
         (HEAD + "executors = 1\n", "project.executors: expected a list such as"),
         (HEAD + "nmae = 1\n", "found 'nmae' (did you mean name?)"),
         (HEAD + "[module.a]\n", "found 'module' (did you mean modules?)"),

@@ -215,7 +215,7 @@ def _generated_code(project: Project) -> bytes:
     nodes = written_nodes(written)
     files = {**written, GENERATED_AIR: generated(project, Definitions(), nodes) or b"[]"}
     try:
-        load(files)
+        load(files, abi=project.abi)
     except ManifestProblems as found:
         problems = [each for each in found.problems if not _is_of_an_artifact(each)]
         if problems:
@@ -236,14 +236,14 @@ def _written_files(project: Project) -> dict[str, bytes]:
     """
     if not (project.folder / AIR).is_dir():
         return {}
-    files, problems = read_manifest_files(project.folder)
+    files, problems = read_manifest_files(project.folder, abi=project.abi)
     # Skip problems of artifacts: they do not affect the handwritten files.
     files.pop(GENERATED_AIR, None)
     # Every reference to a definition in such a file would be a problem too: report only the cause.
     problems = problems or unreadable(files)
     if problems:
         raise ManifestProblems(problems)
-    for name in needed_files(files):
+    for name in needed_files(files, abi=project.abi):
         file = project.folder / name
         if file.is_file() and file.stat().st_size <= FILE_BYTES_MAX:
             files[name] = file.read_bytes()
@@ -257,9 +257,9 @@ def _loaded(project: Project, files: Mapping[str, bytes]) -> Loaded:
         ManifestProblems: All its problems.
     """
     check = _script_check(files) if project.lang == ASSEMBLYSCRIPT else check_module
-    loaded = load(files, check=check)
+    loaded = load(files, check=check, abi=project.abi)
     air = {name: data for name, data in files.items() if name.endswith(".json")}
-    needed = needed_files(air)
+    needed = needed_files(air, abi=project.abi)
     unused = [each.artifact for each in project.modules if each.artifact not in needed]
     if unused:
         raise BuildFailed(

@@ -15,6 +15,7 @@ from aos.authoring.errors import BuildFailed
 from aos.authoring.project import GENERATED_AIR, Project
 from aos.errors import sentence
 from aos.manifest.expressions import COMMENT, without_comments
+from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import is_system
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -130,6 +131,11 @@ def generated(
     for file, node in written:
         _check_collision(definitions, node, file)
     nodes = [definitions.nodes[subject] for subject in sorted(definitions.nodes, key=_place)]
+    if project.abi is not None:
+        # The project's ABI is that of modules that were built elsewhere.
+        nodes = [
+            {**node, "abi": ABI_DEFAULT} if _kind(node) == "defmodule" else node for node in nodes
+        ]
     manifest = next(((file, node) for file, node in written if _kind(node) == MANIFEST), None)
     if manifest is None:
         nodes = [*nodes, _manifest(project, definitions, [node for _, node in written])]

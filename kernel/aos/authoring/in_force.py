@@ -112,7 +112,7 @@ def for_scratch(built: Built) -> Loaded:
         name: _without_keys(data) if name.endswith(".json") else data
         for name, data in built.inputs.items()
     }
-    return load(files)
+    return load(files, abi=built.project.abi)
 
 
 def _without_keys(data: bytes) -> bytes:

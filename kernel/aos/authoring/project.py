@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from aos.errors import BadUsage, excerpt, sentence
+from aos.manifest.forms import ABIS
 
 PROJECT_FILE: Final = "aos.toml"
 AIR: Final = "air"
@@ -52,6 +53,7 @@ class Project:
     Attributes:
         executors: Executors that ``aos dev`` runs, in the form of ``--executors``.
         world: The folder of the scratch world, relative to the project.
+        abi: The ABI of modules that declare none, other than those of the sources.
         manifest: More fields for the generated manifest: limits, executors, further routes.
     """
 
@@ -61,6 +63,7 @@ class Project:
     modules: tuple[ModuleSource, ...]
     executors: tuple[str, ...]
     world: str
+    abi: str | None
     manifest: Mapping[str, Any]
 
     @property
@@ -115,7 +118,7 @@ class _Reading:
     def project(self, found: Mapping[str, Any]) -> Project:
         self._known(found, ("project", "modules", "manifest"), "")
         head = self._table(found, "project", "")
-        self._known(head, ("name", "lang", "executors", "world"), "project")
+        self._known(head, ("name", "lang", "executors", "world", "abi"), "project")
         name = self._text(head, "name", "project")
         if MODULE_NAME.fullmatch(name) is None:
             raise self._wrong("project.name", f"a name such as {MODULE_NAME.pattern}", repr(name))
@@ -129,6 +132,7 @@ class _Reading:
             modules=self._modules(found, name, lang),
             executors=self._executors(head),
             world=self._inside(head.get("world", WORLD), "project.world"),
+            abi=self._abi(head),
             manifest=self._manifest(found),
         )
 
@@ -147,6 +151,12 @@ class _Reading:
             source = self._inside(table.get("source", default), f"{where}.source")
             modules.append(ModuleSource(name=module, source=source))
         return tuple(modules)
+
+    def _abi(self, head: Mapping[str, Any]) -> str | None:
+        found = head.get("abi")
+        if found is not None and found not in ABIS:
+            raise self._wrong("project.abi", " or ".join(map(repr, ABIS)), repr(found))
+        return found
 
     def _executors(self, head: Mapping[str, Any]) -> tuple[str, ...]:
         found = head.get("executors", [])

@@ -29,7 +29,7 @@ from aos.testing.functions import Functions, Stop
 from aos.testing.loop import Loop
 from aos.testing.plain import payload_bytes, plain, plain_key
 from aos.testing.problems import InputRefused, WorldProblem
-from aos.testing.receipts import Reply, receipt, reply, stream_frame
+from aos.testing.receipts import Reply, as_read, receipt, reply, stream_frame
 from aos.testing.scripts import NEVER, Fail, resolved
 from aos.testing.steps import StepHandlers
 from aos.values.cbor import encode
@@ -144,6 +144,7 @@ class Dispatch:
             due_ns = self.desk.now_ns + wait_ns
             self._agenda.add(due_ns, intent, partial(self.settle, intent, given))
         else:
+            given = as_read(self.desk, intent, given)
             self.desk.admit(receipt(self.desk, intent, given), given.blobs)
 
     def tell(self, intent: OpenIntent, kind: str, payload: object, blob: bytes | None) -> None:

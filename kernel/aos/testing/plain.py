@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from typing import Any, Final
 from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Ref, Slot, slot_bytes
 from aos.errors import BadUsage, Erased, excerpt, sentence
-from aos.values.cbor import decode_record, encode
+from aos.manifest.effective import Effective
+from aos.values.cbor import INGRESS_BYTES_MAX, decode_record, encode
 from aos.values.digests import hash_text
 from aos.values.errors import ValueProblem
+from aos.values.foreign import from_foreign
 from aos.values.schema import Schema
 from aos.worker.results import to_value
 
@@ -80,6 +83,18 @@ def plain(value: Slot, read: BlobReader) -> Any:
         return decode_record(data)
     except ValueProblem:
         return data
+
+
+def plain_state(value: Slot, read: BlobReader, manifest: Effective, workflow: str) -> Any:
+    """A state of the journal as a plain value. The opaque one of an ``agentos`` module is read by
+    its schema if it can be, else as ``plain`` does (AG-13)."""
+    known = manifest.workflows.get(workflow)
+    if known is not None and known.has_opaque_state:
+        with contextlib.suppress(Erased, ValueProblem):
+            data = slot_bytes(value, read)
+            most = max(len(data), INGRESS_BYTES_MAX)
+            return from_foreign(known.state, manifest.schemas, data, max_bytes=most)[1]
+    return plain(value, read)
 
 
 def plain_key(key: bytes) -> Any:

@@ -143,6 +143,7 @@ def _made(scenario: Scenario) -> World:
     return World(
         manifest_of(scenario),
         now=START if scenario.now is None else scenario.now,
+        abi=scenario.abi,
         seed="aos" if scenario.seed is None else scenario.seed,
         executors=[_executors(each, folder, home) for each in scenario.executors],
         replay=scenario.replay,

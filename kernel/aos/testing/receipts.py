@@ -8,7 +8,12 @@ from dataclasses import dataclass, field, replace
 from nacl.signing import SigningKey
 
 from aos.core.journal.inputs import ReceiptInput, StreamInput
+from aos.core.journal.records import slot_bytes
 from aos.core.state.cell import OpenIntent
+from aos.host.executors.agentos_http import in_their_form
+from aos.host.executors.task import Outcome
+from aos.manifest.builtins import HTTP
+from aos.manifest.forms import AGENTOS
 from aos.manifest.names import NODE
 from aos.testing.desk import Desk
 from aos.testing.plain import canonical
@@ -50,6 +55,26 @@ def reply(intent: OpenIntent, answer: object, *, cost_cents: int | None = None) 
             what = f"the answer to {intent.effect.name}"
             payload = canonical(intent.effect.receipt, answer, what=what)
             return Reply(status="ok", payload=payload, cost_cents=cost_cents)
+
+
+def as_read(desk: Desk, intent: OpenIntent, given: Reply) -> Reply:
+    """The reply in the form of the module that asked: that of the AgentOS SDK reads another one of
+    an HTTP request (AG-15, AG-26)."""
+    workflow = desk.state.effective.workflows.get(intent.cell[0])
+    if workflow is None or workflow.module.abi != AGENTOS or intent.effect.name != HTTP:
+        return given
+    outcome = Outcome(
+        intent=intent.intent,
+        effect=HTTP,
+        attempt=max(1, desk.state.attempt(intent)),
+        status=given.status,
+        payload=given.payload,
+        started_ns=min(intent.opened_ns, desk.now_ns),
+        finished_ns=desk.now_ns,
+        blobs=given.blobs,
+    )
+    done = in_their_form(slot_bytes(intent.params, desk.read), outcome)
+    return replace(given, payload=done.payload, blobs=done.blobs)
 
 
 def receipt(desk: Desk, intent: OpenIntent, given: Reply, *, forged: bool = False) -> ReceiptInput:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from aos.errors import BadUsage, excerpt, sentence
+from aos.errors import BadUsage, either, excerpt, sentence
+from aos.manifest.forms import ABI_DEFAULT, ABIS
 from aos.testing import words
 from aos.testing.words import (
     ANSWER,
@@ -60,6 +61,7 @@ class Scenario:
     manifest: str | None
     now: str | None
     seed: str | None
+    abi: str | None
     executors: tuple[str, ...]
     replay: bool
     crashes: bool
@@ -109,6 +111,9 @@ class _Reader:
         if not rows and "step" not in document:
             self._problems.append(f"{self._path}: it has no step (write one: [[step]])")
         steps = [self._step(number, row) for number, row in enumerate(rows, 1)]
+        if document.get("abi", ABI_DEFAULT) not in ABIS:
+            found = repr(document["abi"])
+            self._say(None, "the file: abi", "invalid value", expected=either(ABIS), found=found)
         if document.get("crash", EVERYWHERE) != EVERYWHERE:
             found = repr(document["crash"])
             self._say(None, "the file: crash", "invalid value", expected=EVERYWHERE, found=found)
@@ -121,6 +126,7 @@ class _Reader:
             manifest=document.get("manifest"),
             now=document.get("now"),
             seed=document.get("seed"),
+            abi=document.get("abi"),
             executors=tuple(document.get("executors", ())),
             replay=document.get("replay", True),
             crashes="crash" in document,

@@ -14,7 +14,7 @@ from aos.audit.lens.lookup import find_effect, find_workflow
 from aos.core.decide.decided import Decided
 from aos.core.decide.step import decide_step
 from aos.core.journal.identity import ENTROPY_BYTES
-from aos.core.journal.records import CellId, Faulted, Receipt, Step, Stream, slot, slot_hash
+from aos.core.journal.records import CellId, Faulted, Receipt, Slot, Step, Stream, slot, slot_hash
 from aos.core.journal.vocabulary import STATUSES, word_of
 from aos.core.state.cell import Cell, EventMail, Mail, OpenIntent, ReceiptMail, Root, StreamMail
 from aos.core.state.continuation import settled_arm, takes
@@ -23,7 +23,7 @@ from aos.manifest.builtins import ENVELOPE, ERROR, REJECTED, STREAM, TIMER
 from aos.manifest.effective import Route, Workflow
 from aos.manifest.names import NODE
 from aos.testing.desk import Desk
-from aos.testing.plain import canonical, payload_bytes, plain
+from aos.testing.plain import canonical, payload_bytes, plain, plain_state
 from aos.testing.receipts import Reply, reply
 from aos.testing.sandboxes import SHARED
 from aos.testing.scripts import Fail, Timeout
@@ -217,8 +217,11 @@ class _Stage:
         world.ring.append(id)
         decided = SHARED.there(lambda: decide_step(world, SHARED, self._read))
         self.blobs.update(decided.blobs)
-        before = None if held is None else plain(held, self._read)
+        before = None if held is None else self._state(held)
         return self._transition(decided, before)
+
+    def _state(self, held: Slot) -> Any:
+        return plain_state(held, self._read, self.desk.state.effective, self.workflow.name)
 
     def _read(self, hash: Hash, /) -> bytes:
         found = self.blobs.get(hash)
@@ -369,7 +372,7 @@ class _Stage:
             return Transition(state=before, status="failed", fault=fault, fuel=record.fuel)
         assert isinstance(record, Step)
         return Transition(
-            state=None if record.state is None else plain(record.state, self._read),
+            state=None if record.state is None else self._state(record.state),
             status=record.status,
             events=tuple((each.schema, plain(each.value, self._read)) for each in record.events),
             effects=tuple(

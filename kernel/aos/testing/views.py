@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from aos.audit.lens.lookup import find_workflow
-from aos.core.journal.records import CellId, Record, Step
+from aos.core.journal.records import CellId, Record, Slot, Step
 from aos.errors import BadUsage, sentence
 from aos.testing.desk import Desk
-from aos.testing.plain import canonical, plain, plain_key
+from aos.testing.plain import canonical, plain, plain_key, plain_state
 from aos.testing.problems import FaultSeen
 
 
@@ -58,7 +58,11 @@ def named(ids: tuple[CellId, ...]) -> tuple[tuple[str, Any], ...]:
 
 def state_of(desk: Desk, id: CellId) -> Any:
     cell = desk.state.cells.get(id)
-    return None if cell is None or cell.state is None else plain(cell.state, desk.read)
+    return None if cell is None or cell.state is None else _state(desk, cell.state, id)
+
+
+def _state(desk: Desk, held: Slot, id: CellId) -> Any:
+    return plain_state(held, desk.read, desk.state.effective, id[0])
 
 
 def status_of(desk: Desk, id: CellId) -> str | None:
@@ -78,7 +82,7 @@ def cells(desk: Desk, workflow: str | None) -> list[Cell]:
             workflow=id[0],
             key=plain_key(id[1]),
             status=cell.status,
-            state=None if cell.state is None else plain(cell.state, desk.read),
+            state=None if cell.state is None else _state(desk, cell.state, id),
         )
         for id, cell in sorted(found, key=lambda each: each[0])
     ]

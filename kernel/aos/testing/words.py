@@ -154,6 +154,7 @@ FILE: Final[Fields] = {
     "manifest": TEXT,
     "now": TIME,
     "seed": TEXT,
+    "abi": TEXT,
     "executors": TEXTS,
     "replay": BOOL,
     "crash": TEXT,

@@ -310,7 +310,7 @@ fn ask(step: &mut Step, tag: &str, inside: &Value) {
             let receipt = decode(payload.bytes());
             if inside.get("effect").text() == HTTP {
                 assert!(receipt.get("status").nat() > 0);
-                assert!(receipt.get("timings").get("end_ns").nat() > 0);
+                receipt.get("timings").get("end_ns").nat();
                 receipt.get("headers").entries();
             }
             answers.push(answer(inside, payload.clone(), Value::Null, Value::Null));

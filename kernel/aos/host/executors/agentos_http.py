@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from aos.host.executors.blob import BLOB_MISSING, BLOB_TOO_LARGE
 from aos.host.executors.naming import documents
-from aos.host.executors.task import Outcome, Task
+from aos.host.executors.task import Outcome
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import content_hash
 from aos.values.sha256 import sha256_text
@@ -27,9 +27,9 @@ _OTHER_FORM: Final = frozenset({BLOB_MISSING, BLOB_TOO_LARGE})
 """Codes that are no answer of an HTTP request in AgentOS: such a payload is rejected (AG-16)."""
 
 
-def in_their_form(task: Task, outcome: Outcome) -> Outcome:
-    """Return the outcome of a request of such a module as it reads it: a body is a blob with its
-    SHA-256 name, and a failure is a receipt with a status of its own."""
+def in_their_form(params: bytes, outcome: Outcome) -> Outcome:
+    """Return the outcome of a request with ``params`` as such a module reads it: a body is a blob
+    with its SHA-256 name, and a failure is a receipt with a status of its own."""
     if outcome.status == "ok":
         return _with_named_body(outcome)
     error: Any = decode_record(outcome.payload)
@@ -37,7 +37,7 @@ def in_their_form(task: Task, outcome: Outcome) -> Outcome:
         return outcome
     message = f"{error['code']}: {error['message']}".encode()
     receipt: Value = {
-        "status": _status(task, outcome, error["code"]),
+        "status": _status(params, outcome, error["code"]),
         "headers": {},
         "body": None,
         "body_ref": sha256_text(message),
@@ -46,13 +46,13 @@ def in_their_form(task: Task, outcome: Outcome) -> Outcome:
     return replace(outcome, payload=encode(receipt), blobs=_named(message))
 
 
-def _status(task: Task, outcome: Outcome, code: str) -> int:
+def _status(params: bytes, outcome: Outcome, code: str) -> int:
     if outcome.status == "timeout":
         return TIMED_OUT
     if code not in _NOT_SENT:
         return NO_ANSWER
-    params: Any = decode_record(task.params)
-    is_method = code == BAD_REQUEST and params["method"] not in METHODS
+    request: Any = decode_record(params)
+    is_method = code == BAD_REQUEST and request["method"] not in METHODS
     return int(HTTPStatus.METHOD_NOT_ALLOWED if is_method else HTTPStatus.BAD_REQUEST)
 
 

@@ -125,7 +125,7 @@ class HttpExecutor(ChildExecutor):
         )
 
     def finish(self, task: Task, outcome: Outcome) -> Outcome:
-        return in_their_form(task, outcome) if task.abi == AGENTOS else outcome
+        return in_their_form(task.params, outcome) if task.abi == AGENTOS else outcome
 
     def _body(self, ref: str) -> bytes | AttemptFailure:
         try:

@@ -18,6 +18,7 @@ use cbor::{decode, described, encode, record, unit_arm, Lengths, Value};
 const PUT: &str = "sys/blob.put@1";
 const GET: &str = "sys/blob.get@1";
 const TIMER: &str = "sys/timer.set@1";
+const NOOP: &str = "bench/noop@1";
 const HTTP: &str = "sys/http.request@1";
 const CELLS: &str = "sys/introspect.list_cells@1";
 
@@ -51,6 +52,10 @@ fn perform(bytes: &[u8]) -> Vec<u8> {
     assert!(step.context.get("workflow_op_hash") == step.context.get("workflow_hash"));
     assert!(*step.context.get("key") == step.key);
     let value = decode(event.get("value").bytes());
+    if event.get("schema").text() == "bench/Add@1" {
+        sum(&mut step, &value);
+        return step.output();
+    }
     let (tag, inside) = (value.get("$tag").text(), value.get("$value"));
     match event.get("schema").text() {
         "agentos/CounterEvent@1" => counter(&mut step, tag, inside),
@@ -59,6 +64,7 @@ fn perform(bytes: &[u8]) -> Vec<u8> {
         "agentos/CaseEvent@1" => case(&mut step, tag, inside),
         "agentos/TaleEvent@1" => tale(&mut step, tag, inside),
         "agentos/AskEvent@1" => ask(&mut step, tag, inside),
+        "bench/RunEvent@1" => run(&mut step, tag, inside),
         other => panic!("{other}"),
     }
     step.output()
@@ -332,4 +338,41 @@ fn answer(inside: &Value, payload: Value, code: Value, message: Value) -> Value 
         ("code", code),
         ("message", message),
     ])
+}
+
+/// `bench/counter@1`, for the benchmark of the SDKs: the sum of what its cell was given.
+fn sum(step: &mut Step, add: &Value) {
+    let before = match step.state {
+        Value::Nat(sum) => sum,
+        _ => 0,
+    };
+    step.state = Value::Nat(before + add.get("by").nat());
+}
+
+/// `bench/steps@1`, for the benchmark of the SDKs: effects one after the other.
+fn run(step: &mut Step, tag: &str, inside: &Value) {
+    let (run, steps, done) = match tag {
+        "Begin" => (inside.get("run").nat(), inside.get("steps").nat(), 0),
+        "Receipt" => {
+            let receipt = decode(inside.get("receipt_payload").bytes());
+            let (state, done) = (&step.state, receipt.get("step").nat());
+            assert!(state.get("noop").text() == inside.get("params_hash").text());
+            (state.get("run").nat(), state.get("steps").nat(), done)
+        }
+        _ => panic!("{tag}"),
+    };
+    let mut noop = Value::Null;
+    if done == steps {
+        step.annotation = Value::Bytes(encode(&Value::Nat(run), Lengths::Definite));
+    } else {
+        let params = record([("run", Value::Nat(run)), ("step", Value::Nat(done + 1))]);
+        noop = params_hash(NOOP, &params).as_str().into();
+        step.emit(NOOP, &params, None);
+    }
+    step.state = record([
+        ("run", Value::Nat(run)),
+        ("steps", Value::Nat(steps)),
+        ("step", Value::Nat(done + 1)),
+        ("noop", noop),
+    ]);
 }

@@ -44,7 +44,7 @@ from aos.core.state.version import manifest_under, runs_under
 from aos.manifest.builtins import CONTINUATIONS, ONLY_DELIVERED
 from aos.manifest.effective import Effective, Workflow
 from aos.manifest.secret_use import problem as secret_problem
-from aos.values.cbor import Value, encode
+from aos.values.cbor import Value
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem, quoted
 
@@ -204,7 +204,7 @@ def _call(run: _Run) -> Call:
             "key": key or None,
             "cell_mode": workflow.key is not None,
         }
-        ctx = encode(run.dialect.context(context))
+        ctx = run.dialect.context(context)
     limits = workflow.limits
     return Call(
         module=workflow.module.hash,

@@ -14,15 +14,19 @@ from aos.core.journal.ports import BlobReader
 from aos.core.journal.records import Slot, slot_bytes
 from aos.core.state.cell import EventMail, Mail, StreamMail
 from aos.core.state.continuation import continuation, stream_frame
+from aos.manifest.builtins import CONTEXT, SCHEMAS
 from aos.manifest.effective import Effect, Effective, Workflow
-from aos.values.cbor import Value, encode_text
+from aos.values.cbor import encode_text
 from aos.values.digests import Hash
-from aos.values.schema import Schema
+from aos.values.schema import Schema, compile_schemas
 
 EFFECT_FIELDS: Final = frozenset(
     {"effect", "kind", "params", "params_cbor", "idempotency_key", "issuer_ref"}
 )
 """The fields that a requested effect may have in a module's output."""
+
+
+_CONTEXT: Final = compile_schemas({CONTEXT: SCHEMAS[CONTEXT]["type"]})[CONTEXT]
 
 
 def wrapped(workflow: Workflow, schema: str, value: bytes) -> bytes:
@@ -44,10 +48,9 @@ class Dialect:
         self.drops_annotations = drops_annotations
         """Whether an annotation is dropped, not refused, if the workflow declares no schema."""
 
-    def context(self, ours: Any) -> Value:
-        """Convert a ``sys/WorkflowContext@1`` to the module's form."""
-        context: Value = ours
-        return context
+    def context(self, ours: Any) -> bytes:
+        """Encode a ``sys/WorkflowContext@1`` in the module's form."""
+        return _CONTEXT.encode(ours)
 
     def shown_key(self, key: bytes) -> bytes:
         """Convert a cell's key to the module's form; it is empty for an unkeyed workflow."""

@@ -35,6 +35,7 @@ FLOORS = {
     "manifest": 87,
     "node": 80,
     "sandbox": 96,
+    "sealing": 90,
     "store": 90,
     "testing": 82,
     "values": 80,

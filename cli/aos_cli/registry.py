@@ -112,6 +112,7 @@ COMMANDS: Final = (
         (
             """aos send shop/OrderCancelRequested@1 '{"order_id": "o-1"}' --id cancel-o-1""",
             "aos send --jsonl orders.jsonl",
+            "aos send --jsonl cards.jsonl --seal cards.keyring",
         ),
         "send:send",
     ),
@@ -549,6 +550,26 @@ COMMANDS: Final = (
     Command(
         "key show", PROVE, "Show the public half of a key.",
         ("aos key show alice.key",), "key:show",
+    ),
+    Command(
+        "keyring", RUN, "Create and change keyrings, which seal fields that workflows carry.",
+        ("aos keyring new cards.keyring",),
+    ),
+    Command(
+        "keyring new", RUN, "Create a keyring with one key in a new file.",
+        ("aos keyring new cards.keyring",), "keyring:new",
+    ),
+    Command(
+        "keyring rotate", RUN, "Add a key that seals from now on; the others still open.",
+        ("aos keyring rotate cards.keyring",), "keyring:rotate",
+    ),
+    Command(
+        "keyring show", RUN, "Show the ids of the keys, never the keys.",
+        ("aos keyring show cards.keyring",), "keyring:show",
+    ),
+    Command(
+        "keyring drop", RUN, "Remove a key, so that this file opens nothing it sealed.",
+        ("aos keyring drop cards.keyring 9c0f5a1be3d27a44",), "keyring:drop",
     ),
     Command(
         "export", CARRY, "Write the world into one file: a bundle to verify, or an event log.",

@@ -14,6 +14,7 @@ export { Pending, PendingSet, readPending, Settled } from "./assembly/pending";
 export { Reader } from "./assembly/reader";
 export * from "./assembly/system";
 export { dec128, hash, uuid } from "./assembly/text";
+export { Sealed } from "./assembly/sealed";
 export { Schema, Some, Unit } from "./assembly/value";
 export { run, Workflow } from "./assembly/workflow";
 export { Writer } from "./assembly/writer";

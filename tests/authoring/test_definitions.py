@@ -208,3 +208,30 @@ def test_the_file_is_folded_for_people_and_says_the_same() -> None:
     assert max(map(len, lines)) <= 100
     assert '  {"$kind": "defschema", "name": "host/Count@1", "type": {"nat": {}}},' in lines
     assert json.loads(data)[0]["name"] == "host/Count@1"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, ["aos/sealed@1"]),
+        ({"uses": ["aos/linear@1"]}, ["aos/linear@1", "aos/sealed@1"]),
+        ({"uses": ["aos/sealed@1"]}, ["aos/sealed@1"]),
+    ],
+)
+def test_a_schema_with_a_sealed_place_uses_the_package(
+    given: dict[str, Any], expected: list[str]
+) -> None:
+    """SL-2"""
+    card = {"$kind": "defschema", "name": "a/Card@1", "type": {"option": {"ref": "aos/Sealed@1"}}}
+
+    assert made(taken(card), **given)[-1]["uses"] == expected
+    by_hand = made(taken(schema("a/A@1")), [("air/a.air.json", card)], **given)
+    assert by_hand[-1]["uses"] == expected
+
+
+def test_the_package_is_not_used_where_nothing_is_sealed_or_its_schema_is_written_out() -> None:
+    """SL-2"""
+    card = {"$kind": "defschema", "name": "a/Card@1", "type": {"ref": "aos/Sealed@1"}}
+
+    assert "uses" not in made(taken(schema("a/A@1")))[-1]
+    assert "uses" not in made(taken(card, schema("aos/Sealed@1", "bytes")))[-1]

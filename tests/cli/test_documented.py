@@ -28,9 +28,11 @@ WITHOUT_WORLD = {
     "aos demo", "aos init", "aos import", "aos new", "aos build", "aos dev", "aos test",
     "aos sdk update", "aos gateway demo", "aos help", "aos version", "aos worker",
     "aos verify-proof", "aos witness", "aos cosign", "aos key new", "aos key show",
+    "aos keyring new", "aos keyring rotate", "aos keyring show", "aos keyring drop",
 }  # fmt: skip
 VERBS = {
-    "Allow", "Apply", "Approve", "Build", "Cancel", "Check", "Close", "Compare", "Cosign", "Create",
+    "Add", "Allow", "Apply", "Approve", "Build", "Cancel", "Check", "Close", "Compare", "Cosign",
+    "Create",
     "Delete", "End", "Erase", "Execute", "List", "Look", "Move", "Pause", "Print", "Propose",
     "Reject", "Remove", "Replace", "Resume", "Run", "Send", "Settle", "Show", "Start", "Stop",
     "Submit", "Trigger", "Update", "Validate", "Withdraw", "Write",
@@ -182,8 +184,8 @@ def test_a_command_is_one_verb_or_belongs_to_a_group_of_things() -> None:
         assert not group or group in GROUPS
         assert verb.replace("-", "").isalpha()
     assert {group for group in GROUPS if not group.endswith("s")} == {
-        "batch", "flow", "gateway", "gov", "inspect", "journal", "key", "linear", "schedule", "sdk",
-        "token",
+        "batch", "flow", "gateway", "gov", "inspect", "journal", "key", "keyring", "linear",
+        "schedule", "sdk", "token",
     }  # fmt: skip
 
 

@@ -77,6 +77,16 @@ SHOWN: Final = {
         r'"\$tag": ?"Sent", ?"\$value": ?"Porto"',
         r'"\$tag": ?"Lost", ?"\$value": ?"no_road"',
     ),
+    "sealed": (
+        r'"reference": "charge-[0-9a-f]{8}", "order": "o-1", "cents": 4900',
+        r'asks card/keep@1 \{"card":"A[A-Za-z0-9+/=]{60,}","order_id":"o-1"\}',
+        r'"card": "4929 7203 1187 6653"',
+        r"\n0\n",
+        r"\[sealed \$\.card\] is not the number of a card",
+        r"card/payment@1\to-2\tfailed",
+        r"card/payment@1\to-3\tcompleted",
+        r"[0-9a-f]{16}  \S+  opens\n[0-9a-f]{16}  \S+  seals and opens",
+    ),
     "approval": (
         r"approval/request@1\tr-1\tcompleted",
         r"approval/request@1\tr-2\tcompleted",

@@ -36,7 +36,7 @@ def blocks(page: Path) -> list[str]:
 def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder to be in, and another one with a command ``aos`` of this checkout."""
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
-    for name in ("AOS_WORLD", "AOS_NODE", "BANK_BOOKS"):
+    for name in ("AOS_WORLD", "AOS_NODE", "BANK_BOOKS", "CARDS_KEYRING"):
         monkeypatch.setenv(name, "")  # so that what a page exports is taken back
         monkeypatch.delenv(name)
     folder = tmp_path / "reader"

@@ -14,6 +14,7 @@ PATTERNS: Final = (
     "idempotency",
     "fence",
     "fan_in",
+    "sealed",
     "billing",
     "approval",
     "flow_saga",

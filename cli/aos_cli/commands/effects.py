@@ -18,6 +18,7 @@ from aos.core.journal.inputs import CANCEL, SETTLE
 from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage, Refused
 from aos.host.door.remote import retry_running
+from aos.manifest.sealed_places import sealing_problem
 from aos.values.digests import Hash, hash_text, parse_hash
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
@@ -244,11 +245,15 @@ def _receipt(world: Path, intent: Hash, status: str, payload: object) -> bytes:
         Refused: It does not fit the effect's receipt schema, or the intent is no longer open.
     """
     with looking_at(world) as view:
-        opened = view.state.intents.get(intent)
+        opened, manifest = view.state.intents.get(intent), view.state.manifest
     if opened is None:
         raise Refused(f"intent {hash_text(intent)} is not open (another receipt has settled it)")
     schema = opened.effect.receipt if status == "ok" else EFFECT_ERROR
     try:
+        if manifest is not None and schema.name in manifest.sealing:
+            sealing = sealing_problem(schema, payload, manifest.schemas)
+            if sealing is not None:
+                raise sealing
         return schema.encode(schema.from_json_object(payload))
     except ValueProblem as problem:
         raise Refused(f"--ok: {schema.name}: {problem}") from problem

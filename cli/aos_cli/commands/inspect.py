@@ -27,6 +27,7 @@ from aos_cli.open_view import looking_at
 from aos_cli.options import DEFAULT_WORLD, At, Json, World, number, span
 from aos_cli.output import has_reader, print_bytes, print_json_line
 from aos_cli.search_names import search_names
+from aos_cli.unsealed_output import Unseal, unsealed_with
 
 FOLLOW_S: Final = 0.2
 """Interval at which ``--follow`` looks for new records, in seconds."""
@@ -44,6 +45,13 @@ Workflow = Annotated[
 ]
 KeyPrefix = Annotated[
     str | None, typer.Option(metavar="TEXT", help="Only cells whose key begins with this text.")
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
+    ),
 ]
 Limit = Annotated[int, typer.Option(metavar="N", parser=number, help="Maximum number of rows.")]
 Offset = Annotated[int, typer.Option(metavar="N", parser=number, help="Number of rows to skip.")]
@@ -79,13 +87,7 @@ def inspect_cells(
         str | None,
         typer.Option(metavar="KIND", help=f"Only cells that failed by this fault: {FAULTS}."),
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEXT",
-            help="""Only those that pass this condition: 'customer = "c-1" and total >= 1000'.""",
-        ),
-    ] = None,
+    where: Where = None,
     state: Annotated[
         bool, typer.Option("--state", help="Show the state of each cell in the list.")
     ] = False,
@@ -142,6 +144,7 @@ def inspect_cell(
         str | None, typer.Argument(metavar="KEY", help="As JSON, or as plain text.")
     ] = None,
     *,
+    unseal: Unseal = None,
     at: At = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
@@ -153,7 +156,7 @@ def inspect_cell(
     else:
         with looking_at(world, at, asks=True, spells=not json) as view:
             found = cell_view.cell(view, workflow, key)
-    text.show(found, text.cell, json=json)
+    text.show(unsealed_with(unseal, found), text.cell, json=json)
 
 
 def inspect_intents(
@@ -180,6 +183,7 @@ def inspect_intents(
     workflow: Workflow = None,
     effect: Annotated[str | None, typer.Option(metavar="NAME", help="Only this effect.")] = None,
     key_prefix: KeyPrefix = None,
+    where: Where = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -191,7 +195,7 @@ def inspect_intents(
     if node is not None:
         found = from_node(
             node, "/v1/intents", status=status, code=code, parked=parked, workflow=workflow,
-            effect=effect, key_prefix=key_prefix, limit=limit, offset=offset, at=at,
+            effect=effect, key_prefix=key_prefix, where=where, limit=limit, offset=offset, at=at,
             spelled=not json,
         )  # fmt: skip
         text.show(found, text.intents, json=json)
@@ -206,6 +210,8 @@ def inspect_intents(
             workflow=workflow,
             effect=effect,
             key_prefix=key_prefix,
+            where=where,
+            aliases={} if where is None else search_names(world),
             limit=limit,
             offset=offset,
         )
@@ -217,6 +223,7 @@ def inspect_intent(
         str, typer.Argument(metavar="HASH", help="Its hash, or the first 8 digits or more.")
     ],
     *,
+    unseal: Unseal = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -226,7 +233,7 @@ def inspect_intent(
     else:
         with looking_at(world, asks=True, spells=not json) as view:
             found = intent_view.intent(view, intent)
-    text.show(found, text.intent, json=json)
+    text.show(unsealed_with(unseal, found), text.intent, json=json)
 
 
 def inspect_faults(
@@ -235,6 +242,7 @@ def inspect_faults(
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help=f"Only faults of this kind: {FAULTS}.")
     ] = None,
+    where: Where = None,
     limit: Limit = LIMIT,
     offset: Offset = 0,
     at: At = None,
@@ -244,18 +252,21 @@ def inspect_faults(
 ) -> None:
     if node is not None:
         found = from_node(
-            node, "/v1/faults", workflow=workflow, kind=kind, limit=limit, offset=offset, at=at,
-            spelled=not json,
+            node, "/v1/faults", workflow=workflow, kind=kind, where=where, limit=limit,
+            offset=offset, at=at, spelled=not json,
         )  # fmt: skip
     else:
         with looking_at(world, at, spells=not json) as view:
-            found = cell_view.faults(view, workflow=workflow, kind=kind, limit=limit, offset=offset)
+            aliases = {} if where is None else search_names(world)
+            selection = CellSelection(workflow=workflow, fault=kind, where=where, aliases=aliases)
+            found = cell_view.faults(view, selection, limit=limit, offset=offset)
     text.show(found, text.faults, json=json)
 
 
 def inspect_record(
     seq: Annotated[int, typer.Argument(metavar="SEQ", parser=number)],
     *,
+    unseal: Unseal = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -265,7 +276,7 @@ def inspect_record(
     else:
         with looking_at(world, spells=not json) as view:
             found = journal_view.record(view, seq)
-    text.show(found, text.value, json=json)
+    text.show(unsealed_with(unseal, found), text.value, json=json)
 
 
 def inspect_value(

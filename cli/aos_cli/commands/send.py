@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from aos_cli.options import DEFAULT_WORLD, Json, World
 from aos_cli.output import line, note, print_json_line
 from aos_cli.progress import Advance, progress
 from aos_cli.refusals import Refusals
+from aos_cli.sealed_sending import Seal, in_force, sealer
 
 if TYPE_CHECKING:
     from aos.client.sending import Accepted
@@ -60,6 +61,7 @@ def send(
             help="Submission id; sending the same event with it again has no effect.",
         ),
     ] = None,
+    seal: Seal = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
@@ -68,17 +70,19 @@ def send(
         schema, jsonl = None, STDIN
     if schema is not None and value is not None and jsonl is None:
         item = Item(schema=schema, value=_json(value, "JSON"), submission_id=submission_id)
-        return _send_one(node, world, item, json=json)
+        return _send_one(node, world, item, seal=seal, json=json)
     if schema is not None or value is not None or jsonl is None:
         raise BadUsage("send: expected SCHEMA JSON, or --jsonl FILE, or - (see aos send --help)")
     if submission_id is not None:
         raise BadUsage("--id goes with one event; of JSON lines, each has its own submission_id")
     with _opened(jsonl) as lines:
-        return _send_many(node, world, lines, json=json)
+        return _send_many(node, world, lines, seal=seal, json=json)
 
 
-def _send_one(node: str | None, world: Path, item: Item, *, json: bool) -> int:
+def _send_one(node: str | None, world: Path, item: Item, *, seal: Path | None, json: bool) -> int:
     with _receiver(node, world) as writer:
+        if seal is not None:
+            item = sealer(seal, in_force(writer, node), is_one=True)(item)
         answers = _Answers(writer, is_json=json, is_each_shown=True)
         answers.take(writer.send([item], batch_items=1))
     if node is None and not json and Rule.INSTANCE_IS_UNKNOWN in answers.rules:
@@ -111,9 +115,13 @@ def _show_near_keys(world: Path, item: Item) -> None:
     note(f"instances of this workflow: aos inspect cells --workflow {workflow}")
 
 
-def _send_many(node: str | None, world: Path, lines: _Lines, *, json: bool) -> int:
+def _send_many(
+    node: str | None, world: Path, lines: _Lines, *, seal: Path | None, json: bool
+) -> int:
     """Send every event up to the first invalid line. A refusal does not stop the others."""
     with _receiver(node, world) as writer:
+        if seal is not None:
+            lines.seal = sealer(seal, in_force(writer, node), is_one=False)
         answers = _Answers(writer, is_json=json, is_each_shown=lines.is_typed)
         is_quiet = not json and not lines.is_typed
         try:
@@ -129,6 +137,10 @@ def _send_many(node: str | None, world: Path, lines: _Lines, *, json: bool) -> i
     return answers.exit_code()
 
 
+def _as_it_is(item: Item) -> Item:
+    return item
+
+
 @dataclass(slots=True, kw_only=True)
 class _Lines:
     """JSON lines of a file. If ``items`` ended early, ``problem`` is the reason."""
@@ -138,6 +150,8 @@ class _Lines:
     is_typed: bool = False
     """The lines are typed on a terminal: the command prints an answer to each."""
     problem: AosError | None = None
+    seal: Callable[[Item], Item] = _as_it_is
+    """Seals the sealed places of an event; raises BadUsage if it cannot."""
     number: int = 0
     _parts: list[bytes] = field(default_factory=list)
     """The parts read so far of a line whose end has not arrived."""
@@ -187,10 +201,16 @@ class _Lines:
             try:
                 _check_length(data, where)
                 if data.strip():
-                    yield _item(data, where)
+                    yield self._sealed(_item(data, where), where)
             except BadUsage as problem:
                 self.problem = problem
                 return
+
+    def _sealed(self, item: Item, where: str) -> Item:
+        try:
+            return self.seal(item)
+        except BadUsage as problem:
+            raise BadUsage(f"{where}: {problem}") from None
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,9 @@ import typer
 from aos.errors import BadUsage
 from aos.node.worker import Worker
 from aos.node.worker.remote_worker import LEASE_S
+from aos.worker.console import flush
 from aos.worker.load_executors import load
+from aos.worker.redacted_output import protect_output
 from aos_cli.node_option import NodeUrl, node_token
 from aos_cli.output import note
 
@@ -62,6 +65,9 @@ def worker(
 ) -> None:
     if node is None:
         raise BadUsage("worker: expected --node URL, or AOS_NODE (a URL, or a world's folder)")
+    if sys.stdout is sys.__stdout__ and sys.stderr is sys.__stderr__:
+        # Before functions are loaded, because loggers keep the streams that they find (SL-47).
+        protect_output()
     found = [load(spec) for spec in executors]
     names = [name] * len(found) if len(found) == 1 else _names(name, [each.name for each in found])
     workers = [
@@ -116,3 +122,4 @@ async def _run(workers: list[Worker], started: str) -> None:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+        flush()

@@ -14,9 +14,10 @@ from typing import Any, Final
 from aos.authoring.errors import BuildFailed
 from aos.authoring.project import GENERATED_AIR, Project
 from aos.errors import sentence
-from aos.manifest.expressions import COMMENT, without_comments
+from aos.manifest.expressions import COMMENT, references, without_comments
 from aos.manifest.forms import ABI_DEFAULT
 from aos.manifest.names import is_system
+from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.errors import ValueProblem
 from aos.values.json_text import parse_json
 
@@ -197,6 +198,9 @@ def _manifest(project: Project, definitions: Definitions, written: Iterable[Node
         if names or kind != "defsecret":
             made[section] = [{"name": name} for name in names]
     extra = dict(project.manifest)
+    uses = extra.get("uses", [])
+    if _has_sealed(definitions, written) and isinstance(uses, list) and SEALED_PACKAGE not in uses:
+        extra["uses"] = [*uses, SEALED_PACKAGE]
     routing = extra.pop("routing", {})
     more = routing.get("subscriptions", []) if isinstance(routing, dict) else routing
     by_workflow = sorted(definitions.routes, key=lambda route: str(route.get("workflow")))
@@ -204,6 +208,19 @@ def _manifest(project: Project, definitions: Definitions, written: Iterable[Node
     if isinstance(routing, dict):
         made["routing"] |= {key: routing[key] for key in routing if key != "subscriptions"}
     return made | extra
+
+
+def _has_sealed(definitions: Definitions, written: Iterable[Node]) -> bool:
+    """Whether a schema has a sealed place that no node of the sources defines."""
+    nodes = [*definitions.nodes.values(), *written]
+    if any(node.get("name") == SEALED for node in nodes):
+        return False
+    return any(
+        ref == SEALED
+        for node in nodes
+        if _kind(node) == "defschema" and isinstance(node.get("type"), dict)
+        for _, ref in references(node["type"])
+    )
 
 
 def _check_manifest(project: Project, definitions: Definitions, file: str, manifest: Node) -> None:

@@ -19,6 +19,7 @@ from aos.manifest.expressions import (
 )
 from aos.manifest.limits import Range
 from aos.manifest.names import is_system
+from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.errors import SchemaProblem, SchemaProblems
 from aos.values.schema import compile_schemas
 
@@ -112,6 +113,8 @@ class Catalog:
             yield pointer, f"unknown {_WORDS[kind]} {name}", hint
 
     def _instead_of(self, kind: str, name: str) -> str | None:
+        if (kind, name) == ("defschema", SEALED):
+            return f'add "uses": ["{SEALED_PACKAGE}"] to the manifest'
         for other, word in _WORDS.items():
             if other != kind and self.exists(other, name):
                 article = "an" if word == "effect" else "a"

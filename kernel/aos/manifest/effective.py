@@ -35,6 +35,7 @@ from aos.manifest.manifest_secrets import SECRET_REF, Secret, secret_of
 from aos.manifest.names import is_system
 from aos.manifest.plans import StepPlan, plan_of
 from aos.manifest.schedules import ScheduleEntry, schedule_of
+from aos.manifest.sealed_places import sealing_schemas
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash, content_hash, digest, hash_text, parse_hash
 from aos.values.errors import ValueProblem
@@ -213,6 +214,7 @@ class Effective:
         plans: In the order of types and versions.
         schedules: In the order of ids.
         governance: The approvers of the next manifest; None if an operator alone may apply it.
+        sealing: The schemas whose values can have sealed places (spec/sealed.md, SL-3).
     """
 
     document: bytes = field(repr=False)
@@ -230,6 +232,7 @@ class Effective:
     plans: tuple[StepPlan, ...] = field(compare=False)
     schedules: tuple[ScheduleEntry, ...] = field(compare=False)
     governance: GovernanceBlock | None = field(compare=False)
+    sealing: frozenset[str] = field(compare=False, repr=False)
 
     def routes(self, event_schema: str) -> tuple[Route, ...]:
         """The subscriptions for events of this schema, in the order of the manifest."""
@@ -442,6 +445,7 @@ class _Maker:
             plans=tuple(map(plan_of, self.manifest.get("plans", ()))),
             schedules=tuple(map(schedule_of, self.manifest.get("schedules", ()))),
             governance=governance_of(self.manifest.get("governance")),
+            sealing=sealing_schemas(self.schema_nodes, self.types),
         )
 
     def taking_part(self) -> frozenset[tuple[str, str]]:

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 from aos.manifest.linear_names import LINEAR_PACKAGE
 from aos.manifest.schedule_names import SCHEDULE_PACKAGE
+from aos.manifest.sealed_places import SEALED_PACKAGE
 
 PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
-    {LINEAR_PACKAGE: "linear", SCHEDULE_PACKAGE: "schedule"}
+    {LINEAR_PACKAGE: "linear", SCHEDULE_PACKAGE: "schedule", SEALED_PACKAGE: "sealed"}
 )
 """The name of each package, and its folder."""
 
@@ -55,9 +56,11 @@ def package(name: str) -> Package:
     root = _library() / folder
     nodes: list[dict[str, Any]] = json.loads((root / f"{folder}.nodes.json").read_text("utf-8"))
     definitions = [node for node in nodes if node["$kind"] != _SUBSCRIPTION]
+    files: dict[str, bytes] = {}
     for node in definitions:
         if node["$kind"] == "defmodule":
             node["runtime"]["artifact"]["path"] = f"{folder}.wasm"
+            files[f"{name}/{folder}.wasm"] = (root / f"{folder}.wasm").read_bytes()
     listed: dict[str, list[dict[str, str]]] = {section: [] for section in _SECTIONS.values()}
     for node in definitions:
         listed[_SECTIONS[node["$kind"]]].append({"name": node["name"]})
@@ -70,7 +73,7 @@ def package(name: str) -> Package:
             for node in nodes
             if node["$kind"] == _SUBSCRIPTION
         ),
-        files=MappingProxyType({f"{name}/{folder}.wasm": (root / f"{folder}.wasm").read_bytes()}),
+        files=MappingProxyType(files),
     )
 
 

@@ -16,6 +16,7 @@ from aos.manifest.linear_starting import (
 from aos.manifest.plans import StepPlan
 from aos.manifest.schedule_names import NOT_SCHEDULED, SCHEDULE, SCHEDULE_PACKAGE
 from aos.manifest.schedules import ScheduleEntry, ScheduleInvalid
+from aos.manifest.sealed_places import is_sealing, sealing_problem
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.errors import ValueProblem
 from aos.values.schema import Schema
@@ -134,6 +135,10 @@ def _emitted(
             )
         given[entry.at_field] = f"{entry.id}@{_SAMPLE}"
     try:
+        if is_sealing(schemas):
+            unsealed = sealing_problem(schema, given, schemas)
+            if unsealed is not None:
+                raise unsealed
         data = schema.encode(schema.from_json_object(given))
     except ValueProblem as problem:
         raise ScheduleInvalid(f"value: {entry.event}: {problem}", "/value") from problem

@@ -31,6 +31,7 @@ from aos.node.problems import Problem
 from aos.node.reading import (
     ASKING,
     DOCUMENTS,
+    NAMING,
     SEARCHING,
     is_long,
     read_document,
@@ -59,6 +60,9 @@ async def _read(services: Services, call: ApiCall) -> ApiReply:
     work = await _work(services) if operation in ASKING and "at" not in query else None
     if operation in SEARCHING:
         found = await _searched(services, operation, query)
+    elif operation in NAMING and "where" in query:
+        asked = {**query, "aliases": services.index.settings}
+        found = await services.readers.document(operation, asked, work)
     elif is_long(operation, query):
         found = await services.readers.document(operation, query, work)
     else:

@@ -11,6 +11,7 @@ from aos.core.journal.inputs import ControlInput
 from aos.core.journal.records import CellId
 from aos.core.state.continuation import EFFECT_ERROR
 from aos.errors import BadUsage
+from aos.manifest.sealed_places import sealing_problem
 from aos.node.calls import ApiCall, ApiReply
 from aos.node.problems import Problem
 from aos.node.refusals import problem_of, refused
@@ -112,6 +113,10 @@ async def _payload(services: Services, body: dict[str, Any]) -> bytes | None:
         return encode(None)  # the world refuses the command for its intent
     schema = opened.effect.receipt if body.get("status") == "ok" else EFFECT_ERROR
     try:
+        if state.manifest is not None and schema.name in state.manifest.sealing:
+            problem = sealing_problem(schema, body["payload"], state.manifest.schemas)
+            if problem is not None:
+                raise problem
         return schema.encode(schema.from_json_object(body["payload"]))
     except ValueProblem as problem:
         misfit = Refusal(

@@ -91,6 +91,8 @@ def _intents(view: View, query: Query) -> Document:
         workflow=query.get("workflow"),
         effect=query.get("effect"),
         key_prefix=query.get("key_prefix"),
+        where=query.get("where"),
+        aliases=query.get("aliases", {}),
         limit=query["limit"],
         offset=query["offset"],
     )
@@ -101,13 +103,13 @@ def _intent(view: View, query: Query) -> Document:
 
 
 def _faults(view: View, query: Query) -> Document:
-    return cell_view.faults(
-        view,
+    selection = CellSelection(
         workflow=query.get("workflow"),
-        kind=query.get("kind"),
-        limit=query["limit"],
-        offset=query["offset"],
+        fault=query.get("kind"),
+        where=query.get("where"),
+        aliases=query.get("aliases", {}),
     )
+    return cell_view.faults(view, selection, limit=query["limit"], offset=query["offset"])
 
 
 def _records(view: View, query: Query) -> Document:
@@ -237,6 +239,9 @@ ASKING: Final = frozenset({"read_cell", "read_intent", "read_trace"})
 SEARCHING: Final = frozenset({"read_cells", "read_linear_instances"})
 """Lists that may come from the search index. ``aliases`` in their query are from ``node.toml``."""
 
+NAMING: Final = frozenset({"read_faults", "read_intents"})
+"""Lists that come from the cells alone, and whose condition may have names from ``node.toml``."""
+
 _LONG: Final = frozenset(
     {
         "read_cells",
@@ -257,7 +262,7 @@ def is_long(operation: str, query: Query) -> bool:
         return True
     match operation:
         case "read_intents":
-            is_filtered = any(name in query for name in ("code", "key_prefix"))
+            is_filtered = any(name in query for name in ("code", "key_prefix", "where"))
             return is_filtered or query.get("status", "open") != "open" or _has_many(query)
         case "read_records":
             is_filtered = any(name in query for name in ("kind", "workflow", "key"))

@@ -444,7 +444,7 @@ ROUTES: Final = (
             ),
             WORKFLOW,
             Parameter(name="effect", schema=NAME, help="Only this effect."),
-            KEY_PREFIX, *LIMITED, AT, SPELLED,
+            KEY_PREFIX, WHERE, *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect intents"),
     ),
@@ -465,7 +465,7 @@ ROUTES: Final = (
         summary="List the failed instances, with the reason and the remedy.",
         query=(
             WORKFLOW, Parameter(name="kind", schema=NAME, help="Only faults of this kind."),
-            *LIMITED, AT, SPELLED,
+            WHERE, *LIMITED, AT, SPELLED,
         ),
         answer=_document("aos inspect faults"),
     ),

@@ -245,9 +245,8 @@ class Dispatch:
 
     def _call(self, functions: Functions, intent: OpenIntent) -> None:
         ctx = self._context(intent)
-        limits = self.desk.state.effective.limits
         enclosed = self._enclosed(intent)
-        came = functions.call(intent, self.params(intent), ctx, limits, enclosed)
+        came = functions.call(intent, self.params(intent), ctx, self.desk.state.effective, enclosed)
         if isinstance(came, AnotherAttempt):
             self._attempt(intent, ctx.attempt + 1, BEGUN, came.problem)
             due_ns = self.desk.now_ns + came.pause_ns

@@ -17,12 +17,14 @@ from aos.core.journal.vocabulary import HaltPhase
 from aos.core.state.cell import OpenIntent
 from aos.errors import BadUsage
 from aos.host.executors.enclosures import Enclosed
-from aos.manifest.limits import WorldLimits
+from aos.manifest.effective import Effective
 from aos.testing.loop import Loop
 from aos.testing.receipts import Reply
+from aos.values.cbor import Value
 from aos.values.errors import ValueProblem
 from aos.worker.api import EffectContext, EffectFunction, OnProgress
 from aos.worker.calls import Callee
+from aos.worker.console import show
 from aos.worker.executors import Executors
 from aos.worker.failure import AttemptFailure, EffectFailed, failure_of
 from aos.worker.load_executors import load
@@ -30,6 +32,7 @@ from aos.worker.policy import policy_of
 from aos.worker.progress import check_secrets
 from aos.worker.redaction import Redactor
 from aos.worker.results import cost_problem, payload_of
+from aos.worker.sealed_calls import open_params, sealed_result
 from aos.worker.secret_leaks import leak_in, without_secrets
 from aos.worker.step_api import StepContext, StepFunction, failed_outcome, outcome_document
 from aos.worker.worker_secrets import texts_of
@@ -62,6 +65,7 @@ class Functions:
     def __init__(self, executors: Executors, loop: Loop) -> None:
         self.effects = executors.effects
         self.steps = executors.steps
+        self._executors = executors
         self._setup = executors.setup
         self._loop = loop
         self._resource: Any = None
@@ -70,16 +74,26 @@ class Functions:
     def call(
         self,
         intent: OpenIntent,
-        params: object,
+        params: Value,
         ctx: EffectContext,
-        limits: WorldLimits,
+        effective: Effective,
         enclosed: Enclosed | AttemptFailure,
     ) -> Reply | Again | Stop:
-        """Run one attempt, with the blobs and secrets that its params name."""
+        """Run one attempt, with the blobs and secrets that its params name, and with the plaintexts
+        of its sealed params."""
         function = self.effects[intent.effect.name]
         if isinstance(enclosed, AttemptFailure):
             return self._failed(intent, function, ctx, enclosed)
         redactor = Redactor(enclosed.secrets) if enclosed.secrets else None
+        if effective.sealing:
+            ctx.keyring = self._executors.keyring()
+        opened = open_params(
+            params, intent.effect, effective, ctx.keyring, secrets=enclosed.secrets
+        )
+        if isinstance(opened, AttemptFailure):
+            return self._failed(intent, function, ctx, opened)
+        if opened is not None:
+            params, redactor = opened.params, opened.redactor
         ctx.blobs, ctx.secrets = enclosed.blobs, texts_of(enclosed.secrets)
         if redactor is not None:
             ctx.on_progress = _without_secrets(ctx.on_progress, redactor)
@@ -90,15 +104,19 @@ class Functions:
             failure = failure_of(problem)
             if failure.end == "park":
                 print(f"{function.name} raised:", file=sys.stderr)  # noqa: T201  # as a worker does
-                traceback.print_exception(problem)
+                show(problem, redactor)
             if redactor is not None:
                 failure = without_secrets(failure, redactor)
             return self._failed(intent, function, ctx, failure)
+        if effective.sealing:
+            value = sealed_result(value, intent.effect, effective, ctx.keyring, ctx.intent)
+            if isinstance(value, AttemptFailure):
+                return self._failed(intent, function, ctx, value)
         leak = None if redactor is None else leak_in(value, redactor, cost=ctx.cost_cents)
         payload = (
             leak
             or cost_problem(ctx.cost_cents)
-            or payload_of(value, intent.effect.receipt, bytes_max=limits.event_bytes)
+            or payload_of(value, intent.effect.receipt, bytes_max=effective.limits.event_bytes)
         )
         if isinstance(payload, AttemptFailure):
             return self._failed(intent, function, ctx, payload)

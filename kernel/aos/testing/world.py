@@ -36,6 +36,7 @@ from aos.manifest.linear_starting import LinearMode, chosen_plan, context_of, st
 from aos.manifest.schedule_names import SCHEDULE, SET
 from aos.manifest.schedule_setting import set_value
 from aos.manifest.schedules import schedule_of
+from aos.manifest.sealed_places import sealing_problem
 from aos.testing import governing, views
 from aos.testing.desk import Desk
 from aos.testing.dispatch import Dispatch
@@ -569,7 +570,12 @@ class World:
         known = self.manifest.schemas.get(schema)
         if known is None:
             raise BadUsage(_unknown_schema(schema, self.manifest))
-        return canonical(known, value, what=f"{word} {schema}")
+        data = canonical(known, value, what=f"{word} {schema}")
+        if schema in self.manifest.sealing:
+            problem = sealing_problem(known, data, self.manifest.schemas)
+            if problem is not None:
+                raise BadUsage(f"{word} {schema}: {problem} (in a test: Keyring.seal)")
+        return data
 
     def _quiet(self) -> int:
         """Run cells and executors until the world is idle at this moment."""

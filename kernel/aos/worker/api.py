@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from aos.errors import BadUsage
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.names import is_name
+from aos.sealing.keyring import ROOT, Keyring, SealedValue
 from aos.values.cbor import Value
 from aos.worker.failure import NotConfigured
 
@@ -62,6 +63,7 @@ class EffectContext:
         secrets: The values that ``secret`` returns, by alias and version.
         blobs: The bytes that ``blob`` returns, by hash.
         on_read: Called by ``read_blob``; None in a worker that has no store.
+        keyring: The keyring of the Executors, for ``seal`` and ``unseal``.
     """
 
     intent: str
@@ -80,6 +82,7 @@ class EffectContext:
     secrets: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     on_read: OnRead | None = field(default=None, repr=False)
+    keyring: Keyring | None = field(default=None, repr=False)
 
     def secret(self, ref: Mapping[str, Any]) -> str:
         """Return the value of a secret that the params name (X-75).
@@ -141,6 +144,35 @@ class EffectContext:
                 "run it in the process of the world (aos run --executors MODULE:ATTR)",
             )
         return await self.on_read(hash)
+
+    def seal(self, value: Any, *, path: str = ROOT) -> SealedValue:
+        """Seal a plain value under the current key: for progress, blobs and the world outside
+        (SL-45). At the sealed places of the result, AOS seals by itself.
+
+        The same value at the same ``path`` has the same bytes in each attempt.
+
+        Raises:
+            BadUsage: The value has no plain form, or the Executors have no keyring.
+        """
+        sealed = self._sealing("seal").seal(value, intent=self.intent, path=path)
+        return SealedValue(sealed)
+
+    def unseal(self, sealed: bytes) -> Value:
+        """Return the plain value of sealed bytes that came another way than by the params. It is
+        not looked for in errors and results.
+
+        Raises:
+            CannotOpen: The bytes are altered, or their key is not in the keyring.
+            BadUsage: The Executors have no keyring.
+        """
+        return self._sealing("unseal").open(sealed)
+
+    def _sealing(self, method: str) -> Keyring:
+        if self.keyring is None:
+            raise BadUsage(
+                f"ctx.{method} of {self.effect}: expected Executors(…, keyring=FILE), found none"
+            )
+        return self.keyring
 
     def progress(self, kind: str, payload: Any = None, *, blob: bytes | None = None) -> Told:
         """Report progress to the requesting workflow, from ``async`` and plain functions alike

@@ -60,6 +60,7 @@ def serve(make: Callable[[], Executors]) -> int:
         signer = None
         if executors.key_file is not None:
             signer = read_key(executors.name, executors.key_file)
+        executors.keyring()  # one that cannot be read ends the process before it has a task
     except AosError as error:
         channel.sendall(frame({"op": "failed", "message": str(error)}))
         return error.exit_code

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 
 from aos.errors import BadUsage
 from aos.manifest.names import EXECUTOR_NAME, KERNEL, NODE
+from aos.sealing.keyring import Keyring
+from aos.sealing.keyring_file import KeyringFile
 from aos.worker.api import EffectFunction, named
 from aos.worker.step_api import StepFunction
 
@@ -29,6 +31,9 @@ class Executors:
             each effect and each name of a plan step.
         key_file: File with an Ed25519 seed in hex, readable only by its owner. With it the worker
             process signs receipts as ``name``; without it the node signs them as ``node``.
+        keyring: A ``Keyring``, or the file of one, which is read when the worker starts and again
+            when it has changed. With it, functions get plaintexts at the sealed places of their
+            params, and the worker seals those of their results (spec/sealed.md).
         setup: Makes an async context manager, entered once before the first call and left at the
             end, on the event loop of the async functions. It yields ``ctx.resource``.
 
@@ -42,6 +47,7 @@ class Executors:
         functions: Iterable[EffectFunction[Any] | StepFunction[Any]],
         *,
         key_file: str | Path | None = None,
+        keyring: Keyring | str | Path | None = None,
         setup: Setup | None = None,
     ) -> None:
         if not _is_executor_name(name):
@@ -56,12 +62,20 @@ class Executors:
         }
         self.steps = {each.name: each for each in found.values() if isinstance(each, StepFunction)}
         self.key_file = None if key_file is None else Path(key_file)
+        self._keyring = (
+            keyring if isinstance(keyring, Keyring | None) else KeyringFile(Path(keyring))
+        )
         self.setup = setup
         if setup is not None and not callable(setup):
             raise BadUsage(
                 f"executors {name!r}: setup: expected a function that makes an async context "
                 "manager, such as one made by contextlib.asynccontextmanager (without calling it)"
             )
+
+    def keyring(self) -> Keyring | None:
+        """The keyring as it is now. Raises: BadUsage: Its file cannot be read, or is none."""
+        found = self._keyring
+        return found.keyring() if isinstance(found, KeyringFile) else found
 
 
 def _by_name(

@@ -7,12 +7,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from aos.sealing.keyring import Keyring
 from aos.values.digests import Hash
 from aos.worker.api import EffectContext
 from aos.worker.calls import FunctionCall
 from aos.worker.failure import CANCELED, TIMEOUT, AttemptFailure
 from aos.worker.progress import ProgressStream
 from aos.worker.redaction import Redactor
+from aos.worker.sealed_calls import OpenedParams
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import SecretValue, from_wire
 
@@ -46,7 +48,10 @@ class Job:
     traceparent: str | None = None
     secrets: Mapping[str, SecretValue] = field(default_factory=dict, repr=False)
     redactor: Redactor | None = None
-    """Finds the values of ``secrets``, while a function of an author runs."""
+    """Finds the values of ``secrets`` and of ``opened``, while a function of an author runs."""
+    keyring: Keyring | None = field(default=None, repr=False)
+    opened: OpenedParams | None = field(default=None, repr=False)
+    """The params with their sealed places opened; None if they have none."""
     stream: ProgressStream | None = None
     """The stream frames of the running function."""
     granted: asyncio.Future[bool] | None = None

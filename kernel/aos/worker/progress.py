@@ -242,7 +242,7 @@ def check_secrets(redactor: Redactor, kind: object, payload: object, blob: objec
             "task has secrets)"
         ) from problem
     if any(map(redactor.holds, data)):
-        raise ValueProblem("it holds the value of a secret")
+        raise ValueProblem(f"it holds the value of {redactor.finds}")
 
 
 def _check_size(what: str, data: bytes, most: int, limit: str) -> None:

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import ClassVar, Final
 
 from aos.worker.worker_secrets import VALUE_BYTES_MIN, SecretValue
 
@@ -64,11 +64,15 @@ class Overlong(Exception):
 class Redactor:
     """Replaces the given secrets. Without secrets it returns its input."""
 
+    leak_code: ClassVar[str] = "secret_in_result"
+    """The code of an effect whose result has one in it."""
+    finds: ClassVar[str] = "a secret"
+
     def __init__(self, secrets: Iterable[SecretValue]) -> None:
-        self._names: dict[bytes, str] = {}
+        self._labels: dict[bytes, str] = {}
         for secret in secrets:
             for form in forms(secret.value):
-                self._names.setdefault(form, secret.name)
+                self._labels.setdefault(form, f"secret {secret.name}")
 
     def redacted(self, data: bytes, *, bytes_max: int | None = None) -> bytes:
         """Return ``data`` with secrets replaced. It must be complete: a split secret is not found.
@@ -76,7 +80,7 @@ class Redactor:
         Raises:
             Overlong: Secrets were replaced, and the result has more than ``bytes_max`` bytes.
         """
-        found = [form for form in self._names if form in data]  # usually none
+        found = [form for form in self._labels if form in data]  # usually none
         if not found:
             return data
         # Where several begin at one position, replace the longest: a shorter one would leave part
@@ -86,7 +90,7 @@ class Redactor:
         parts: list[bytes] = []
         size = end = 0
         for match in pattern.finditer(data):
-            mark = b"[secret %s]" % self._names[match[0]].encode()
+            mark = b"[%s]" % self._labels[match[0]].encode()
             parts += (data[end : match.start()], mark)
             size += match.start() - end + len(mark)
             end = match.end()
@@ -99,16 +103,20 @@ class Redactor:
 
     def holds(self, data: bytes) -> bool:
         """Whether ``data`` has a secret in it, in one of its forms."""
-        return any(form in data for form in self._names)
+        return any(form in data for form in self._labels)
 
     @property
     def longest(self) -> int:
         """Length of the longest form, in bytes."""
-        return max(map(len, self._names), default=0)
+        return max(map(len, self._labels), default=0)
 
     def text(self, text: str) -> str:
         """As ``redacted``, for a header or the text of an error. Characters that are not UTF-8
         are replaced."""
+        return self.code(text)
+
+    def code(self, text: str) -> str:
+        """As ``text``, for the code of an error, which programs act on: it is never withheld."""
         return self.redacted(text.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 

@@ -73,7 +73,7 @@ def to_value(result: object, levels: int = INGRESS_DEPTH_MAX) -> Value:
         return _map(result, levels - 1)
     if isinstance(result, list | tuple | set | frozenset):
         return [_under(index, item, levels - 1) for index, item in enumerate(result)]
-    if isinstance(result, bytearray | memoryview):
+    if isinstance(result, bytes | bytearray | memoryview):  # kinds of bytes, such as Sealed
         return bytes(result)
     if isinstance(result, str):  # StrEnum and other kinds of text
         return str.__str__(result)

@@ -7,11 +7,13 @@ task again before it has acknowledged the result, the result is sent again; the 
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from aos.errors import BadUsage
 from aos.manifest.builtins import HTTP
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.limits import WorldLimits
@@ -38,6 +40,7 @@ from aos.worker.policy import Policy, policy_of
 from aos.worker.progress import ProgressStream
 from aos.worker.redaction import Redactor
 from aos.worker.results import WithBlobs, cost_problem, payload_of
+from aos.worker.sealed_calls import keyring_failure, open_params, sealed_result
 from aos.worker.secret_leaks import leak_in, without_secrets
 from aos.worker.wire import Message
 from aos.worker.worker_secrets import texts_of
@@ -70,6 +73,7 @@ class TaskRunner:
     ) -> None:
         self._reads = reads
         self._retries = retries
+        self._executors = executors
         self._functions: Mapping[str, EffectFunction[Any]] = executors.effects
         self._callers = callers
         self._world = world
@@ -148,8 +152,7 @@ class TaskRunner:
 
     async def _run(self, job: Job) -> None:
         if job.secrets and job.effect != HTTP:  # which redacts by itself
-            job.redactor = Redactor(job.secrets.values())
-            redacted_output.hide(job.redactor)
+            self._hide(job, Redactor(job.secrets.values()))
         try:
             result = await self._result(job)
         except asyncio.CancelledError:
@@ -167,6 +170,33 @@ class TaskRunner:
             self._halt(job, failure, dropped)
         if job.overdue is not None:
             self._tell_if_stuck(job, job.overdue)
+
+    def _hide(self, job: Job, redactor: Redactor) -> None:
+        """Print nothing of this redactor while the task runs."""
+        if job.redactor is not None:
+            redacted_output.unhide(job.redactor)
+        job.redactor = redactor
+        redacted_output.hide(redactor)
+
+    def _open_sealed(self, job: Job, effect: Effect) -> AttemptFailure | None:
+        """Open the sealed places of a task's params for its attempts (SL-40). Return why they
+        cannot be opened. A manifest without the package has none."""
+        assert self.effective is not None
+        if not self.effective.sealing:
+            return None
+        try:
+            job.keyring = self._executors.keyring()
+        except BadUsage as problem:
+            return keyring_failure(problem)
+        opened = open_params(
+            decode_record(job.params), effect, self.effective, job.keyring,
+            secrets=job.secrets.values(),
+        )  # fmt: skip
+        if opened is None or isinstance(opened, AttemptFailure):
+            return opened
+        job.opened = opened
+        self._hide(job, opened.redactor)
+        return None
 
     def _halt(self, job: Job, failure: AttemptFailure, dropped: int) -> None:
         """Tell the node that a task does not settle: its intent stays open (X-15, X-17). It is not
@@ -219,6 +249,10 @@ class TaskRunner:
         self, job: Job, function: EffectFunction[Any], effect: Effect
     ) -> AttemptResult:
         policy = self._policies[job.effect]
+        closed = self._open_sealed(job, effect)
+        if closed is not None:
+            self._tell(job, closed)
+            return job.ended(time.time_ns()).fail(closed)
         job.stream = self._stream(job)
         while True:
             result = await self._attempt(job, function, effect, policy)
@@ -285,7 +319,10 @@ class TaskRunner:
         started = time.time_ns()
         ctx = self._context(job, started + int(policy.timeout_s * 1e9))
         ctx.on_progress = job.stream.begin(job.attempt)
-        call = self._callers.begin(function, decode_record(job.params), ctx)
+        params = decode_record(job.params) if job.opened is None else job.opened.params
+        # A function may change its params, and the next attempt needs them as they came.
+        given = params if job.opened is None else copy.deepcopy(params)
+        call = self._callers.begin(function, given, ctx)
         await _first_of(call.ended, job.wish, timeout_s=policy.timeout_s)
         is_late = not call.ended.done() and not job.wish.done()
         if not call.ended.done():
@@ -318,6 +355,7 @@ class TaskRunner:
             traceparent=job.traceparent,
             blobs=job.blobs,
             on_read=None if self._reads is None else self._reads.read,
+            keyring=job.keyring,
         )
         if isinstance(ctx, RequestContext):
             ctx.named_secrets = job.secrets
@@ -342,6 +380,11 @@ class TaskRunner:
         if isinstance(value, WithBlobs):
             result.blobs = value.blobs
             value = value.value
+        if self.effective is not None and self.effective.sealing:
+            value = sealed_result(value, effect, self.effective, job.keyring, hash_text(job.intent))
+            if isinstance(value, AttemptFailure):
+                self._tell(job, value)
+                return result.fail(value)
         leak = None
         if job.redactor is not None:
             leak = leak_in(value, job.redactor, cost=ctx.cost_cents, blobs=result.blobs)

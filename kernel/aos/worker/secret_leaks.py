@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
 
 from aos.values.cbor import encode
 from aos.values.errors import ValueProblem
@@ -12,14 +11,12 @@ from aos.worker.failure import RESULT_INVALID, AttemptFailure
 from aos.worker.redaction import Redactor
 from aos.worker.results import to_value
 
-SECRET_IN_RESULT: Final = "secret_in_result"  # noqa: S105  # an error code
-
 
 def without_secrets(failure: AttemptFailure, redactor: Redactor) -> AttemptFailure:
     """A failure whose code and message have each secret replaced. Call it before anything cuts
     them: half of a secret is not found."""
     return replace(
-        failure, code=redactor.text(failure.code), message=redactor.text(failure.message)
+        failure, code=redactor.code(failure.code), message=redactor.text(failure.message)
     )
 
 
@@ -43,9 +40,9 @@ def leak_in(
         )
     if any(map(redactor.holds, (data, repr(cost).encode("utf-8", "replace"), *blobs))):
         return AttemptFailure(
-            code=SECRET_IN_RESULT,
-            message="the result holds the value of a secret, which the journal would keep: "
-            "expected a result without it",
+            code=redactor.leak_code,
+            message=f"the result holds the value of {redactor.finds}, which the journal would "
+            "keep: expected a result without it",
             retryable=False,
             end="park",
         )

@@ -47,7 +47,7 @@ pub use sys::blob::{BlobGetResult, BlobPutResult};
 pub use sys::timer::TimerFired;
 pub use sys::{EffectError, Receipt, Rejected, SecretRef, StreamFrame, TextOrSecretRef};
 pub use sys::{blob, cron, effect, http, introspect, timer};
-pub use types::{Date, Decimal, Duration, Hash, Map, Set, Time, Uuid};
+pub use types::{Date, Decimal, Duration, Hash, Map, Sealed, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 
 /// The names that most workflows use, including `String` and `Vec`, which a crate without the
@@ -56,7 +56,7 @@ pub mod prelude {
     pub use crate::flow::{Cx, FlowError, Loop, Retry, Won, branch};
     pub use crate::{
         Context, Continuation, Date, Decimal, Duration, Effect, EffectError, Event, Fault, Hash,
-        Map, Named, Outcome, Pending, PendingSet, Receipt, Rejected, Schema, Set, Status,
+        Map, Named, Outcome, Pending, PendingSet, Receipt, Rejected, Schema, Sealed, Set, Status,
         StreamFrame, Time, Uuid, Workflow, blob, cron, decode, effect, encode, flow, http,
         introspect, json, log, timer, workflow,
     };

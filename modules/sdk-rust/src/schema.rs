@@ -45,6 +45,7 @@ use crate::cbor::{self, Misfit, Reader, SET_ASIDE_MAX, Stop};
 /// | `dec128`, `time`, `duration`, `hash`, `uuid` | [`Decimal`](crate::Decimal), [`Time`](crate::Time), [`Duration`](crate::Duration), [`Hash`](crate::Hash), [`Uuid`](crate::Uuid) |
 /// | `unit`, `option` | `()`, `Option<T>` |
 /// | `list`, `set`, `map` | `Vec<T>`, [`Set<T>`](crate::Set), [`Map<K, V>`](crate::Map) |
+/// | `aos/Sealed@1` | [`Sealed`](crate::Sealed) |
 /// | `option<text>` of a request in flight, and many of them | [`Pending<E>`](crate::Pending), [`PendingSet<K, E>`](crate::PendingSet) |
 #[diagnostic::on_unimplemented(
     message = "add `#[derive(Schema)]` to `{Self}`, or use a type that AIR has: `{Self}` is not a type of AIR",

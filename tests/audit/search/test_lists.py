@@ -1,5 +1,5 @@
-"""``--where`` in lists of cells and of linear instances: pages, order, and a world of a node
-(spec/search.md, SE-8 to SE-10)."""
+"""``--where`` in lists of cells, linear instances, open intents and faults: pages, order, and a
+world of a node (spec/search.md, SE-8 to SE-11)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,39 @@ def found(*words: str | Path) -> list[Any]:
     return [each["key"] for each in rows]
 
 
+def waiting(*words: str | Path) -> list[Any]:
+    """The keys of the cells whose open intents are listed."""
+    rows = here("inspect", "intents", "--workflow", "aos/schedule", "--json", *words).json
+    return [each["key"] for each in rows["intents"]]
+
+
+def check_intents(*where: str | Path) -> None:
+    """SE-11"""
+    longer = "set.when.Every.interval > 2m"
+    assert waiting("--where", longer, *where) == ["c", "d", "e"]
+    assert waiting("--where", f"{longer} order by key desc", *where) == ["e", "d", "c"]
+    assert waiting("--where", "order by key desc", "--limit", "2", "--offset", "2", *where) == [
+        "c", "b",
+    ]  # fmt: skip
+    assert waiting("--where", longer, "--effect", "timer.set", "--key-prefix", "d", *where) == ["d"]
+    assert waiting("--where", longer, "--parked", *where) == []
+    none = here("inspect", "faults", "--json", "--where", "key = c", *where).json
+    assert none["total"] == 0
+    for refusal in (
+        ("intents", "--where", longer),
+        ("intents", "--workflow", "aos/schedule", "--where", "run = 1"),
+        ("faults", "--where", "runs = 1"),
+    ):
+        refused = here("inspect", *refusal, *where)
+        assert refused.code == 2, refused
+        assert "where, column" in refused.err
+    settled = here("inspect", "intents", "--where", "key = c", "--status", "settled", *where)
+    assert settled.code == 2
+    assert "a condition selects open intents, by their cells: expected status open" in settled.err
+
+
 def check(*where: str | Path) -> None:
+    check_intents(*where)
     longer = "set.when.Every.interval > 2m"
     assert found("--where", f"{longer} and runs = 0", *where) == ["c", "d", "e"]
     assert found("--where", f"{longer} order by set.when.Every.interval desc", *where) == [

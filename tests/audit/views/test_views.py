@@ -343,9 +343,24 @@ def test_faults_are_listed_with_advice() -> None:
     ]  # fmt: skip
     assert found["faults"][0]["environmental"] is True
     assert found["faults"][1]["advice"].startswith("mend its module")
-    assert faults(view(), kind="trap", workflow="order")["total"] == 1
+    assert faults(view(), CellSelection(fault="trap", workflow="order"))["total"] == 1
     with pytest.raises(BadUsage, match="no fault kind is 'bad luck'"):
-        faults(view(), kind="bad luck")
+        faults(view(), CellSelection(fault="bad luck"))
+
+
+def test_faults_are_selected_and_ordered_by_a_condition() -> None:
+    """A-65, SE-11"""
+
+    def keys(where: str, kind: str | None = None) -> list[str]:
+        found = faults(view(), CellSelection(where=where, fault=kind))
+        return [row["key"] for row in found["faults"]]
+
+    assert keys("fault = trap") == keys("key ^= ord-4") == ["ord-4"]
+    assert keys("order by key") == ["ord-4", "ord-5"]
+    assert keys("key in (ord-4, ord-5)") == ["ord-5", "ord-4"], "the latest first"
+    assert keys("key = ord-5", kind="trap") == []
+    with pytest.raises(BadUsage, match="where, column 1"):
+        keys("nothing = 1")
 
 
 def test_intents_are_open_unless_others_are_asked_for() -> None:

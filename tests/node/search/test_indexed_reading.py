@@ -75,6 +75,8 @@ def test_lists_of_a_node_with_an_index_are_those_of_a_folder(indexed: Path, tmp_
             words = ("--workflow", "aos/schedule", "--json", "--where", "every > 2m and count = 0")
             rows = here("inspect", "cells", *words, *where).json["cells"]
             assert [each["key"] for each in rows] == ["c", "d", "e"]
+            rows = here("inspect", "intents", *words, *where).json["intents"]
+            assert [each["key"] for each in rows] == ["c", "d", "e"], "SE-11"
             found = here("linear", "list", "--json", "--where", "customer = c-1", *where).json
             assert [each["instance"] for each in found["instances"]] == ["i-1"]
             for filters in ({"--status": "RUNNING"}, {"--plan": "report", "--step": "MAKE"}):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.endings import ending
 from aos.audit.lens.lens import Lens
-from aos.audit.lens.lookup import find_cell, find_workflow
+from aos.audit.lens.lookup import find_cell
 from aos.audit.views.cell_selection import (
     BY_KEY,
     ORDERS,
@@ -20,7 +20,7 @@ from aos.audit.views.cell_selection import (
     waits_for,
     why,
 )
-from aos.audit.views.diagnosis import ADVICE, advice_on, diagnose, is_flow, retry_words
+from aos.audit.views.diagnosis import advice_on, diagnose, is_flow, retry_words
 from aos.audit.views.intent_view import open_row
 from aos.audit.views.reason import command_words
 from aos.audit.views.record_view import Document, document, fault_document
@@ -221,23 +221,28 @@ def mail_document(view: View, mail: Mail) -> Document:
 
 def faults(
     view: View,
+    selection: CellSelection | None = None,
     *,
-    workflow: str | None = None,
-    kind: str | None = None,
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
-    """List cells that the kernel failed, the latest first (A-65)."""
-    check_word("fault kind", kind, [each.value for each in ADVICE])
-    name = None if workflow is None else find_workflow(view.state, workflow)
+    """List cells that the kernel failed, the latest first, or in the order of the condition (A-65).
+
+    Raises:
+        BadUsage: A filter names nothing that is known.
+    """
+    selected = (selection or CellSelection()).resolved(view.state)
     found = [
         cell
         for cell in view.state.cells.active.values()
         if cell.fault is not None
-        and (name is None or cell.id[0] == name)
-        and (kind is None or cell.fault.kind.value == kind)
+        and selected.workflow in (None, cell.id[0])
+        and selected.has(view, cell)
     ]
     found.sort(key=lambda cell: -(cell.fault_seq or 0))
+    search = selected.search
+    if search is not None and search.is_ordered:
+        found.sort(key=lambda cell: search.place(subject(view, cell)))
     return page("faults", found, limit, offset, partial(_fault_row, view))
 
 

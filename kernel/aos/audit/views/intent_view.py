@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from aos.audit.lens.endings import ending
 from aos.audit.lens.lookup import find_effect, find_intent, find_workflow
 from aos.audit.lens.ports import first_kept
 from aos.audit.lens.scan import records_after
 from aos.audit.lens.words import compact
+from aos.audit.views.cell_selection import CellSelection, subject
 from aos.audit.views.diagnosis import open_intent
 from aos.audit.views.record_view import Document, document, issuer_document
 from aos.audit.views.settled_intents import ReceiptSelection, code_of
@@ -34,6 +37,9 @@ from aos.store.rows import IntentRow
 from aos.values.digests import Hash, hash_text
 from aos.values.schema import untyped_to_json
 
+if TYPE_CHECKING:
+    from aos.audit.search.matching import Place
+
 FRAMES_SHOWN: Final = 10
 """How many frames of an intent's stream are shown, counted from the latest."""
 
@@ -49,20 +55,23 @@ def intents(
     effect: str | None = None,
     key_prefix: str | None = None,
     halted: bool = False,
+    where: str | None = None,
+    aliases: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     limit: int = LIMIT,
     offset: int = 0,
 ) -> Document:
     """List intents in the order of their opening; ``status`` None lists all of them (A-66). With
     the status of a receipt, or a code, list the intents that it settled, the latest first (A-66a).
     With ``halted``, list the open ones that are held or parked; with ``code``, those of them with
-    this code.
+    this code. With ``where``, list those whose cells pass this condition (SE-11); ``aliases`` are
+    as in ``CellSelection``.
 
     Open and abandoned intents are in the state. Settled ones are read from the journal; with a
     filter, every one of them is read.
 
     Raises:
         BadUsage: A filter names nothing that is known, or a code is given for intents that have
-            none, or held and parked intents are wanted with a status other than open.
+            none, or held and parked intents, or a condition, come with a status other than open.
     """
     check_word("intent status", status, (*INTENT_STATUSES, *STATUSES))
     name = None if workflow is None else find_workflow(view.state, workflow)
@@ -70,6 +79,14 @@ def intents(
         raise BadUsage(
             sentence(
                 "held and parked intents are open",
+                expected="status open",
+                found=f"status {status or 'all'}",
+            )
+        )
+    if where is not None and status != "open":
+        raise BadUsage(
+            sentence(
+                "a condition selects open intents, by their cells",
                 expected="status open",
                 found=f"status {status or 'all'}",
             )
@@ -95,6 +112,9 @@ def intents(
     found = _intents_with(view, status)
     if halted:
         found = [each for each in found if _is_halted(view, each[0], code)]
+    if where is not None:
+        of_cells = CellSelection(workflow=name, where=where, aliases=aliases)
+        found = _of_cells(view, found, of_cells.resolved(view.state))
     if (name, effect, key_prefix) == (None, None, None):
         return page("intents", found, limit, offset, partial(_intent_row, view))
     rows = [_intent_row(view, each) for each in found]
@@ -110,6 +130,29 @@ def intents(
 
     rows = [row for row in rows if is_asked(row)]
     return page("intents", rows, limit, offset, lambda row: row)
+
+
+def _of_cells(
+    view: View, found: list[tuple[Hash, IntentRow]], selection: CellSelection
+) -> list[tuple[Hash, IntentRow]]:
+    """The open intents of the cells that a selection has, in the order of its condition."""
+    places: dict[CellId, Place | None] = {}
+    search = selection.search
+    assert search is not None
+    for intent, _ in found:
+        id = view.state.intents[intent].cell
+        if id not in places:
+            cell = view.state.cells[id]
+            is_in = selection.workflow in (None, id[0]) and selection.has(view, cell)
+            places[id] = search.place(subject(view, cell)) if is_in else None
+    placed = [
+        (place, each)
+        for each in found
+        if (place := places[view.state.intents[each[0]].cell]) is not None
+    ]
+    if search.is_ordered:
+        placed.sort(key=lambda pair: pair[0])
+    return [each for _, each in placed]
 
 
 def _settled(view: View, selection: ReceiptSelection, limit: int, offset: int) -> Document:

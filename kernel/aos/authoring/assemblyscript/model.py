@@ -22,6 +22,8 @@ from aos.errors import sentence
 from aos.manifest.builtins import EFFECTS, SCHEMAS
 from aos.manifest.effective import FLOW_STATE
 from aos.manifest.names import is_system
+from aos.manifest.packages import package
+from aos.manifest.sealed_places import SEALED, SEALED_PACKAGE
 from aos.values.expressions import FORMS, read_types
 
 Node = Mapping[str, Any]
@@ -76,7 +78,7 @@ class Model:
         self.system = system
         self.classes: dict[str, Class] = {}
         self.claims = Claims()
-        known = {} if system else SCHEMAS
+        known = {} if system else {**SCHEMAS, SEALED: package(SEALED_PACKAGE).definitions[0]}
         self.schemas: dict[str, Node] = dict(sorted({**known, **self._named("defschema")}.items()))
         self.effects = dict(sorted({**EFFECTS, **self._named("defeffect")}.items()))
         workflows = sorted(self._named("defworkflow").items())
@@ -105,7 +107,7 @@ class Model:
         return found
 
     def _is_own(self, name: str) -> bool:
-        return self.system or not is_system(name)
+        return self.system or not (is_system(name) or name == SEALED)
 
     def own_schemas(self) -> Iterator[str]:
         return (name for name in self.schemas if self._is_own(name))
@@ -143,6 +145,8 @@ class Model:
     def kind_of(self, schema: str) -> Kind:
         expression = self.schemas[schema]["type"]
         name = self.class_names[schema]
+        if schema == SEALED:
+            return kinds.class_kind(name, default=f"new {name}()")
         if _form(expression) not in ("record", "variant"):
             return self._kind(expression, name, schema)
         if self._is_own(schema):

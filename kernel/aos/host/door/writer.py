@@ -35,6 +35,7 @@ from aos.host.door.protocol import (
 from aos.host.door.way import BUSY_S, CONNECT_S, PAUSE_S, About, Way
 from aos.host.folder.folder import WorldFolder, open_folder
 from aos.manifest.effective import Effective
+from aos.manifest.sealed_places import sealing_problem
 from aos.store.errors import WorldIsHeld
 from aos.store.forget import Forget
 from aos.store.lock import WorldLock
@@ -415,6 +416,10 @@ def spell(item: Item, manifest: Effective | None) -> EventInput | Refusal:
         found = excerpt(repr(item.submission_id))
         message = f"{excerpt(item.schema)}: submission_id: not UTF-8 text: {found}"
         return Refusal(rule=Rule.EVENT_IS_INVALID, message=message)
+    if manifest is not None and item.schema in manifest.sealing:
+        problem = sealing_problem(manifest.schemas[item.schema], value, manifest.schemas)
+        if problem is not None:
+            return Refusal(rule=Rule.EVENT_IS_INVALID, message=f"{item.schema}: {problem}")
     if not isinstance(value, bytes):
         schema = None if manifest is None else manifest.schemas.get(item.schema)
         if schema is None:

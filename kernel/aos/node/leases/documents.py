@@ -13,6 +13,7 @@ from aos.host.executors.lanes import Lane, lane_of, values_at
 from aos.host.executors.limiter import Group, Limit
 from aos.manifest.builtins import STREAM, is_run_by_node
 from aos.manifest.names import KERNEL, NODE
+from aos.manifest.sealed_places import sealed_parts
 from aos.node.leases.offers import OpenTask, Signers
 from aos.node.leases.row import Row
 from aos.store.store import Store
@@ -102,6 +103,11 @@ def task_document(
         "next_frame": 0 if stream is None else stream.last + 1,
         "takes_progress": workflow is not None and takes(workflow, STREAM),
     }
+    manifest = state.effective
+    if effect.params.name in manifest.sealing:
+        value = effect.params.from_record(params)
+        parts = sealed_parts(effect.params, value, manifest.schemas)
+        document["sealed"] = [path for path, _ in parts]
     if form == CBOR:
         document |= {"params_cbor": params, "key_cbor": intent.cell[1]}
     else:

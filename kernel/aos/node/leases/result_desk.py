@@ -70,7 +70,7 @@ class ResultDesk:
             if left_ns is not None and item["status"] in ("error", "timeout", "parked"):
                 return self._retry_answer(left_ns)
             raise lease_is_over()
-        result = read_result(item, intent, found.effect)
+        result = read_result(item, intent, found.effect, state.manifest)
         self._settling[intent] = asyncio.get_running_loop().create_future()
         try:
             return await self._dispose(result, intent)
@@ -154,7 +154,9 @@ class ResultDesk:
         if abandoned is not None:
             if not self._desk.leases.is_canceled(intent, item["epoch"], holder):
                 raise lease_is_over()
-            return await self._settle(read_result(item, intent, abandoned.effect).outcome)
+            return await self._settle(
+                read_result(item, intent, abandoned.effect, state.manifest).outcome
+            )
         record = await asyncio.to_thread(self._receipt, intent)
         if record is None and intent in state.intents:
             raise lease_is_over()
@@ -167,7 +169,7 @@ class ResultDesk:
         effect = None if state.manifest is None else state.manifest.effects.get(record.effect)
         if effect is None or not isinstance(record, Receipt):
             raise another_result()
-        if not is_same(record, read_result(item, intent, effect).outcome):
+        if not is_same(record, read_result(item, intent, effect, state.manifest).outcome):
             raise another_result()
         return {"answer": "duplicate", "seq": record.seq}
 

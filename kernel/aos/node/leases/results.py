@@ -11,8 +11,9 @@ from aos.core.journal.records import Batch, KernelReceipt, Receipt, slot_hash
 from aos.core.state.cell import OpenIntent
 from aos.host.executors.task import Outcome, StreamFrame
 from aos.manifest.builtins import ERROR, SCHEMAS
-from aos.manifest.effective import Effect
+from aos.manifest.effective import Effect, Effective
 from aos.manifest.names import NODE
+from aos.manifest.sealed_places import sealing_problem
 from aos.node.problems import Problem
 from aos.node.refusals import refused
 from aos.values.cbor import encode
@@ -68,14 +69,19 @@ class TaskResult:
         )
 
 
-def read_result(item: Mapping[str, Any], intent: Hash, effect: Effect) -> TaskResult:
-    """Read an item of ``schemas.RESULTS`` about an intent of ``effect``.
+def read_result(
+    item: Mapping[str, Any], intent: Hash, effect: Effect, effective: Effective | None
+) -> TaskResult:
+    """Read an item of ``schemas.RESULTS`` about an intent of ``effect``. ``effective`` is the
+    manifest in force, by which sealed places are found (SL-12).
 
     Raises:
         Problem: 422: the payload does not fit its schema. The lease is as it was.
     """
     status = item["status"]
     schema = effect.receipt if status == "ok" else _ERROR
+    if status == "ok" and effective is not None and schema.name in effective.sealing:
+        _check_sealed(item, schema, effective)
     payload = _payload(item, schema)
     if item["finished_ns"] < item["started_ns"]:
         raise _misfit("finished_ns", "expected a time that is not before started_ns")
@@ -118,6 +124,15 @@ def _payload(item: Mapping[str, Any], schema: Schema) -> bytes:
     if "signature" in item and data != given:
         raise _misfit("payload_cbor", f"a signed payload must be the normal form of {schema.name}")
     return data
+
+
+def _check_sealed(item: Mapping[str, Any], schema: Schema, effective: Effective) -> None:
+    """Refuse a result with a plaintext at a sealed place. Raises: Problem: 422, without the text of
+    the place."""
+    place = "payload" if "payload" in item else "payload_cbor"
+    problem = sealing_problem(schema, item.get(place), effective.schemas)
+    if problem is not None:
+        raise _misfit(place, f"it does not fit {schema.name}: {problem}")
 
 
 def _batch(given: Mapping[str, Any] | None) -> Batch | None:

@@ -137,6 +137,7 @@ _EFFECT_TASK: Final = _object(
         "key": ANY,
         "key_cbor": BYTES,
         "traceparent": {"type": "string"},
+        "sealed": {"type": "array", "items": {"type": "string"}},
     },
 )
 

@@ -18,8 +18,9 @@ from typing import Final
 
 from aos.errors import AosError
 from aos.node.worker.remote_worker import Worker
-from aos.worker.console import say
+from aos.worker.console import flush, say
 from aos.worker.load_executors import load
+from aos.worker.redacted_output import protect_output
 
 _CHUNK_BYTES: Final = 4_096
 
@@ -30,11 +31,14 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     world, spec = sys.argv[1:]
+    protect_output()
     try:
         asyncio.run(_carry_out(world, spec))
     except AosError as error:
         say(f"aos: worker {spec}: {error}")
         return error.exit_code
+    finally:
+        flush()
     return 0
 
 

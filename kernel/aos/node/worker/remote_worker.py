@@ -69,7 +69,8 @@ class Worker:
         transport: Replaces the connections, in tests.
 
     Raises:
-        BadUsage: An argument is invalid, the key cannot be read, or all functions need blobs.
+        BadUsage: An argument is invalid, the key or the keyring cannot be read, or all functions
+            need blobs.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Worker:
         if concurrency is not None and concurrency < 1:
             raise BadUsage(f"concurrency: expected at least 1, found {concurrency}")
         self._executors = executors
+        executors.keyring()  # one that cannot be read is reported before there is a task
         self._name = name or f"{socket.gethostname()}-{os.getpid()}"
         self._lease_ms = int(lease_s * 1000)
         path = Path(key_file) if key_file is not None else executors.key_file

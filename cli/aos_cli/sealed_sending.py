@@ -1,0 +1,65 @@
+"""``--seal``: seal the places of events on their way into a world (spec/cli.md, C-24d)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aos.errors import BadUsage
+from aos.host.door.writer import Item, Writer
+from aos.manifest.effective import Effective
+from aos.values.errors import ValueProblem
+from aos_cli.node_option import client_of
+
+Seal = Annotated[
+    Path | None,
+    typer.Option(
+        "--seal",
+        metavar="KEYRING",
+        help="Seal the sealed places of each event with the current key of this keyring.",
+    ),
+]
+
+
+def in_force(writer: object, node: str | None) -> Effective | None:
+    """The manifest in force, of the folder's writer or of the node."""
+    if node is None:
+        assert isinstance(writer, Writer)
+        return writer.about().manifest
+    with client_of(node) as client:
+        found = client.document("/v1/manifest")
+        return Effective.from_document(client.blob(found["hash"]))
+
+
+def sealer(path: Path, manifest: Effective | None, *, is_one: bool) -> Callable[[Item], Item]:
+    """A function that seals the places of an event. It raises BadUsage, without plaintexts, if it
+    cannot; with ``is_one`` also for an event without sealed places, which would be sent open.
+
+    Raises:
+        BadUsage: The keyring cannot be read.
+    """
+    # Few events are sealed, and only they need the keys.
+    from aos.sealing.keyring import Keyring  # noqa: PLC0415
+    from aos.sealing.sealed_events import sealed_event  # noqa: PLC0415
+
+    keyring = Keyring.read(path)
+
+    def seal(item: Item) -> Item:
+        if manifest is None or item.schema not in manifest.schemas:
+            return item  # the kernel refuses it
+        if is_one and item.schema not in manifest.sealing:
+            raise BadUsage(
+                f"--seal: {item.schema} has no sealed place, so nothing would be sealed (leave "
+                "out --seal, or make a field of the schema an aos/Sealed@1)"
+            )
+        try:
+            value = sealed_event(keyring, manifest, item.schema, item.value, item.submission_id)
+        except ValueProblem as problem:
+            raise BadUsage(f"--seal: {item.schema}: {problem}") from None
+        return replace(item, value=value)
+
+    return seal

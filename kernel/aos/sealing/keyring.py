@@ -1,0 +1,173 @@
+"""``Keyring``: seals values under its current key, and opens those of all its keys (SL-30 to
+SL-34)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Self
+
+from aos.errors import BadUsage, Refused
+from aos.manifest.sealed_places import form_problem
+from aos.sealing.sealing_key import SECRET_BYTES, Altered, SealingKey, SealingOrigin, key_id_of
+from aos.values.cbor import INGRESS_BYTES_MAX, Value, decode_ingress, encode
+from aos.values.digests import HASH_BYTES, Hash, parse_hash
+from aos.values.errors import ValueProblem
+from aos.values.spelling import base64_text
+
+ROOT: Final = "$"
+
+
+class SealedValue(bytes):
+    """Sealed bytes that a worker leaves as they are where it finds them in a result, as
+    ``EffectContext.seal`` makes them."""
+
+    __slots__ = ()
+
+
+class CannotOpen(Refused):
+    """A sealed value cannot be opened with this keyring. The message has no part of it but the key
+    id."""
+
+
+class Keyring:
+    """The keys of one group of senders and workers. It cannot be changed and may be used from any
+    thread; ``aos keyring`` makes and changes the file.
+
+    Args:
+        keys: At least one, each once.
+        current: The id of the key that seals (8 bytes); by default the last one's.
+
+    Raises:
+        BadUsage: There is no key, a key is there twice, or the current one is missing.
+    """
+
+    __slots__ = ("_keys", "current")
+
+    def __init__(self, keys: Iterable[SealingKey], *, current: bytes | None = None) -> None:
+        given = list(keys)
+        self._keys = {key.id: key for key in given}
+        if not given or len(self._keys) != len(given):
+            raise BadUsage("keyring: expected at least one key, and each key once")
+        chosen = given[-1].id if current is None else current
+        if chosen not in self._keys:
+            raise BadUsage(f"keyring: the current key {chosen.hex()} is not among its keys")
+        self.current = self._keys[chosen]
+
+    @property
+    def keys(self) -> tuple[SealingKey, ...]:
+        """Every key, in the order of the file."""
+        return tuple(self._keys.values())
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a keyring file.
+
+        Raises:
+            BadUsage: It is missing, readable by others than its owner, or holds something else.
+        """
+        # A keyring in memory needs no file.
+        from aos.sealing.keyring_file import read_keyring  # noqa: PLC0415
+
+        read = read_keyring(Path(path))
+        return cls((each.key for each in read.entries), current=read.current)
+
+    @classmethod
+    def generate(cls) -> Self:
+        """A keyring with one new key that is nowhere on disk, for tests."""
+        return cls([SealingKey(os.urandom(SECRET_BYTES))])
+
+    def seal(
+        self,
+        value: Value,
+        *,
+        submission_id: str | None = None,
+        intent: str | Hash | None = None,
+        path: str = ROOT,
+    ) -> bytes:
+        """Seal a plain value (None, bool, int, str, bytes, list or dict) under the current key.
+
+        Args:
+            submission_id: The id of the event that carries it. With it, the same value at the same
+                path has the same bytes, so the event can be sent again.
+            intent: The effect in whose result it is, ``blake3:…`` or 32 bytes, with the same
+                effect. Without both, each call returns other bytes.
+            path: The place in the event or result, ``$.card``: equal values at two places have
+                different bytes.
+
+        Raises:
+            BadUsage: The value has no plain form or is too large, or both ids are given.
+        """
+        plaintext = _plaintext(value)
+        return self.current.seal(plaintext, _origin(submission_id, intent), path)
+
+    def seal_text(self, value: Value, *, submission_id: str | None = None, path: str = ROOT) -> str:
+        """As ``seal``, but return base64, the form of bytes in the JSON of an event."""
+        return base64_text(self.seal(value, submission_id=submission_id, path=path))
+
+    def open(self, sealed: bytes) -> Value:
+        """Return the plain value that was sealed, under any key of the keyring.
+
+        Raises:
+            CannotOpen: The bytes are cut off or altered, or their key is not in the keyring.
+        """
+        problem = form_problem(sealed)
+        if problem is not None:
+            raise CannotOpen(problem)
+        id = key_id_of(sealed)
+        key = self._keys.get(id)
+        if key is None:
+            raise CannotOpen(
+                f"the value is sealed under the key {id.hex()}, which is not in the keyring "
+                "(aos keyring show FILE lists its keys)"
+            )
+        try:
+            return decode_ingress(key.open(bytes(sealed)))
+        except Altered:
+            raise CannotOpen(
+                f"the value does not open with its key {id.hex()}: it was altered or cut off"
+            ) from None
+        except ValueProblem as error:
+            # Its text may quote the plaintext.
+            raise CannotOpen(
+                f"the plaintext under the key {id.hex()} is not CBOR of a plain value: another "
+                f"program sealed it otherwise ({type(error).__name__})"
+            ) from None
+
+
+def _plaintext(value: Value) -> bytes:
+    try:
+        plaintext = encode(value)
+        decode_ingress(plaintext)
+    except (ValueProblem, TypeError, ValueError, OverflowError, RecursionError):
+        raise BadUsage(
+            "seal: expected None, a bool, int, str, bytes, list or dict, of at most "
+            f"{INGRESS_BYTES_MAX} bytes as CBOR, found something else (it is not shown)"
+        ) from None
+    return plaintext
+
+
+def _origin(submission_id: str | None, intent: str | Hash | None) -> SealingOrigin:
+    if submission_id is not None and intent is not None:
+        raise BadUsage("seal: expected either submission_id or intent, found both")
+    if submission_id is not None:
+        try:
+            submission_id.encode()
+        except UnicodeEncodeError:
+            raise BadUsage(
+                "seal: submission_id: expected UTF-8 text, found a lone surrogate"
+            ) from None
+        return SealingOrigin("submission", submission_id)
+    if intent is not None:
+        hash_ = parse_hash(intent) if isinstance(intent, str) else intent
+        return SealingOrigin("intent", bytes(hash_))
+    return SealingOrigin("random", os.urandom(HASH_BYTES))
+
+
+def opened_or_same(keyring: Keyring, data: bytes) -> Any:
+    """The plain value of bytes that this keyring opens; otherwise the bytes."""
+    try:
+        return keyring.open(data)
+    except CannotOpen:
+        return data

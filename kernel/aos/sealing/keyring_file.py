@@ -1,0 +1,243 @@
+"""The file of a keyring: read, made, and changed by ``aos keyring`` (spec/sealed.md, SL-30 to
+SL-36).
+
+    {
+      "keyring": 1,
+      "current": "f3a1…",
+      "keys": [{"id": "f3a1…", "created": "2026-11-26T15:20:00Z", "secret": "64 hex digits"}]
+    }
+
+Each change writes a new file in its place, under a lock of the old one, so a reader sees one of
+the two and two commands cannot lose each other's key.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from aos.errors import BadUsage, Refused, Unavailable
+from aos.sealing.keyring import Keyring
+from aos.sealing.sealing_key import SECRET_BYTES, SealingKey
+from aos.store.plain_files import PlainFolder, open_named
+
+FORMAT: Final = 1
+KEYS_MAX: Final = 1_000
+FILE_BYTES_MAX: Final = 1 << 20
+_OTHERS: Final = 0o077
+_PART: Final = ".new"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyringEntry:
+    """One key of a file. ``created`` is UTC, RFC 3339."""
+
+    key: SealingKey = field(repr=False)
+    created: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyringContent:
+    """The keys of a keyring file. ``current`` is the id of the key that seals."""
+
+    entries: tuple[KeyringEntry, ...]
+    current: bytes
+
+    def to_text(self) -> str:
+        """The text of the file."""
+        keys = [
+            {"id": each.key.id.hex(), "created": each.created, "secret": each.key.secret.hex()}
+            for each in self.entries
+        ]
+        document = {"keyring": FORMAT, "current": self.current.hex(), "keys": keys}
+        return json.dumps(document, indent=2) + "\n"
+
+
+def read_keyring(path: Path) -> KeyringContent:
+    """Read a keyring file.
+
+    Raises:
+        BadUsage: It is missing, readable by others than its owner, or holds something else.
+    """
+    try:
+        with os.fdopen(open_named(path), "rb") as file:
+            return _content(path, file)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> BadUsage:
+    hint = f" (aos keyring new {path} makes one)" if isinstance(error, FileNotFoundError) else ""
+    return BadUsage(f"keyring {path}: cannot be read: {error.strerror}{hint}")
+
+
+def new_keyring(path: Path, *, secret: bytes, created: str) -> KeyringContent:
+    """Make a keyring with one key in a new file, mode 0600.
+
+    Raises:
+        Refused: The file exists. It is as it was.
+        Unavailable: It cannot be written.
+    """
+    content = _with_key(KeyringContent(entries=(), current=b""), secret, created)
+    try:
+        with PlainFolder.named(path.parent) as folder:
+            _write_new(folder, path.name, content)
+            folder.sync()
+    except FileExistsError:
+        raise Refused(
+            f"{path}: the file exists, and a keyring is never replaced (aos keyring rotate {path} "
+            "adds a key)"
+        ) from None
+    except OSError as error:
+        raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
+    return content
+
+
+def rotate_keyring(path: Path, *, secret: bytes, created: str) -> KeyringContent:
+    """Add a key that seals from now on. The other keys stay, and open what they sealed.
+
+    Raises:
+        BadUsage: The file is none. It is as it was.
+        Refused: It has as many keys as a keyring may have.
+        Unavailable: It cannot be written.
+    """
+    return _change(path, lambda content: _with_key(content, secret, created))
+
+
+def drop_key(path: Path, id: bytes) -> KeyringContent:
+    """Remove a key. Values that it sealed can no longer be opened with this file.
+
+    Raises:
+        BadUsage: The file is none, or has no such key.
+        Refused: It is the current key.
+        Unavailable: It cannot be written.
+    """
+
+    def without(content: KeyringContent) -> KeyringContent:
+        left = tuple(each for each in content.entries if each.key.id != id)
+        if len(left) == len(content.entries):
+            raise BadUsage(f"keyring {path}: it has no key {id.hex()} (aos keyring show {path})")
+        if id == content.current:
+            raise Refused(
+                f"keyring {path}: {id.hex()} is the current key (aos keyring rotate {path} first)"
+            )
+        return KeyringContent(entries=left, current=content.current)
+
+    return _change(path, without)
+
+
+def _with_key(content: KeyringContent, secret: bytes, created: str) -> KeyringContent:
+    if len(content.entries) >= KEYS_MAX:
+        raise Refused(f"a keyring has at most {KEYS_MAX:,} keys: drop those that seal nothing")
+    key = SealingKey(secret)
+    return KeyringContent(
+        entries=(*content.entries, KeyringEntry(key=key, created=created)), current=key.id
+    )
+
+
+def _change(path: Path, change: Callable[[KeyringContent], KeyringContent]) -> KeyringContent:
+    path = path.resolve()  # a link stays, and the file that it leads to is replaced
+    with _locked(path) as content:
+        changed = change(content)
+        part = path.name + _PART
+        try:
+            with PlainFolder.named(path.parent) as folder:
+                folder.remove(part)  # of a command that was killed: this one has the lock
+                _write_new(folder, part, changed)
+                folder.rename(part, path.name)
+                folder.sync()
+        except OSError as error:
+            raise Unavailable(f"{path}: the keyring cannot be written: {error.strerror}") from error
+    return changed
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[KeyringContent]:
+    """The content of the file, which no other command changes during the block."""
+    while True:
+        try:
+            fd = open_named(path)
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        with os.fdopen(fd, "rb") as file:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            # Another command may have replaced the file while this one waited for the lock.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), path.stat()):
+                    yield _content(path, file)
+                    return
+
+
+def _write_new(folder: PlainFolder, name: str, content: KeyringContent) -> None:
+    """Write a new file, mode 0600. Its content is durable, its name not yet. Raises OSError."""
+    with os.fdopen(folder.create(name), "w") as file:
+        file.write(content.to_text())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _content(path: Path, file: Any) -> KeyringContent:
+    where = f"keyring {path}"
+    mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+    if mode & _OTHERS:
+        raise BadUsage(
+            f"{where}: expected mode 0600, found {mode:04o}: others may read it (chmod 600 {path})"
+        )
+    data: bytes = file.read(FILE_BYTES_MAX + 1)
+    try:
+        return _read(json.loads(data[: FILE_BYTES_MAX + 1]))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        # The text of these errors may quote a secret.
+        raise BadUsage(
+            f"{where}: expected a keyring, as aos keyring new makes one, found something else "
+            "(restore the file from a copy; its content is not shown)"
+        ) from None
+
+
+def _read(document: Any) -> KeyringContent:
+    """Raises ValueError, TypeError or KeyError for what is not a keyring."""
+    if set(document) != {"keyring", "current", "keys"} or document["keyring"] != FORMAT:
+        raise ValueError("another format")
+    entries = []
+    for each in document["keys"]:
+        secret = bytes.fromhex(each["secret"])
+        if set(each) != {"id", "created", "secret"} or len(secret) != SECRET_BYTES:
+            raise ValueError("another key")
+        key = SealingKey(secret)
+        if key.id.hex() != each["id"] or not isinstance(each["created"], str):
+            raise ValueError("an id of another key")
+        entries.append(KeyringEntry(key=key, created=each["created"]))
+    content = KeyringContent(entries=tuple(entries), current=bytes.fromhex(document["current"]))
+    ids = [each.key.id for each in entries]
+    if len(set(ids)) != len(ids) or content.current not in ids or len(ids) > KEYS_MAX:
+        raise ValueError("no current key, or a key twice")
+    return content
+
+
+class KeyringFile:
+    """A keyring file that is read again when it has changed, so that a worker that runs gets the
+    keys of ``aos keyring rotate`` (SL-36). Used from one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen: tuple[int, int, int] | None = None
+        self._keyring: Keyring | None = None
+
+    def keyring(self) -> Keyring:
+        """The keyring of the file as it is now. Raises as ``read_keyring``."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+        if self._keyring is None or seen != self._seen:
+            self._keyring = Keyring.read(self.path)
+            self._seen = seen
+        return self._keyring

@@ -36,7 +36,8 @@ INTEGER_MAX: Final = (1 << 64) - 1
 FALSE: Final = 0xF4
 TRUE: Final = 0xF5
 NULL: Final = 0xF6
-_SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
+SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
+"""Tag 55799. In AgentOS, every canonical encoding of a key or a hashed value begins with it."""
 
 
 # Encoding
@@ -181,7 +182,7 @@ def decode_ingress(
     key.
     """
     gate = _Gate(data, canonical=False, max_bytes=max_bytes, max_items=max_items)
-    return gate.read(len(_SELF_DESCRIBED) if data.startswith(_SELF_DESCRIBED) else 0, max_depth)
+    return gate.read(len(SELF_DESCRIBED) if data.startswith(SELF_DESCRIBED) else 0, max_depth)
 
 
 def is_within(value: object, *, levels: int, items: int) -> bool:

@@ -32,6 +32,7 @@ from aos.store.snapshots import state_of
 from aos.store.store import first_kept
 from aos.values.cbor import decode_record, encode
 from aos.values.digests import Hash, content_hash, hash_text
+from aos.values.sha256 import sha256_text, true_name
 from tests.host.vault import DO, VAULT, Vault, make, write
 from tests.memory_world import PythonRunner
 from tests.tools import long_form
@@ -107,6 +108,48 @@ def test_a_blob_named_by_a_hash_field_stays_and_one_named_in_text_does_not(
 
     assert named in stored(folder)
     assert told not in stored(folder)
+
+
+def test_a_named_blob_of_self_described_cbor_keeps_those_that_it_names(
+    world: Vault, tmp_path: Path
+) -> None:
+    """RT-13a: by either hash, through any number of them, at any position and of any form; a blob
+    without the tag names none."""
+    tag = b"\xd9\xd9\xf7"
+    names = {name: world.put(blob(name)) for name in ("hash", "sha256", "far", "told", "orphan")}
+    world.put(true_name(blob("sha256")).to_bytes())
+    far = world.put(tag + encode({"entries": [{"hash": hash_text(names["far"])}]}))
+    near = tag + encode({hash_text(names["hash"]): None, "a": sha256_text(blob("sha256"))})
+    near += hash_text(far).encode()  # the bytes need not be CBOR
+    plain = world.put(encode({"hash": hash_text(names["told"])}))
+    unnamed = world.put(tag + encode([hash_text(names["orphan"])]))
+    nowhere = world.put(tag + encode([hash_text(content_hash(b"nowhere")), sha256_text(b"none")]))
+    for ref in (world.put(near), plain, nowhere):
+        world.do("a", "hold", ref=ref)
+    folder = make(world, tmp_path / "w")
+
+    collect_world(folder)
+
+    kept = {name for name, hash in names.items() if hash in stored(folder)}
+    assert kept == {"hash", "sha256", "far"}
+    assert true_name(blob("sha256")).hash in stored(folder)
+    assert unnamed not in stored(folder)
+
+
+def test_a_blob_of_self_described_cbor_that_is_gone_names_nothing(
+    world: Vault, tmp_path: Path
+) -> None:
+    """RT-13a: and does not end the marking, because a named hash may be unknown here."""
+    named = world.put(blob("named"))
+    node = world.put(b"\xd9\xd9\xf7" + encode([hash_text(named)]))
+    world.do("a", "hold", ref=node)
+    folder = make(world, tmp_path / "w")
+    with LmdbStore.open(folder / "store") as store:
+        store.forget(Forget(blobs=[node]))
+
+    collect_world(folder)
+
+    assert named not in stored(folder)
 
 
 def pruned_at_newest(world: Vault, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 The roots are the newest snapshots, the stored records, and the blobs that pruned records delivered
 to instances that are not over. From these, marking follows references, fields of type ``hash``,
-nodes of indexes, and edges. All other data is not needed.
+nodes of indexes, edges, and nodes of trees. All other data is not needed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ from aos.manifest.named import Named
 from aos.store.cut import Cut
 from aos.store.rows import PutRow, SnapshotRow
 from aos.store.store import Store, first_kept
-from aos.values.cbor import decode_record
+from aos.values.cbor import SELF_DESCRIBED, decode_record
 from aos.values.digests import HASH_BYTES, Hash
 from aos.values.errors import ValueProblem
+from aos.values.hash_fields import blobs_of, spelled_in
 
 MANIFEST: Final = "manifest"
 SNAPSHOT: Final = "snapshot"
@@ -59,7 +60,7 @@ force; part of a snapshot; a value that a record refers to; named by a field of 
 delivered by a pruned record to an instance that is not over; base of a delta that stays."""
 
 EDGE_BYTES: Final = 32
-"""Number of bytes of a blob that show whether it may be an edge."""
+"""Number of bytes of a blob that show whether it may name others."""
 
 Beat = Callable[[int, int], None]
 """Called at intervals with (records marked, records in all)."""
@@ -275,7 +276,7 @@ class _Marking:
                 self.name(hash, NAMED)
 
     def name(self, hash: Hash, why: str) -> None:
-        """Mark a named hash: a blob, which may be an edge to others, or unknown here."""
+        """Mark a named hash: a blob, which may name others itself, or unknown here."""
         waiting = [hash]
         while waiting:
             each = waiting.pop()
@@ -300,12 +301,21 @@ class _Marking:
                 delta = self._store.delta(delta.base)
 
     def _behind(self, hash: Hash) -> Iterator[Hash]:
-        """The targets of an edge; nothing for other blobs."""
-        if EDGE not in (self._store.first_bytes(hash, EDGE_BYTES) or b""):
-            return
+        """The targets of an edge (RT-13), and the blobs that self-described CBOR names, such as the
+        node of a tree (RT-13a); nothing for other blobs."""
+        first = self._store.first_bytes(hash, EDGE_BYTES) or b""
         try:
-            found = decode_record(self._store.blob(hash))
-        except (ValueProblem, Erased):
+            if first.startswith(SELF_DESCRIBED):
+                yield from blobs_of(spelled_in(self._store.blob(hash)), self._store.named)
+            elif EDGE in first:
+                yield from self._targets(self._store.blob(hash))
+        except Erased:
+            return
+
+    def _targets(self, data: bytes) -> Iterator[Hash]:
+        try:
+            found = decode_record(data)
+        except ValueProblem:
             return
         if isinstance(found, list) and found[:1] == [EDGE.decode()]:
             for each in found[1:]:

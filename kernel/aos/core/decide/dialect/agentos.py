@@ -35,16 +35,13 @@ from aos.manifest.builtins import (
     WORKSPACE_RESOLVE,
 )
 from aos.manifest.effective import Effect, Effective, Workflow
-from aos.values.cbor import Value, encode
+from aos.values.cbor import SELF_DESCRIBED, Value, encode
 from aos.values.digests import Hash, parse_hash
 from aos.values.errors import ValueProblem, quoted
 from aos.values.foreign import from_foreign
 from aos.values.hash_rewrite import HashRewrite
 from aos.values.schema import Schema, compile_schemas
 from aos.values.sha256 import Name, given_name, given_text, sha256_text
-
-SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
-"""Tag 55799: in AgentOS, every canonical encoding of a key or a hashed value begins with it."""
 
 _Fields: TypeAlias = dict[str | int, Value]
 

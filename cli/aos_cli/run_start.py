@@ -19,6 +19,7 @@ from aos.host.folder.secrets import Secrets
 from aos.host.process import Started
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
+from aos.worker.shipped import shipped_executors
 from aos_cli.output import note
 
 
@@ -73,7 +74,10 @@ class RunStart:
     def covered(self, coverage: Coverage, _manifest: Effective) -> None:
         """Print a short block, once the world runs; a later manifest adds only new lines."""
         unserved = coverage.unserved if self._needs_executors else ()
-        lacks = [f"{name}: no executor (--executors MODULE:ATTR)" for name in unserved]
+        lacks = [
+            f"{name}: no executor (--executors {shipped_executors(name) or 'MODULE:ATTR'})"
+            for name in unserved
+        ]
         new = [each for each in (*lacks, *coverage.lacking) if each not in self._told]
         self._told.update(new)
         self._waiting += new

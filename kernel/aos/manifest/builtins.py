@@ -261,6 +261,12 @@ def is_run_by_node(effect: str) -> bool:
     return is_system(effect) and effect not in PROVIDED_EFFECTS
 
 
+def is_built_in(kind: str, name: str) -> bool:
+    """Whether a definition is built in: known in every manifest, and never a part of an author's
+    own. All names ``sys/`` are, except the workflow ``WORKSPACE``, which has a module."""
+    return is_system(name) and (kind, name) != ("defworkflow", WORKSPACE)
+
+
 UNSUPPORTED_EFFECTS: Final = frozenset({f"{SYSTEM}task.run@1"})
 """Known names of AIR 2, refused as not supported by this version."""
 
@@ -275,6 +281,9 @@ INTROSPECT_STATE: Final = "sys/introspect.workflow_state@1"
 INTROSPECT_HEAD: Final = "sys/introspect.journal_head@1"
 INTROSPECT_CELLS: Final = "sys/introspect.list_cells@1"
 WORKSPACE: Final = "sys/Workspace@1"
+"""The one workflow of this namespace. It ships with AOS, and a manifest that has it contains its
+definition (AG-54)."""
+
 WORKSPACE_RESOLVE: Final = "sys/workspace.resolve@1"
 KERNEL_EFFECTS: Final = frozenset(
     str(name) for name, node in EFFECTS.items() if node["impl"]["executor"] == KERNEL

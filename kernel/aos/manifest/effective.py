@@ -325,7 +325,7 @@ def _read(document: bytes) -> Effective:
         if node["$kind"] == "defmodule":
             parse_hash(node["runtime"]["artifact"].get("hash", ""))
     definitions = {(node["$kind"], node["name"]): node for node in nodes}
-    own = {key: node for key, node in definitions.items() if not is_system(key[1])}
+    own = {key: node for key, node in definitions.items() if not builtins.is_built_in(*key)}
     problem = next(iter(meaning.check(manifest, own)), None)
     if problem is not None:
         raise Misshapen(f"{problem.subject[1]}#{problem.pointer}: {problem.message}")

@@ -23,7 +23,7 @@ from aos.manifest.expressions import COMMENT, without_comments
 from aos.manifest.forms import AGENTOS, KINDS, Misshapen, Node, canonical
 from aos.manifest.meaning import SECTIONS
 from aos.manifest.names import is_name, is_system
-from aos.manifest.packages import PACKAGES, Package, package
+from aos.manifest.packages import IMPLIED, PACKAGES, Package, package
 from aos.manifest.schedule_fitting import schedules_fit
 from aos.values.digests import Hash, content_hash, hash_text
 from aos.values.errors import ValueProblem
@@ -295,13 +295,13 @@ class _Source:
         else:
             self.incomplete = True
 
-    def _take(self, located: _Located) -> None:
+    def _take(self, located: _Located, *, is_shipped: bool = False) -> None:
         kind = located.node["$kind"]
         if kind == "manifest":
             self._take_manifest(located)
             return
         subject = (kind, located.node["name"])
-        if is_system(subject[1]):
+        if is_system(subject[1]) and not is_shipped:
             self.problems.append(
                 located.problem(
                     "/name",
@@ -338,7 +338,8 @@ class _Source:
         )
 
     def _take_packages(self) -> None:
-        """Write out what the manifest uses, after its own definitions and routes (M-65)."""
+        """Write out what the manifest uses, after its own definitions and routes (M-65), and the
+        definitions of shipped workflows that it names (AG-54)."""
         manifest = self.manifest
         if manifest is None:
             self._no_manifest()
@@ -356,12 +357,16 @@ class _Source:
                 self.problems.append(manifest.problem(at, f"unknown package {name}", hint))
             else:
                 self._take_package(package(name), node)
+        for workflow in IMPLIED:
+            if _names_workflow(node, workflow):
+                self._take_package(package(workflow), node)
         self.manifest = replace(manifest, node=node)
 
     def _take_package(self, used: Package, node: Node) -> None:
         self.files = {**self.files, **used.files}
         for index, definition in enumerate(used.definitions):
-            self._take(_Located(file=used.file, pointer=f"/{index}", node=definition))
+            located = _Located(file=used.file, pointer=f"/{index}", node=definition)
+            self._take(located, is_shipped=True)
         for section, entries in used.sections.items():
             listed = {entry["name"] for entry in node[section]}
             more = [entry for entry in entries if entry["name"] not in listed]
@@ -481,6 +486,13 @@ def _equal(one: _Located, other: _Located) -> bool:
         return False
     # The same relative path in two folders is not the same file.
     return one.node["$kind"] != "defmodule" or _artifact_places(one) == _artifact_places(other)
+
+
+def _names_workflow(manifest: Node, name: str) -> bool:
+    """Whether a manifest lists the workflow or routes events to it."""
+    routes = manifest.get("routing", {}).get("subscriptions", [])
+    listed = [entry["name"] for entry in manifest["workflows"]]
+    return name in (*listed, *(route.get("workflow", route.get("op")) for route in routes))
 
 
 def _bare(node: Node) -> Node:

@@ -1,4 +1,4 @@
-"""The modules that ship with AOS: what ``uses`` of a manifest adds to it (M-65).
+"""The modules that ship with AOS, which a manifest can contain without their definitions (M-65).
 
 An installed wheel has the files in ``aos/library``, a checkout in ``modules``, where they are
 built.
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from aos.manifest.builtins import WORKSPACE
 from aos.manifest.linear_names import LINEAR_PACKAGE
 from aos.manifest.schedule_names import SCHEDULE_PACKAGE
 from aos.manifest.sealed_places import SEALED_PACKAGE
@@ -21,7 +22,11 @@ from aos.manifest.sealed_places import SEALED_PACKAGE
 PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
     {LINEAR_PACKAGE: "linear", SCHEDULE_PACKAGE: "schedule", SEALED_PACKAGE: "sealed"}
 )
-"""The name of each package, and its folder."""
+"""The packages that ``uses`` can name, and the folder of each."""
+
+IMPLIED: Final[Mapping[str, str]] = MappingProxyType({WORKSPACE: "workspace"})
+"""Workflows that a manifest may list or route events to without a definition (AG-54), and the
+folder of each."""
 
 _SUBSCRIPTION: Final = "subscription"
 _SECTIONS: Final[Mapping[str, str]] = {
@@ -51,8 +56,8 @@ class Package:
 
 @cache
 def package(name: str) -> Package:
-    """The package of this name. Raises KeyError if there is none."""
-    folder = PACKAGES[name]
+    """The package with this name, or of this implied workflow. Raises KeyError if there is none."""
+    folder = {**PACKAGES, **IMPLIED}[name]
     root = _library() / folder
     nodes: list[dict[str, Any]] = json.loads((root / f"{folder}.nodes.json").read_text("utf-8"))
     definitions = [node for node in nodes if node["$kind"] != _SUBSCRIPTION]

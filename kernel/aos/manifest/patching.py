@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 
 from aos.errors import excerpt, sentence
 from aos.manifest import builtins, meaning
+from aos.manifest.builtins import is_built_in
 from aos.manifest.effective import Effective, make, make_like, taking_part
 from aos.manifest.forms import Node, canonical
 from aos.manifest.meaning import SECTIONS
-from aos.manifest.names import is_system
 from aos.manifest.patch import (
     FIELDS,
     OPS_MAX,
@@ -102,7 +102,8 @@ class _Draft:
         document: Any = decode_record(effective.document)
         manifest = canonical(document["manifest"])
         nodes = [canonical(node) for node in document["definitions"]]
-        own = {(node["$kind"], node["name"]): node for node in nodes if not is_system(node["name"])}
+        subjects = {(node["$kind"], node["name"]): node for node in nodes}
+        own = {key: node for key, node in subjects.items() if not is_built_in(*key)}
         draft = cls(own, set(), {name: manifest[name] for name in FIELDS if name in manifest})
         # A built-in definition is listed only if nothing else makes it a part of the manifest.
         draft.listed = set(_subjects(effective) - taking_part(draft.manifest(), own))
@@ -210,7 +211,7 @@ def _add(draft: _Draft, node: Node, at: str) -> None:
             f"{at}/add: {subject[1]} is in the manifest already, with "
             f"{hash_text(node_hash(present))} (replace it)"
         )
-    if is_system(subject[1]):
+    if is_built_in(*subject):
         builtin = _BUILTIN.get(subject[0], {}).get(subject[1])
         if builtin is None or dict(builtin) != node:
             raise PatchInvalid(

@@ -302,4 +302,5 @@ class Dispatch:
             deadline_ns=self.desk.now_ns + intent.effect.timeout_ms * 1_000_000,
             on_progress=on_progress,
             on_read=on_read,
+            result_bytes_max=self.desk.state.effective.limits.event_bytes,
         )

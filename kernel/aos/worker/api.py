@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from aos.errors import BadUsage
 from aos.manifest.builtins import is_run_by_node
+from aos.manifest.limits import WorldLimits
 from aos.manifest.names import is_name
 from aos.sealing.keyring import ROOT, Keyring, SealedValue
 from aos.values.cbor import Value
@@ -64,6 +65,8 @@ class EffectContext:
         blobs: The bytes that ``blob`` returns, by hash.
         on_read: Called by ``read_blob``; None in a worker that has no store.
         keyring: The keyring of the Executors, for ``seal`` and ``unseal``.
+        result_bytes_max: Maximum size of the result in canonical CBOR, ``limits.world.event_bytes``
+            of the manifest. A longer result parks the task (X-46).
     """
 
     intent: str
@@ -83,6 +86,7 @@ class EffectContext:
     blobs: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     on_read: OnRead | None = field(default=None, repr=False)
     keyring: Keyring | None = field(default=None, repr=False)
+    result_bytes_max: int = WorldLimits().event_bytes
 
     def secret(self, ref: Mapping[str, Any]) -> str:
         """Return the value of a secret that the params name (X-75).

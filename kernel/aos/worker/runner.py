@@ -356,6 +356,7 @@ class TaskRunner:
             blobs=job.blobs,
             on_read=None if self._reads is None else self._reads.read,
             keyring=job.keyring,
+            result_bytes_max=self._limits.event_bytes,
         )
         if isinstance(ctx, RequestContext):
             ctx.named_secrets = job.secrets

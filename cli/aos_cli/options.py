@@ -123,6 +123,15 @@ ExecutorSpecs = Annotated[
     ),
 ]
 
+HostRoot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Run the effects sys/host.… on this machine: files below this folder only, and "
+        "commands that start in it, with your rights (default: none).",
+    ),
+]
+
 SnapshotRecords = Annotated[
     int,
     typer.Option(

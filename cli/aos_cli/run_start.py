@@ -19,7 +19,7 @@ from aos.host.folder.secrets import Secrets
 from aos.host.process import Started
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
-from aos.worker.shipped import shipped_executors
+from aos.worker.shipped import option_for
 from aos_cli.output import note
 
 
@@ -31,9 +31,10 @@ def standard_executors(
     secrets: Secrets,
     *,
     limits: Mapping[str, Limit] = NO_LIMITS,
+    environment: Mapping[str, str] | None = None,
 ) -> list[TaskExecutor]:
     """Return the host's own executors, and one for each of ``specs``, which name Python effects.
-    ``limits`` are those of a node."""
+    ``limits`` are those of a node; ``environment`` is that of the processes of ``specs``."""
     return [
         TimerExecutor(report=note),
         BlobExecutor(read, report=note),
@@ -41,7 +42,13 @@ def standard_executors(
         HttpExecutor(allow_http, read=read, secrets=secrets, report=note),
         *(
             PythonExecutor(
-                spec, world=world, read=read, secrets=secrets, report=note, limits=limits
+                spec,
+                world=world,
+                read=read,
+                secrets=secrets,
+                report=note,
+                limits=limits,
+                environment=environment,
             )
             for spec in specs
         ),
@@ -74,10 +81,7 @@ class RunStart:
     def covered(self, coverage: Coverage, _manifest: Effective) -> None:
         """Print a short block, once the world runs; a later manifest adds only new lines."""
         unserved = coverage.unserved if self._needs_executors else ()
-        lacks = [
-            f"{name}: no executor (--executors {shipped_executors(name) or 'MODULE:ATTR'})"
-            for name in unserved
-        ]
+        lacks = [f"{name}: no executor ({option_for(name)})" for name in unserved]
         new = [each for each in (*lacks, *coverage.lacking) if each not in self._told]
         self._told.update(new)
         self._waiting += new

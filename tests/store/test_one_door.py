@@ -37,6 +37,7 @@ MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 
 NOT_OF_A_WORLD: Final = {
     "kernel/aos/authoring/": "the author's own project, and the scratch world that aos dev made",
+    "kernel/aos/executors/machine/": "files below a root, which is apart from every world (AG-60)",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",

@@ -25,7 +25,7 @@ from aos.manifest.difference import Difference
 from aos_cli.apply_blockers import show_blockers
 from aos_cli.apply_text import show_changes
 from aos_cli.commands import build, trace
-from aos_cli.options import AllowHttp, ProjectPath, SecretsFile
+from aos_cli.options import AllowHttp, HostRoot, ProjectPath, SecretsFile
 from aos_cli.output import line, note
 
 
@@ -44,6 +44,7 @@ def dev(
     ] = False,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
+    host_root: HostRoot = None,
 ) -> int:
     project = find_project(path)
     build.tell_outdated(project)
@@ -53,6 +54,7 @@ def dev(
             until_idle=until_idle,
             allow_http=tuple(allow_http or ()),
             secrets=None if secrets is None else secrets.resolve(),
+            host_root=None if host_root is None else host_root.resolve(),
             stdin=_stdin(until_idle=until_idle),
             over=over,
         )

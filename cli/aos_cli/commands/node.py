@@ -19,11 +19,13 @@ from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.node.node_settings import read_settings
 from aos.node.running import LISTEN, NodeOptions, Opened, run_node
 from aos.node.sockets import ListenAddress, Tls
+from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
     CellCacheSize,
     ExecutorSpecs,
+    HostRoot,
     Json,
     SecretsFile,
     SnapshotRecords,
@@ -88,12 +90,15 @@ def node(
     ] = None,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
+    host_root: HostRoot = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> int:
     values = Secrets(secrets)
+    specs = with_machine(executors or [], host_root)
+    environment = host_environment(host_root, world)
     start = RunStart(needs_executors=False)
     tls = _tls(tls_cert, tls_key, tls_client_ca)
     limits = read_settings(world).limits
@@ -108,7 +113,13 @@ def node(
                         is_insecure=insecure_http,
                         operator_key=None if operator_key is None else read_key(operator_key),
                         executors=lambda read, world: standard_executors(
-                            read, world, executors or [], allow_http or [], values, limits=limits
+                            read,
+                            world,
+                            specs,
+                            allow_http or [],
+                            values,
+                            limits=limits,
+                            environment=environment,
                         ),
                         workers=worker or (),
                         snapshot_every=Every(records=snapshot_records),

@@ -22,11 +22,13 @@ from aos.host.process import Ended, Status, run_world
 from aos.host.world.snapshots import EVERY_RECORDS, Every
 from aos.manifest.builtins import TIMER
 from aos.values.digests import hash_text
+from aos.worker.host_root import host_environment, with_machine
 from aos_cli.options import (
     DEFAULT_WORLD,
     AllowHttp,
     CellCacheSize,
     ExecutorSpecs,
+    HostRoot,
     Json,
     SecretsFile,
     SnapshotRecords,
@@ -72,6 +74,7 @@ def run(
     executors: ExecutorSpecs = None,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
+    host_root: HostRoot = None,
     snapshot_records: SnapshotRecords = EVERY_RECORDS,
     cell_cache_size: CellCacheSize = RESTING_MAX,
     checkpoint_every: Annotated[
@@ -92,6 +95,8 @@ def run(
     if checkpoint_every is not None and checkpoint_every < SECOND:
         raise BadUsage("--checkpoint-every: expected at least 1s")
     values = Secrets(secrets)
+    specs = with_machine(executors or [], host_root)
+    environment = host_environment(host_root, world)
     start = RunStart()
     waits = _Waits(max_wait)
     try:
@@ -106,7 +111,7 @@ def run(
                 run_world(
                     world,
                     executors=lambda read, world: standard_executors(
-                        read, world, executors or [], allow_http or [], values
+                        read, world, specs, allow_http or [], values, environment=environment
                     ),
                     until_idle=until_idle,
                     until_waiting=until_waiting,

@@ -62,6 +62,7 @@ class LiveWorld:
             executors=_executors(project) if has_executors else (),
             allow_http=options.allow_http,
             secrets=None if options.secrets is None else str(options.secrets),
+            host_root=None if options.host_root is None else str(options.host_root),
             until_idle=options.until_idle,
         )
         self._life = _Life(WorldProcess(order), has_executors, bool(project.executors))

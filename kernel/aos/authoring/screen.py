@@ -24,6 +24,7 @@ class Options:
     until_idle: bool = False
     allow_http: tuple[str, ...] = ()
     secrets: Path | None = None
+    host_root: Path | None = None
     stdin: int | None = None
     over: threading.Event = field(default_factory=threading.Event)
 

@@ -34,6 +34,7 @@ from aos.host.process import Ended, Started, run_world
 from aos.manifest.builtins import is_run_by_node
 from aos.manifest.effective import Effective
 from aos.values.digests import Hash
+from aos.worker.host_root import host_environment, with_machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Order:
     executors: Sequence[str]
     allow_http: Sequence[str] = ()
     secrets: str | None = None
+    host_root: str | None = None
     until_idle: bool = False
 
     def to_text(self) -> str:
@@ -79,14 +81,23 @@ def main() -> int:
 
 def _executors(order: Order, read: BlobReader, world: Hash) -> list[TaskExecutor]:
     secrets = Secrets(None if order.secrets is None else Path(order.secrets))
+    root = None if order.host_root is None else Path(order.host_root)
+    environment = host_environment(root, Path(order.world))
     return [
         TimerExecutor(report=_note),
         BlobExecutor(read, report=_note),
         CronExecutor(report=_note),
         HttpExecutor(order.allow_http, read=read, secrets=secrets, report=_note),
         *(
-            PythonExecutor(spec, world=world, read=read, secrets=secrets, report=_note)
-            for spec in order.executors
+            PythonExecutor(
+                spec,
+                world=world,
+                read=read,
+                secrets=secrets,
+                report=_note,
+                environment=environment,
+            )
+            for spec in with_machine(order.executors, root)
         ),
     ]
 

@@ -15,6 +15,16 @@ SHIPPED: Final[Mapping[str, str]] = {
 """The beginning of an effect's name -> what ``--executors`` takes."""
 
 
+HOST: Final = "sys/host."
+
+
+def option_for(effect: str) -> str:
+    """Return the option of ``aos run`` that makes an executor run this effect."""
+    if effect.startswith(HOST):
+        return "--host-root DIR"
+    return f"--executors {shipped_executors(effect) or 'MODULE:ATTR'}"
+
+
 def shipped_executors(effect: str) -> str | None:
     """Return the ``--executors`` argument whose functions run a built-in effect; None for an effect
     that AOS ships no executor for."""

@@ -388,6 +388,11 @@ def _executor_words(intent: OpenIntent, may_repeat: bool) -> str:
             f"{intent.effect.name}: aos run --executors MODULE:ATTRIBUTE"
         )
     by = "the node answers it while it runs: aos run"
+    # Most commands need no package of workers.
+    from aos.worker.shipped import option_for, shipped_executors  # noqa: PLC0415
+
+    if shipped_executors(intent.effect.name) is not None:
+        return f"{by} {option_for(intent.effect.name)}"
     return f"{by} --allow-http HOST" if intent.effect.name.startswith("sys/http.") else by
 
 

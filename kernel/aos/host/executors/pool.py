@@ -32,7 +32,7 @@ from aos.host.executors.task import (
 from aos.manifest.effective import Effect, Effective
 from aos.manifest.names import KERNEL, NODE, is_system
 from aos.values.digests import Hash
-from aos.worker.shipped import shipped_executors
+from aos.worker.shipped import option_for
 
 TYPO: Final = 0.9
 """From this similarity on, a name counts as misspelt: one letter of twenty, or the version."""
@@ -235,7 +235,7 @@ class Pool:
             meant = f"; executors here run {' and '.join(near)}" if near else ""
             self._report(
                 f"effect {name} is waiting for an executor: its intents stay open until the world "
-                f"runs with one (--executors {shipped_executors(name) or 'MODULE:ATTR'}{meant})"
+                f"runs with one ({option_for(name)}{meant})"
             )
         self._on_waiting()
 

@@ -23,7 +23,8 @@ class PythonExecutor(ChildExecutor):
     """``spec`` is ``package.module:attr`` or ``path/to/file.py:attr``, from the working directory.
 
     ``limits`` are those of a node, by effect. ``read`` reads the store for ``ctx.blob``, and
-    ``secrets`` has the values for ``ctx.secret``. ``effects``, ``name`` and ``signer`` are known
+    ``secrets`` has the values for ``ctx.secret``. ``environment`` is that of the process (default:
+    the host's). ``effects``, ``name`` and ``signer`` are known
     after ``start``.
     """
 
@@ -36,6 +37,7 @@ class PythonExecutor(ChildExecutor):
         secrets: Secrets | None = None,
         report: Report = report_to_stderr,
         limits: Mapping[str, Limit] = NO_LIMITS,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(
             label=spec,
@@ -43,6 +45,7 @@ class PythonExecutor(ChildExecutor):
             world=world,
             report=report,
             limits=limits,
+            environment=environment,
         )
         self._secrets = secrets or Secrets()
         self._enclosing = Enclosing(read, self._secrets.value)

@@ -4,6 +4,7 @@
     DIR/keys/         0700; world.key, operator.key and executors/NAME.key: 0600, 64 hex digits
     DIR/store/        the journal and the blobs
     DIR/log/          the header log, once there is a checkpoint (spec/proofs.md, PF-20)
+    DIR/machine/      sessions of this machine's commands, with --host-root (spec/agentos.md, AG-69)
     DIR/lock          the lock of the process that writes
     DIR/aos.sock      the socket of the process that runs the world
 

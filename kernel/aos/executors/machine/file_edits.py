@@ -1,0 +1,206 @@
+"""Edits of files: a new file, one text for another, a patch (AG-111, AG-117 to AG-121)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aos.executors.machine.contained_paths import ContainedFolder, Parts
+from aos.executors.machine.declined import (
+    ALREADY_EXISTS,
+    ERROR,
+    NOT_FOUND,
+    OK,
+    Declined,
+    invalid,
+)
+from aos.executors.machine.file_access import check_size, read_whole
+from aos.executors.machine.file_changes import (
+    ChangePlan,
+    FileChange,
+    Receipt,
+    change_files,
+    content_at,
+)
+from aos.executors.machine.hunk_fit import FitBudget, patched
+from aos.executors.machine.patch_text import FilePatch, parse_patch
+from aos.executors.machine.state_files import StateFile
+
+PATCH_BYTES_MAX: Final = 16 * 1024 * 1024
+PATHS_BYTES_MAX: Final = 256 * 1024
+"""Of all paths in a receipt, which must not become longer than the world allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditPlace:
+    """Where an edit happens. ``plan_file`` keeps its plan, the same for each attempt."""
+
+    root: ContainedFolder
+    workdir: Parts
+    plan_file: StateFile
+
+
+def create_file(where: EditPlace, params: dict[str, Any], data: bytes) -> Receipt:
+    """``write_file`` with the mode ``create_new``."""
+    path = params["path"]
+    check_size(path, len(data))
+
+    def plan() -> ChangePlan:
+        creates = bool(params.get("create_parents"))
+        with where.root.place(where.workdir, path, creates=creates) as place:
+            if place.found is not None:
+                raise _exists(path)
+            change = FileChange(path=place.shown, old=None, new=data)
+        receipt = {"status": OK, "written_bytes": len(data), "created": True}
+        return ChangePlan(changes=[change], receipt=receipt)
+
+    receipt = change_files(where.root, where.plan_file, plan)
+    with where.root.place(where.workdir, path) as place:
+        found = place.found
+    return {**receipt, "new_mtime_ns": None if found is None else max(0, found.st_mtime_ns)}
+
+
+def edit_file(where: EditPlace, params: dict[str, Any]) -> Receipt:
+    """Replace the only occurrence of a text, or all."""
+
+    def plan() -> ChangePlan:
+        path = params["path"]
+        old, new = (params[name].encode() for name in ("old_string", "new_string"))
+        if not old:
+            raise invalid("old_string: expected at least one character (write_file makes a file)")
+        with where.root.place(where.workdir, path) as place:
+            content = read_whole(place, path)
+            shown = place.shown
+        count = content.count(old)
+        if not count:
+            raise Declined(ERROR, "old_string_not_found", f"{path}: it does not contain old_string")
+        if count > 1 and not params.get("replace_all"):
+            raise Declined(
+                ERROR,
+                "old_string_ambiguous",
+                f"{path}: it contains old_string {count} times: expected once (give more of the "
+                "text around it, or replace_all)",
+            )
+        check_size(path, len(content) + count * (len(new) - len(old)))
+        changed = content.replace(old, new)
+        times = "1 time" if count == 1 else f"{count} times"
+        return ChangePlan(
+            changes=[FileChange(path=shown, old=content, new=changed)],
+            receipt={
+                "status": OK,
+                "replacements": count,
+                "applied": True,
+                "summary_text": f"{path}: replaced {times}",
+            },
+        )
+
+    return change_files(where.root, where.plan_file, plan)
+
+
+def apply_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> Receipt:
+    """Change all files of a patch, or none; with ``dry_run``, none."""
+
+    def plan() -> ChangePlan:
+        return plan_patch(where, params, text)
+
+    if params.get("dry_run"):
+        return plan().receipt
+    return change_files(where.root, where.plan_file, plan)
+
+
+def plan_patch(where: EditPlace, params: dict[str, Any], text: bytes) -> ChangePlan:
+    """
+    Raises:
+        Declined: The patch is invalid, or does not fit the files.
+    """
+    if len(text) > PATCH_BYTES_MAX:
+        raise Declined(ERROR, "too_large", f"patch: expected at most {PATCH_BYTES_MAX} bytes")
+    try:
+        files = parse_patch(text.decode(), params.get("patch_format"))
+    except UnicodeDecodeError:
+        raise Declined(ERROR, "patch_invalid", "patch: expected UTF-8") from None
+    patched_files = _PatchedFiles(where)
+    for file in files:
+        patched_files.add(file)
+    return patched_files.plan(is_dry=bool(params.get("dry_run")))
+
+
+class _PatchedFiles:
+    """The files that a patch has touched so far: what each was, and what it is now."""
+
+    def __init__(self, where: EditPlace) -> None:
+        self._where = where
+        self._budget = FitBudget()
+        self._before: dict[str, bytes | None] = {}
+        self._now: dict[str, bytes | None] = {}
+        self._ops = {"add": 0, "update": 0, "delete": 0, "move": 0}
+
+    def add(self, file: FilePatch) -> None:
+        path = self._read(file.path)
+        found = self._now[path]
+        if file.kind == "add":
+            if found is not None:
+                raise _exists(file.path)
+            self._put(path, patched(b"", file.hunks, file.path, self._budget))
+            self._ops["add"] += 1
+            return
+        if found is None:
+            raise Declined(NOT_FOUND, "not_found", f"{file.path}: there is no such file")
+        content = patched(found, file.hunks, file.path, self._budget)
+        if file.kind == "delete":
+            if file.hunks and content:
+                raise Declined(
+                    ERROR, "patch_does_not_apply", f"{file.path}: it has more than is removed"
+                )
+            self._now[path] = None
+            self._ops["delete"] += 1
+            return
+        target = path if file.move_to is None else self._read(file.move_to)
+        if target != path:
+            if self._now[target] is not None:
+                raise _exists(str(file.move_to))
+            self._now[path] = None
+            self._ops["move"] += 1
+        else:
+            self._ops["update"] += 1
+        self._put(target, content)
+
+    def _read(self, named: str) -> str:
+        path, content = content_at(self._where.root, self._where.workdir, named)
+        if path not in self._now:
+            self._before[path] = self._now[path] = content
+        return path
+
+    def _put(self, path: str, content: bytes) -> None:
+        check_size(path, len(content))
+        self._now[path] = content
+
+    def plan(self, *, is_dry: bool) -> ChangePlan:
+        changes = [
+            FileChange(path=path, old=self._before[path], new=now)
+            for path, now in sorted(self._now.items())
+            if now != self._before[path]
+        ]
+        paths = sum(len(each.path.encode()) for each in changes)
+        if paths > PATHS_BYTES_MAX:
+            raise Declined(
+                ERROR,
+                "too_large",
+                f"the changed paths have {paths} bytes: expected at most {PATHS_BYTES_MAX}",
+            )
+        number = len(changes)
+        done = "would change" if is_dry else "changed"
+        return ChangePlan(
+            changes=changes,
+            receipt={
+                "status": OK,
+                "files_changed": number,
+                "changed_paths": [each.path for each in changes],
+                "ops": dict(self._ops),
+                "summary_text": f"{done} {number} {'file' if number == 1 else 'files'}",
+            },
+        )
+
+
+def _exists(path: str) -> Declined:
+    return Declined(ALREADY_EXISTS, "already_exists", f"{path}: it exists already")

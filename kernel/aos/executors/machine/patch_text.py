@@ -1,0 +1,253 @@
+"""A patch as text -> the changes of files that it asks for (AG-119, AG-120).
+
+Two formats become one form: the patches of coding agents (``*** Begin Patch``, v4a), whose hunks
+say what is before and after a change, and unified diffs, whose hunks also have line numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from aos.executors.machine.declined import ERROR, Declined, invalid
+
+FILES_MAX: Final = 1000
+BEGIN: Final = "*** Begin Patch"
+END: Final = "*** End Patch"
+END_OF_FILE: Final = "*** End of File"
+NULL: Final = "/dev/null"
+
+_HEADER: Final = re.compile(r"\*\*\* (Add|Delete|Update) File: (.*\S)\s*")
+_MOVE: Final = re.compile(r"\*\*\* Move to: (.*\S)\s*")
+_RANGE: Final = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_NAMES: Final = {"v4a": "v4a", "unified": "unified", "unified_diff": "unified", "diff": "unified"}
+
+
+@dataclass(slots=True)
+class PatchHunk:
+    """Lines ``old`` that become ``new``. ``anchors`` are lines that come before it, in this order.
+    ``line`` is the place of the first line, from 0, if the patch has one."""
+
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
+    anchors: list[str] = field(default_factory=list)
+    line: int | None = None
+    is_at_end: bool = False
+    new_ends_bare: bool | None = None
+    """Whether the last new line has no line feed; None if the patch does not say."""
+
+
+@dataclass(slots=True)
+class FilePatch:
+    """``move_to`` is the new path of an updated file. Hunks of a new file have no old lines."""
+
+    kind: Literal["add", "update", "delete"]
+    path: str
+    move_to: str | None = None
+    hunks: list[PatchHunk] = field(default_factory=list)
+
+
+def parse_patch(text: str, format: str | None) -> Sequence[FilePatch]:
+    """
+    Raises:
+        Declined: ``patch_invalid``, or ``invalid_params`` for an unknown format.
+    """
+    name = _NAMES.get(format or "")
+    if format is not None and name is None:
+        raise invalid(f"patch_format: expected v4a or unified, found {format[:40]!r}")
+    lines = text.replace("\r\n", "\n").split("\n")
+    if name is None:
+        begins = next((line for line in lines if line.strip()), "")
+        name = "v4a" if begins.strip() == BEGIN else "unified"
+    found = _V4a(lines).files() if name == "v4a" else _Unified(lines).files()
+    if not found:
+        raise _bad(0, "expected the change of a file, found none")
+    if len(found) > FILES_MAX:
+        raise _bad(0, f"expected at most {FILES_MAX} files, found {len(found)}")
+    return found
+
+
+class _Lines:
+    """A cursor over the lines of a patch."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.at = 0
+
+    @property
+    def line(self) -> str | None:
+        return self.lines[self.at] if self.at < len(self.lines) else None
+
+    def bad(self, what: str) -> Declined:
+        found = "the end" if self.line is None else repr(self.line[:80])
+        return _bad(self.at, f"{what}, found {found}")
+
+
+class _V4a(_Lines):
+    def files(self) -> list[FilePatch]:
+        while self.line is not None and not self.line.strip():
+            self.at += 1
+        first = self.line
+        if first is None or first.strip() != BEGIN:
+            raise self.bad(f"expected {BEGIN}")
+        self.at += 1
+        found: list[FilePatch] = []
+        while (line := self.line) is not None and line.strip() != END:
+            found.append(self._file())
+        if line is None:
+            raise self.bad(f"expected {END}")
+        return found
+
+    def _file(self) -> FilePatch:
+        header = _HEADER.fullmatch(self.line or "")
+        if header is None:
+            raise self.bad("expected *** Add File: PATH, *** Delete File: … or *** Update File: …")
+        self.at += 1
+        if header[1] == "Add":
+            return FilePatch("add", header[2], hunks=[self._added()])
+        if header[1] == "Delete":
+            return FilePatch("delete", header[2])
+        file = FilePatch("update", header[2])
+        move = _MOVE.fullmatch(self.line or "")
+        if move is not None:
+            file.move_to = move[1]
+            self.at += 1
+        while self.line is not None and not self._is_next_file():
+            file.hunks.append(self._hunk())
+        if not file.hunks and file.move_to is None:
+            raise self.bad(f"expected a hunk of {file.path}")
+        return file
+
+    def _is_next_file(self) -> bool:
+        assert self.line is not None
+        return self.line.startswith("*** ") and self.line.strip() != END_OF_FILE
+
+    def _added(self) -> PatchHunk:
+        hunk = PatchHunk()
+        while self.line is not None and self.line.startswith("+"):
+            hunk.new.append(self.line[1:])
+            self.at += 1
+        return hunk
+
+    def _hunk(self) -> PatchHunk:
+        hunk = PatchHunk()
+        begin = self.at
+        while self.line is not None and self.line.startswith("@@"):
+            anchor = self.line[2:].strip()
+            if anchor:
+                hunk.anchors.append(anchor)
+            self.at += 1
+        while self.line is not None:
+            line = self.line
+            if line.startswith("@@") or self._is_next_file():
+                break
+            self.at += 1
+            if line.strip() == END_OF_FILE:
+                hunk.is_at_end = True
+                break
+            _add_line(hunk, line, self)
+        if self.at == begin or not (hunk.old or hunk.new):
+            raise self.bad("expected lines that begin with a blank, + or -")
+        return hunk
+
+
+class _Unified(_Lines):
+    def files(self) -> list[FilePatch]:
+        found: list[FilePatch] = []
+        while self.line is not None:
+            if self.line.startswith("--- ") and self._peek().startswith("+++ "):
+                found.append(self._file())
+            elif self.line.startswith("rename from "):
+                self._rename(found)
+            elif self.line.startswith(("Binary files ", "GIT binary patch")):
+                raise self.bad("expected a change of text")
+            elif self.line.startswith("@@ "):
+                raise self.bad("expected --- PATH and +++ PATH before a hunk")
+            else:
+                self.at += 1
+        return found
+
+    def _peek(self) -> str:
+        return self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
+
+    def _rename(self, found: list[FilePatch]) -> None:
+        source, target = (self.lines[self.at], self._peek())
+        if not target.startswith("rename to "):
+            raise self.bad("expected rename to PATH after it")
+        self.at += 2
+        move = FilePatch("update", source[len("rename from ") :], target[len("rename to ") :])
+        while self.line is not None and self.line.startswith("index "):
+            self.at += 1
+        if self.line is not None and self.line.startswith("--- "):
+            move.hunks = self._file().hunks
+        found.append(move)
+
+    def _file(self) -> FilePatch:
+        old, new = _path(self.lines[self.at][4:]), _path(self._peek()[4:])
+        self.at += 2
+        if old.startswith("a/") or new.startswith("b/"):
+            old, new = old.removeprefix("a/"), new.removeprefix("b/")
+        hunks = []
+        while self.line is not None and self.line.startswith("@@ "):
+            hunks.append(self._hunk())
+        if old == NULL and new == NULL:
+            raise self.bad("expected a path before it")
+        if old == NULL:
+            return FilePatch("add", new, hunks=hunks)
+        if new == NULL:
+            return FilePatch("delete", old, hunks=hunks)
+        if not hunks:
+            raise self.bad(f"expected a hunk of {new}")
+        return FilePatch("update", old, None if old == new else new, hunks)
+
+    def _hunk(self) -> PatchHunk:
+        found = _RANGE.match(self.line or "")
+        if found is None:
+            raise self.bad("expected @@ -LINE,NUMBER +LINE,NUMBER @@")
+        self.at += 1
+        old_size, new_size = (1 if found[each] is None else int(found[each]) for each in (2, 4))
+        hunk = PatchHunk(line=max(0, int(found[1]) - (1 if old_size else 0)))
+        while len(hunk.old) < old_size or len(hunk.new) < new_size:
+            if self.line is None:
+                raise self.bad("expected more lines of the hunk")
+            line = self.line
+            self.at += 1
+            if line.startswith("\\"):
+                hunk.new_ends_bare = True
+            else:
+                _add_line(hunk, line, self)
+        if len(hunk.old) != old_size or len(hunk.new) != new_size:
+            raise self.bad(f"expected {old_size} old and {new_size} new lines before it")
+        self._take_bare(hunk)
+        return hunk
+
+    def _take_bare(self, hunk: PatchHunk) -> None:
+        """``\\ No newline at end of file``, after the last line."""
+        if self.line is not None and self.line.startswith("\\"):
+            last = self.lines[self.at - 1]
+            hunk.new_ends_bare = not last.startswith("-")
+            self.at += 1
+        elif hunk.new_ends_bare:
+            hunk.new_ends_bare = False  # it was the old file that ended so
+
+
+def _add_line(hunk: PatchHunk, line: str, source: _Lines) -> None:
+    sign, rest = line[:1], line[1:]
+    if sign not in ("", " ", "+", "-"):
+        source.at -= 1
+        raise source.bad("expected a line that begins with a blank, + or -")
+    if sign != "+":
+        hunk.old.append(rest)
+    if sign != "-":
+        hunk.new.append(rest)
+
+
+def _path(text: str) -> str:
+    """Without the time after a tab."""
+    return text.split("\t", 1)[0].rstrip()
+
+
+def _bad(at: int, what: str) -> Declined:
+    return Declined(ERROR, "patch_invalid", f"line {at + 1} of the patch: {what}")

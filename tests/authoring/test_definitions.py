@@ -21,7 +21,6 @@ PROJECT = Project(
     modules=(),
     executors=(),
     world=".aos/dev",
-    abi=None,
     manifest={},
 )
 

@@ -63,8 +63,8 @@ class Project:
     modules: tuple[ModuleSource, ...]
     executors: tuple[str, ...]
     world: str
-    abi: str | None
     manifest: Mapping[str, Any]
+    abi: str | None = None
 
     @property
     def file(self) -> Path:

@@ -25,6 +25,7 @@ from benchmarks.machine import machine
 from benchmarks.scratch import DEFAULT, scratch
 from benchmarks.sdk.tables import sdk_tables
 from benchmarks.sdk.variants import BY_HAND, NOTHING, VARIANTS, Variant, nothing, record
+from benchmarks.sdk.whole_steps import measured
 
 NS_PER_US: Final = 1_000
 WARM_CALLS: Final = 64
@@ -65,6 +66,7 @@ def measure(options: Options, folder: Path) -> Json:
     found["variants"] = [
         each.row(times, base[each.workload]) for each, times in zip(made, timed, strict=True)
     ]
+    found["whole_steps"] = measured(items=options.items, rounds=max(1, options.rounds // 4))
     found["seconds"] = round(time.monotonic() - began)
     return found
 

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.sdk.__main__ import QUICK, Options, main, measure, read_options
 from benchmarks.sdk.tables import COUNTER_BYTES, sdk_aims, sdk_tables
 from benchmarks.sdk.variants import COUNTER, EFFECTS, NOTHING, STEPS, VARIANTS, Recorded, record
+from benchmarks.sdk.whole_steps import WholeSteps, whole_steps
 
 from benchmarks import report, scratch
 from tests.benchmarks.test_report import MACHINE
@@ -56,6 +57,15 @@ def test_all_variants_of_a_workload_do_the_same(
         assert all(ran.fault is None for ran in each.ran)
 
 
+@pytest.mark.parametrize(("ours", "theirs"), whole_steps(), ids=[COUNTER, STEPS])
+def test_a_module_of_agentos_does_the_same(ours: WholeSteps, theirs: WholeSteps) -> None:
+    ours_did, theirs_did = ours.run(ITEMS), theirs.run(ITEMS)
+
+    # Of the steps, the statuses differ: a module of AgentOS declares none.
+    is_counter = ours.workload == COUNTER
+    assert ours_did[0 if is_counter else 1 :] == theirs_did[0 if is_counter else 1 :]
+
+
 def test_with_the_context_the_input_is_longer_and_nothing_else_differs(
     recorded: dict[tuple[str, str], Recorded],
 ) -> None:
@@ -68,13 +78,16 @@ def test_with_the_context_the_input_is_longer_and_nothing_else_differs(
 
 def test_a_small_run_measures_every_variant(tmp_path: Path) -> None:
     options = Options(items=2, rounds=2, seconds=0.0)
-    rows = json.loads(json.dumps(measure(options, tmp_path)))["variants"]
+    found = json.loads(json.dumps(measure(options, tmp_path)))
+    rows = found["variants"]
 
     assert [(each["workload"], each["name"]) for each in rows] == [
         (COUNTER, NOTHING),
         *((each.workload, each.name) for each in VARIANTS),
     ]
     assert rows[0]["output_bytes"] == rows[1]["output_bytes"]
+    assert [each["workload"] for each in found["whole_steps"]] == [COUNTER, STEPS]
+    assert all(each["against_ours"] > 0 for each in found["whole_steps"])
     for each in rows:
         assert 0 < each["step_us_least"] <= each["step_us"]
         assert each["fuel"] > 0
@@ -117,16 +130,27 @@ def test_tables_compare_with_what_is_written_by_hand() -> None:
 
 @pytest.mark.parametrize(("size", "is_met"), [(COUNTER_BYTES - 1, True), (COUNTER_BYTES, False)])
 def test_a_counter_of_the_rust_sdk_is_to_be_small(size: int, *, is_met: bool) -> None:
-    (aim,) = sdk_aims(found(row(COUNTER, "by hand", 1), row(COUNTER, "Rust SDK", size)))
+    _, aim = sdk_aims(found(row(COUNTER, "by hand", 1), row(COUNTER, "Rust SDK", size)))
 
     assert aim.is_met is is_met
     assert f"{size:,}" in aim.found
 
 
 def test_without_figures_nothing_is_said_to_be_met() -> None:
-    (aim,) = sdk_aims(None)
+    for aim in sdk_aims(None):
+        assert (aim.is_met, aim.found) == (None, "not measured")
 
-    assert (aim.is_met, aim.found) == (None, "not measured")
+
+@pytest.mark.parametrize(("ratio", "is_met"), [(1.15, True), (1.16, False)])
+def test_the_worst_step_of_agentos_counts(ratio: float, *, is_met: bool) -> None:
+    rows = [
+        {"workload": name, "ours_us": 2.0, "theirs_us": 2.0, "against_ours": each}
+        for name, each in ((COUNTER, 1.0), (STEPS, ratio))
+    ]
+    aim, _ = sdk_aims({**found(), "whole_steps": rows})
+
+    assert (aim.is_met, aim.found) == (is_met, f"{ratio:.2f} times")
+    assert f"{ratio:.2f}" in sdk_tables({**found(), "whole_steps": rows})
 
 
 def test_results_have_a_section_of_the_sdks() -> None:

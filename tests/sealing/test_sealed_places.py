@@ -183,6 +183,7 @@ NUMBER: Final = "4111 1111 1111 1111"
         (4111, "found something that is not bytes (it is not shown)"),
         (base64_text(RING.seal(NUMBER)[:40]), "at least 50 bytes, found 40: it was cut off"),
     ],
+    ids=["text", "base64 of text", "a record", "null", "a number", "cut off"],
 )
 def test_a_plaintext_is_refused_before_the_kernel_and_not_quoted(
     card: object, expected: str, manifest: Effective

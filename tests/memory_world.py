@@ -301,16 +301,18 @@ class MemoryWorld:
         intent: OpenIntent,
         payload: Value = None,
         *,
+        raw: bytes | None = None,
         status: str = "ok",
         forge: Mapping[str, Any] | None = None,
     ) -> ReceiptInput:
-        """The world key's receipt for an intent; ``forge`` replaces fields after signing."""
+        """The world key's receipt for an intent, with ``payload`` or the bytes ``raw``; ``forge``
+        replaces fields after signing."""
         unsigned = ReceiptInput(
             intent=intent.intent,
             effect=intent.effect.name,
             attempt=1,
             status=status,
-            payload=encode(payload),
+            payload=encode(payload) if raw is None else raw,
             started_ns=self.now_ns,
             finished_ns=self.now_ns,
             executor="node",

@@ -5,20 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import cbor2
 import pytest
 
+from aos.core.decide.answers import Admitted
 from aos.host.executors.agentos_http import in_their_form
 from aos.host.executors.task import Outcome
-from aos.manifest.builtins import HTTP
+from aos.manifest.builtins import EFFECTS, HTTP, KERNEL_EFFECTS, SCHEMAS
 from aos.values.cbor import Value, decode_record, encode
 from aos.values.digests import Hash
 from aos.values.sha256 import sha256_text
 from aos.worker.failure import AttemptFailure
-from tests.agentos.world import ASK
+from tests.agentos.test_forms import Play
+from tests.agentos.world import ASK, THEIRS
 from tests.cli.shell import Aos
 
 GET: Value = {"method": "GET", "url": "http://a", "headers": {}}
@@ -69,6 +72,69 @@ def test_an_error_that_is_no_answer_of_a_request_stays_one(code: str, status: st
     outcome = failed(code, status)
 
     assert in_their_form(encode(GET), outcome) is outcome
+
+
+def plainest(type_: Any, types: Mapping[str, Any]) -> Any:
+    """The shortest value of a type."""
+    ((form, inside),) = type_.items()
+    if form == "ref":
+        return plainest(types[inside]["type"], types)
+    if form == "record":
+        return {name: plainest(each, types) for name, each in inside.items()}
+    if form == "variant":
+        tag, arm = next(iter(inside.items()))
+        is_unit = arm == {"unit": {}}
+        return {"$tag": tag} if is_unit else {"$tag": tag, "$value": plainest(arm, types)}
+    scalars = {
+        "bool": False,
+        "bytes": b"",
+        "text": "",
+        "hash": f"sha256:{64 * '0'}",
+        "uuid": "00000000-0000-0000-0000-000000000000",
+        "dec128": "0",
+        "option": None,
+        "list": [],
+        "set": [],
+        "map": {},
+    }
+    return scalars.get(form, 0)
+
+
+@pytest.mark.parametrize("effect", sorted(set(THEIRS) - KERNEL_EFFECTS))
+def test_a_receipt_that_is_no_receipt_of_its_effect_is_rejected(effect: str) -> None:
+    """AG-16: cut short, of another schema, of another status; never in the receipt's arm."""
+    receipt = plainest(SCHEMAS[EFFECTS[effect]["receipt"]]["type"], SCHEMAS)
+    params = plainest(SCHEMAS[EFFECTS[effect]["params"]]["type"], SCHEMAS)
+    if effect == "sys/blob.put@1":
+        params["blob_ref"] = None
+    whole = encode(receipt)
+    for payload, status in (
+        (whole[:-1], "ok"),
+        (encode({"another": 1}), "ok"),
+        (encode({"code": "broken", "message": "m", "retryable": False}), "error"),
+        (whole[:-1], "timeout"),
+    ):
+        play = Play(effects=(effect,))
+        intent = play.emit(effect, params)
+        admitted = play.world.kernel.admit(
+            play.world.receipt(intent, raw=payload, status=status), play.world.stamp()
+        )
+        play.run()
+
+        told = play.told()
+        assert isinstance(admitted, Admitted)
+        assert (told["effect"], told["status"]) == (effect, status)
+        assert told["error_code"] == "receipt_payload_invalid"
+        assert "receipt_payload" not in told
+
+    play = Play(effects=(effect,))
+    intent = play.emit(effect, params)
+    play.world.settle(intent, receipt, status="error")
+    play.run()
+    told_receipt: Any = decode_record(play.told()["receipt_payload"])
+    if effect == HTTP:
+        assert told_receipt.pop("adapter_id") == "node"
+    assert told_receipt == receipt
 
 
 @pytest.fixture

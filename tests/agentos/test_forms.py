@@ -49,7 +49,11 @@ def given(blob: bytes) -> str:
 
 
 def nodes(
-    *, state: object = NAT, answer: Mapping[str, object] = MappingProxyType({}), **more: object
+    *,
+    state: object = NAT,
+    answer: Mapping[str, object] = MappingProxyType({}),
+    effects: tuple[str, ...] = EFFECTS,
+    **more: object,
 ) -> list[dict[str, object]]:
     return [
         schema("t/State@1", {"record": {"n": state}}),
@@ -74,7 +78,7 @@ def nodes(
             NAME,
             state="t/State@1",
             event="t/Event@1",
-            effects=EFFECTS,
+            effects=effects,
             context="sys/WorkflowContext@1",
             key_schema="t/Id@1",
             **more,

@@ -46,7 +46,7 @@ pub use step::{IdempotencyKey, Status};
 pub use sys::blob::{BlobGetResult, BlobPutResult};
 pub use sys::timer::TimerFired;
 pub use sys::{EffectError, Receipt, Rejected, SecretRef, StreamFrame, TextOrSecretRef};
-pub use sys::{blob, cron, effect, http, introspect, timer};
+pub use sys::{blob, cron, effect, host, http, introspect, llm, portal, timer, vault, workspace};
 pub use types::{Date, Decimal, Duration, Hash, Map, Sealed, Set, Time, Uuid};
 pub use workflow::{Answer, Typed, Workflow};
 

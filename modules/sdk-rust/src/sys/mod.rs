@@ -9,9 +9,14 @@ use crate::types::Hash;
 pub mod blob;
 pub mod cron;
 pub mod effect;
+pub mod host;
 pub mod http;
 pub mod introspect;
+pub mod llm;
+pub mod portal;
 pub mod timer;
+pub mod vault;
+pub mod workspace;
 
 pub(crate) const ERROR: &str = "sys/EffectError@1";
 

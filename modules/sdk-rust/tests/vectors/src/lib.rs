@@ -14,6 +14,7 @@ use aos_sdk::introspect::{
     ReadMeta, WorkflowState, WorkflowStateRead,
 };
 use aos_sdk::prelude::*;
+use aos_sdk::{host, llm, portal, vault, workspace};
 use aos_sdk::{BlobGetResult, BlobPutResult, SecretRef, TextOrSecretRef, TimerFired};
 
 #[derive(Schema)]
@@ -251,10 +252,40 @@ definitions! {
     cron::Next, cron::Times,
     ReadMeta, Manifest, ManifestRead, WorkflowState, WorkflowStateRead, JournalHead, JournalHeadRead,
     ListCells, CellsListed, CellInfo,
+    workspace::Resolve, workspace::ResolveReceipt, workspace::EmptyRoot,
+    workspace::EmptyRootReceipt, workspace::List, workspace::ListReceipt, workspace::ReadRef,
+    workspace::ReadRefReceipt, workspace::ReadBytes, workspace::ReadBytesReceipt,
+    workspace::WriteBytes, workspace::WriteBytesReceipt, workspace::WriteRef,
+    workspace::WriteRefReceipt, workspace::Remove, workspace::RemoveReceipt, workspace::Diff,
+    workspace::DiffReceipt, workspace::AnnotationsGet, workspace::AnnotationsGetReceipt,
+    workspace::AnnotationsSet, workspace::AnnotationsSetReceipt, workspace::Commit,
+    workspace::History, workspace::ListEntry, workspace::RefEntry, workspace::DiffChange,
+    workspace::Annotations, workspace::AnnotationsPatch, workspace::CommitMeta,
+    host::SessionOpen, host::SessionOpenReceipt, host::SessionSignal, host::SessionSignalReceipt,
+    host::Exec, host::ExecReceipt, host::FsReadFile, host::FsReadFileReceipt, host::FsWriteFile,
+    host::FsWriteFileReceipt, host::FsEditFile, host::FsEditFileReceipt, host::FsApplyPatch,
+    host::FsApplyPatchReceipt, host::FsGrep, host::FsGrepReceipt, host::FsGlob,
+    host::FsGlobReceipt, host::FsStat, host::FsStatReceipt, host::FsExists,
+    host::FsExistsReceipt, host::FsListDir, host::FsListDirReceipt, host::ExecProgressFrame,
+    host::Target, host::Output, host::FileContentInput, host::PatchInput, host::PatchOpsSummary,
+    host::TextOutput, host::LocalTarget, host::SandboxTarget, host::BlobRefInput, host::Mount,
+    llm::Generate, llm::GenerateReceipt, llm::CountTokens, llm::CountTokensReceipt, llm::Compact,
+    llm::CompactReceipt, llm::WindowItem, llm::ToolChoice, llm::TokenCountByRef,
+    llm::TokenCountQuality, llm::CompactStrategy, llm::TranscriptRange,
+    llm::CompactionArtifactKind, llm::TokenUsage, llm::WindowItemKind,
+    llm::ProviderCompatibility, vault::Put, vault::PutReceipt, vault::Rotate,
+    vault::RotateReceipt, portal::Send, portal::SendReceipt,
 }
 
 effects! {
     timer::Set, timer::Cancel, effect::Cancel, http::Request, blob::Put, blob::Get,
     cron::Next,
     Manifest, WorkflowState, JournalHead, ListCells,
+    workspace::Resolve, workspace::EmptyRoot, workspace::List, workspace::ReadRef,
+    workspace::ReadBytes, workspace::WriteBytes, workspace::WriteRef, workspace::Remove,
+    workspace::Diff, workspace::AnnotationsGet, workspace::AnnotationsSet, host::SessionOpen,
+    host::SessionSignal, host::Exec, host::FsReadFile, host::FsWriteFile, host::FsEditFile,
+    host::FsApplyPatch, host::FsGrep, host::FsGlob, host::FsStat, host::FsExists,
+    host::FsListDir, llm::Generate, llm::CountTokens, llm::Compact, vault::Put, vault::Rotate,
+    portal::Send,
 }

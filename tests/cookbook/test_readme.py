@@ -144,7 +144,7 @@ def test_each_pattern_has_a_scenario_that_passes(bin_: Path) -> None:
 
     found = follow(block, bin_=bin_)
 
-    assert "23 scenarios passed" in found
+    assert "24 scenarios passed" in found
     for name in PATTERNS:
         assert f"cookbook/{name}/" in found
 

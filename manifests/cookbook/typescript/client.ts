@@ -347,6 +347,8 @@ export type ReadIntentsQuery = {
   effect?: string;
   /** Only cells whose key begins with this text. */
   key_prefix?: string;
+  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  where?: string;
   /** Maximum number of rows. */
   limit?: number;
   /** Number of rows to skip. */
@@ -373,6 +375,8 @@ export type ReadFaultsQuery = {
   workflow?: string;
   /** Only faults of this kind. */
   kind?: string;
+  /** Only those that pass this condition, such as customer = "c-1" and total >= 1000. */
+  where?: string;
   /** Maximum number of rows. */
   limit?: number;
   /** Number of rows to skip. */
@@ -780,6 +784,7 @@ export type ClaimTasksAnswer = {
     key?: unknown;
     key_cbor?: string;
     traceparent?: string;
+    sealed?: string[];
   } | {
     task: string;
     kind: "step";

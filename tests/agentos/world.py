@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ ECHO: Final = "agentos/echo@1"
 CASE: Final = "agentos/case@1"
 TALE: Final = "agentos/tale@1"
 ASK: Final = "agentos/ask@1"
+AGENT: Final = "agentos/agent@1"
 
 THEIRS: Final = tuple(sorted(EFFECTS.keys() - {CRON, TIMER_CANCEL, EFFECT_CANCEL}))
 """The effects of AIR 2 that are built in."""
@@ -24,6 +26,7 @@ _UNIT: Final[Mapping[str, object]] = {"unit": {}}
 _TEXT: Final[Mapping[str, object]] = {"text": {}}
 _NAT: Final[Mapping[str, object]] = {"nat": {}}
 _BYTES: Final[Mapping[str, object]] = {"bytes": {}}
+_HASH: Final[Mapping[str, object]] = {"hash": {}}
 
 
 def _option(inside: object) -> object:
@@ -87,6 +90,20 @@ TYPES: Final[Mapping[str, object]] = {
     "AskEvent": _variant(
         Ask=_ref("Ask"), Receipt=_ENVELOPE, Rejected=_ref("sys/EffectReceiptRejected@1")
     ),
+    "Begin": _record(id=_ref("Id"), url=_TEXT),
+    "AgentState": _record(
+        stage=_TEXT,
+        brief=_option(_HASH),
+        answer=_option(_HASH),
+        session=_option(_TEXT),
+        tries=_NAT,
+        printed=_option(_HASH),
+        root=_option(_HASH),
+        version=_option(_NAT),
+    ),
+    "AgentEvent": _variant(
+        Begin=_ref("Begin"), Receipt=_ENVELOPE, Rejected=_ref("sys/EffectReceiptRejected@1")
+    ),
 }
 
 _EFFECTS: Final[Mapping[str, Sequence[str]]] = {
@@ -101,11 +118,31 @@ _EFFECTS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "tale": ("sys/blob.get@1",),
     "ask": THEIRS,
+    "agent": (
+        "sys/http.request@1",
+        "sys/llm.generate@1",
+        "sys/host.session.open@1",
+        "sys/host.fs.write_file@1",
+        "sys/host.exec@1",
+        "sys/workspace.empty_root@1",
+        "sys/workspace.write_ref@1",
+        "sys/workspace.write_bytes@1",
+        "sys/workspace.read_bytes@1",
+        "sys/workspace.resolve@1",
+    ),
 }
+WORKSPACES: Final[Mapping[str, str]] = {
+    "event": "sys/WorkspaceCommit@1",
+    "workflow": "sys/Workspace@1",
+    "key_field": "workspace",
+}
+"""The route of a folder that uses workspaces (AG-54)."""
+
+_KEYED: Final = ("case", "tale", "ask", "agent")
 
 
 def _workflow(name: str) -> dict[str, Any]:
-    keyed = {"key_schema": "agentos/Id@1"} if name in ("case", "tale", "ask") else {}
+    keyed = {"key_schema": "agentos/Id@1"} if name in _KEYED else {}
     return {
         "$kind": "defworkflow",
         "name": f"agentos/{name}@1",
@@ -118,7 +155,8 @@ def _workflow(name: str) -> dict[str, Any]:
     }
 
 
-def nodes() -> list[dict[str, Any]]:
+def nodes(*routes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The definitions, with more routes if they are given."""
     module = {
         "$kind": "defmodule",
         "name": "agentos/guest_wasm@1",
@@ -130,7 +168,13 @@ def nodes() -> list[dict[str, Any]]:
     ]
     keyed = [
         {"event": f"agentos/{event}@1", "workflow": workflow, "key_field": "id"}
-        for event, workflow in (("Open", CASE), ("Close", CASE), ("Told", TALE), ("Ask", ASK))
+        for event, workflow in (
+            ("Open", CASE),
+            ("Close", CASE),
+            ("Told", TALE),
+            ("Ask", ASK),
+            ("Begin", AGENT),
+        )
     ]
     manifest = {
         "$kind": "manifest",
@@ -139,7 +183,7 @@ def nodes() -> list[dict[str, Any]]:
         "modules": [{"name": "agentos/guest_wasm@1"}],
         "workflows": [{"name": f"agentos/{name}@1"} for name in _EFFECTS],
         "effects": [],
-        "routing": {"subscriptions": [*whole, *keyed]},
+        "routing": {"subscriptions": [*whole, *keyed, *routes]},
     }
     schemas = [
         {"$kind": "defschema", "name": f"agentos/{name}@1", "type": type_}
@@ -159,8 +203,15 @@ def files() -> dict[str, bytes]:
     }
 
 
-def write_folder(folder: Path) -> Path:
-    for name, data in files().items():
+def published() -> dict[str, bytes]:
+    """The folder in the layout in which AgentOS publishes folders (AG-43), with workspaces."""
+    place = f"modules/agentos/guest_wasm@1-{hashlib.sha256(guest()).hexdigest()}.wasm"
+    return {"air/all.air.json": json.dumps(nodes(WORKSPACES)).encode(), place: guest()}
+
+
+def write_folder(folder: Path, given: Mapping[str, bytes] | None = None) -> Path:
+    """Write these files, by default ``files()``, into a folder."""
+    for name, data in (files() if given is None else given).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod agent;
 mod cbor;
 mod sha256;
 
@@ -64,6 +65,7 @@ fn perform(bytes: &[u8]) -> Vec<u8> {
         "agentos/CaseEvent@1" => case(&mut step, tag, inside),
         "agentos/TaleEvent@1" => tale(&mut step, tag, inside),
         "agentos/AskEvent@1" => ask(&mut step, tag, inside),
+        "agentos/AgentEvent@1" => agent::agent(&mut step, tag, inside),
         "bench/RunEvent@1" => run(&mut step, tag, inside),
         other => panic!("{other}"),
     }
@@ -97,10 +99,12 @@ impl Step {
     }
 
     fn emit(&mut self, kind: &str, params: &Value, issuer_ref: Option<&str>) {
-        let mut effect = vec![
-            ("kind".into(), kind.into()),
-            ("params_cbor".into(), Value::Bytes(encode(params, Lengths::Definite))),
-        ];
+        self.emit_bytes(kind, encode(params, Lengths::Definite), issuer_ref);
+    }
+
+    fn emit_bytes(&mut self, kind: &str, params: Vec<u8>, issuer_ref: Option<&str>) {
+        let mut effect =
+            vec![("kind".into(), kind.into()), ("params_cbor".into(), Value::Bytes(params))];
         if let Some(issuer_ref) = issuer_ref {
             effect.push(("issuer_ref".into(), issuer_ref.into()));
         }
@@ -299,8 +303,8 @@ fn tale(step: &mut Step, tag: &str, inside: &Value) {
     }
 }
 
-/// Asks for the effect that an event names, with params as they come, and keeps each answer. Like a
-/// module of the SDK, it decodes the payload of a receipt whatever its status.
+/// Asks for the effect that an event names, with the bytes of its params as they come, and keeps
+/// each answer. Like a module of the SDK, it decodes the payload of a receipt whatever its status.
 fn ask(step: &mut Step, tag: &str, inside: &Value) {
     let mut answers = match step.state.get("answers") {
         Value::List(found) => found.clone(),
@@ -308,8 +312,8 @@ fn ask(step: &mut Step, tag: &str, inside: &Value) {
     };
     match tag {
         "Ask" => {
-            let params = decode(inside.get("params").bytes());
-            step.emit(inside.get("effect").text(), &params, None);
+            let params = inside.get("params").bytes().to_vec();
+            step.emit_bytes(inside.get("effect").text(), params, None);
         }
         "Receipt" => {
             let payload = inside.get("receipt_payload");

@@ -17,6 +17,7 @@ from aos.manifest import builtins
 from aos.values.cbor import encode
 from aos.values.digests import content_hash, hash_text
 from aos.values.schema import Schema, compile_schemas
+from aos.values.sha256 import sha256_text
 from aos.worker import EffectContext, EffectFailed
 from aos.worker.results import WithBlobs, to_value
 
@@ -109,7 +110,7 @@ class Bench:
 
     def put(self, data: bytes) -> str:
         name = hash_text(content_hash(data))
-        self.blobs[name] = data
+        self.blobs[name] = self.blobs[sha256_text(data)] = data
         return name
 
     async def open(self, **target: Any) -> str:

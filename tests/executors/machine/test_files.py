@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import os
 import socket
 import threading
@@ -15,6 +16,9 @@ import pytest
 from aos.executors.machine import file_changes
 from aos.executors.machine.declined import Declined, declined_of
 from aos.executors.machine.file_access import FILE_BYTES_MAX
+from aos.values.cbor import encode
+from aos.values.digests import content_hash, hash_text
+from aos.values.sha256 import read_name
 from tests.executors.machine.bench import Bench, inline, status
 
 INTENT = "blake3:" + 64 * "b"
@@ -95,6 +99,24 @@ def test_a_long_file_is_a_blob_and_a_longer_one_is_read_in_parts(bench: Bench) -
     assert status(bench.one("fs.read_file", path="f")) == ("error", "too_large")
     part = bench.one("fs.read_file", path="f", offset_bytes=FILE_BYTES_MAX, max_bytes=9)
     assert (bench.text(part["content"]), part["truncated"]) == ("\0", False)
+
+
+def test_a_blob_has_its_true_name_or_none(bench: Bench) -> None:
+    """AG-67, AG-30: so a module of the AgentOS SDK gets the SHA-256 of the bytes."""
+    nameless = encode(["aos/given/1", bytes(32)])
+    for data, name in (
+        (b"text", "sha256:" + hashlib.sha256(b"text").hexdigest()),
+        (nameless, hash_text(content_hash(nameless))),
+    ):
+        (bench.root / "f").write_bytes(data)
+        params = {"path": "f", "encoding": "bytes", "output_mode": "blob"}
+
+        value = bench.one("fs.read_file", **params)["content"]["$value"]
+
+        assert value["blob_ref"] == name
+        documents = [each for each in map(read_name, bench.blobs.values()) if each is not None]
+        assert all(each.is_of(b"text") for each in documents)
+        assert documents
 
 
 def test_a_folder_and_a_special_file_are_not_read(bench: Bench) -> None:

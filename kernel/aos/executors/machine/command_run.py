@@ -148,7 +148,7 @@ def _receipt(
         "error_code": code,
         "error_message": message,
     }
-    blobs = tuple(each.blob for each in streams.values() if each.blob is not None)
+    blobs = tuple(blob for each in streams.values() for blob in each.blobs)
     return WithBlobs(value=value, blobs=blobs)
 
 

@@ -168,8 +168,7 @@ async def _listing(
         value, found = await find(host.root, session.workdir, params)
     except Declined as problem:
         return _declined(problem, message_field)
-    blobs = () if found.blob is None else (found.blob,)
-    return WithBlobs(value={**value, field: found.value}, blobs=blobs)
+    return WithBlobs(value={**value, field: found.value}, blobs=found.blobs)
 
 
 async def _looked(host: MachineHost, params: Params, look: Callable[[Parts], Receipt]) -> Receipt:

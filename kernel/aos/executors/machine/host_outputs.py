@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from aos.executors.machine.declined import ERROR, Declined, invalid
 from aos.values.digests import content_hash, hash_text
+from aos.values.sha256 import PREFIX, true_name, true_sha256
 
 INLINE_BYTES_MAX: Final = 16 * 1024
 PREVIEW_BYTES: Final = 512
@@ -22,10 +23,11 @@ _MODES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HostOutput:
-    """The value of a receipt's field, None if there are no bytes, and the blob that it names."""
+    """The value of a receipt's field, None if there are no bytes, and the blob that it names, with
+    the document of its name (AG-30)."""
 
     value: dict[str, Any] | None
-    blob: bytes | None = None
+    blobs: tuple[bytes, ...] = ()
 
 
 def mode_of(params: dict[str, Any]) -> str:
@@ -56,23 +58,25 @@ def output(data: bytes, mode: str, *, as_bytes: bool = False) -> HostOutput:
             f"{len(data)} bytes: expected at most {INLINE_BYTES_MAX} with output_mode inline",
         )
     if mode == "blob" or len(data) > INLINE_BYTES_MAX:
-        return HostOutput(
-            {
-                "$tag": "blob",
-                "$value": {
-                    "blob_ref": hash_text(content_hash(data)),
-                    "size_bytes": len(data),
-                    "preview_bytes": data[:PREVIEW_BYTES],
-                },
-            },
-            data,
-        )
+        return _blob(data)
     if not as_bytes:
         try:
             return HostOutput({"$tag": "inline_text", "$value": {"text": data.decode()}})
         except UnicodeDecodeError:
             pass
     return HostOutput({"$tag": "inline_bytes", "$value": {"bytes": data}})
+
+
+def _blob(data: bytes) -> HostOutput:
+    """The few bytes without a true name are named by their content hash."""
+    digest = true_sha256(data)
+    value = {
+        "blob_ref": PREFIX + digest.hex() if digest else hash_text(content_hash(data)),
+        "size_bytes": len(data),
+        "preview_bytes": data[:PREVIEW_BYTES],
+    }
+    blobs = (data, true_name(data).to_bytes()) if digest else (data,)
+    return HostOutput({"$tag": "blob", "$value": value}, blobs)
 
 
 def shown_name(name: str) -> str:

@@ -34,6 +34,7 @@ FLOORS = {
     "linear": 90,
     "manifest": 87,
     "node": 80,
+    "page": 85,
     "sandbox": 96,
     "sealing": 90,
     "store": 90,

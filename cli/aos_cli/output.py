@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TextIO
 
+from aos.document_text import CONTROLS, document_text
 from aos.errors import Unavailable
-from aos_cli.styled import CONTROLS, Styled
+from aos_cli.styled import Styled
 
 if TYPE_CHECKING:  # rich would double the start-up of a small command
     from aos_cli.terminal import Screen
@@ -54,7 +55,6 @@ TERMINAL_NAMES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
 
 PLAIN_WIDTH: Final = 80
 _BREAKS: Final = frozenset("\n\t")
-_JSON_DEPTH: Final = 20_000
 
 
 class _Output:
@@ -190,14 +190,8 @@ def print_json_line(document: object, *, at_once: bool = False) -> None:
 
 
 def _write_json(document: object, *, indent: int | None, at_once: bool) -> None:
-    # A trace may be nested deeper than Python's default recursion limit.
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _JSON_DEPTH))
-    try:
-        text = json.dumps(document, ensure_ascii=not _is_utf8(sys.stdout), indent=indent)
-    finally:
-        sys.setrecursionlimit(limit)
-    write(text.translate(CONTROLS) + "\n", at_once=at_once)
+    text = document_text(document, is_ascii=not _is_utf8(sys.stdout), indent=indent)
+    write(text, at_once=at_once)
 
 
 def print_bytes(data: bytes) -> None:

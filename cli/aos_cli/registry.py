@@ -494,6 +494,10 @@ COMMANDS: Final = (
         "inspect:inspect_value",
     ),
     Command(
+        "page", LOOK, "Look at worlds and bundles in a browser; the page changes nothing.",
+        ("aos page shop --open", "aos page shop.aos"), "page:page",
+    ),
+    Command(
         "trace", LOOK, "Show the causes and effects of a record, an intent or a cell.",
         ("aos trace order o-1", "aos trace 4711"), "trace:trace",
     ),

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Self
+from typing import Self
 
-CONTROLS: Final = {
-    code: f"\\u{code:04x}"
-    for code in (
-        *range(9),
-        *range(11, 32),
-        *range(127, 160),
-        0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A),
-    )
-}  # fmt: skip
-"""Control characters, and marks that change the direction of writing. Values come from outside, so
-these are printed as escapes and never sent to a terminal. Line ends and tabs are kept."""
+from aos.document_text import CONTROLS
 
 
 class Styled:

@@ -14,13 +14,14 @@ import typer
 
 from aos.audit.views import world_view
 from aos.audit.views.record_view import Document
-from aos.errors import AosError
+from aos.audit.views.view import View
+from aos.errors import AosError, BadUsage
 from aos.host.folder.folder import open_folder
 from aos.host.transfer.adopting import origin_at
 from aos_cli import inspect_text as text
 from aos_cli.node_option import NodeUrl, from_node
 from aos_cli.open_view import looking_at, work_of
-from aos_cli.options import DEFAULT_WORLD, At, Json, World
+from aos_cli.options import DEFAULT_WORLD, At, Json, World, number
 
 
 def inspect_world(
@@ -72,14 +73,41 @@ def inspect_manifest(
         str | None, typer.Argument(metavar="NAME", help="One definition, whole.")
     ] = None,
     *,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SEQ",
+            parser=number,
+            help="Show the changes since the manifest that was in force after this record.",
+        ),
+    ] = None,
     at: At = None,
     node: NodeUrl = None,
     world: World = DEFAULT_WORLD,
     json: Json = False,
 ) -> None:
+    if name is not None and since is not None:
+        raise BadUsage("expected one of NAME and --since")
     if node is not None:
-        found = from_node(node, "/v1/manifest", name=name, at=at)
+        found = from_node(node, "/v1/manifest", name=name, since=since, at=at)
     else:
         with looking_at(world, at) as view:
-            found = world_view.manifest(view, name)
+            found = _manifest(view, name, since)
+    if since is not None:
+        text.show(found, _changes, json=json)
+        return
     text.show(found, text.manifest if name is None else text.value, json=json)
+
+
+def _manifest(view: View, name: str | None, since: int | None) -> Document:
+    if since is None:
+        return world_view.manifest(view, name)
+    from aos.host.apply.manifest_changes import manifest_changes  # noqa: PLC0415  # imports much
+
+    return manifest_changes(view, since)
+
+
+def _changes(found: Document) -> None:
+    from aos_cli.apply_text import show_changes  # noqa: PLC0415  # as above
+
+    show_changes(found["changes"])

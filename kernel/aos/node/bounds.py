@@ -45,6 +45,8 @@ class BoundedProtocol(HttpToolsProtocol):
     header_s = HEADER_S
     body_s = BODY_S
     connections_max = CONNECTIONS_MAX
+    refusal_headers = b""
+    """Further header lines of an answer that this class gives itself."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -173,7 +175,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(
             STATUS_LINE[problem.status]
             + b"content-type: " + PROBLEM.encode() + b"\r\ncontent-length: "
-            + str(len(body)).encode() + b"\r\n" + retry + b"connection: close\r\n\r\n" + body
+            + str(len(body)).encode() + b"\r\n" + retry + self.refusal_headers
+            + b"connection: close\r\n\r\n" + body
         )  # fmt: skip
         self.transport.close()
 

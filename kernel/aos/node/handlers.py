@@ -34,6 +34,7 @@ from aos.node.reading import (
     NAMING,
     SEARCHING,
     is_long,
+    process_document,
     read_document,
     running_of,
     work_document,
@@ -105,10 +106,7 @@ async def _with_process(services: Services, found: Document, *, is_past: bool) -
         except AosError:
             pass
         else:
-            process = {
-                **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
-                "executors": work_document(work)["executors"],
-            }
+            process = process_document(status, work)
     origin = origin_at(services.folder.path)
     return {
         "path": None,

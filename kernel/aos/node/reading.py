@@ -26,6 +26,7 @@ from aos.audit.views.record_view import Document
 from aos.audit.views.running_effects import Running, RunningTask
 from aos.audit.views.view import LIMIT, View
 from aos.errors import BadUsage
+from aos.host.apply.manifest_changes import manifest_changes
 from aos.host.apply.proposal_report import proposal_report
 from aos.node.batches.batch_items import batch_items
 from aos.values.digests import hash_text
@@ -42,6 +43,10 @@ def _world(view: View, _: Query) -> Document:
 
 
 def _manifest(view: View, query: Query) -> Document:
+    if "since" in query:
+        if "name" in query:
+            raise BadUsage("manifest: expected one of name and since")
+        return manifest_changes(view, query["since"])
     return world_view.manifest(view, query.get("name"))
 
 
@@ -298,6 +303,15 @@ def work_document(work: Mapping[str, Any]) -> Document:
             }
             for intent, phase, attempt, since_ns in work.get("tasks", ())
         ],
+    }
+
+
+def process_document(status: Mapping[str, Any], work: Mapping[str, Any] | None) -> Document:
+    """Return the process that runs a world, as ``aos inspect world`` shows it, from the answers to
+    ``status`` and ``work``; ``work`` is None if it was not answered."""
+    return {
+        **{name: status[name] for name in ("pid", "steps", "queued", "no_room")},
+        "executors": work_document(work or {})["executors"],
     }
 
 

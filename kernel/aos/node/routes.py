@@ -382,7 +382,14 @@ ROUTES: Final = (
     ApiRoute(
         operation="read_manifest", method=GET, path="/v1/manifest", scope=READ,
         summary="Show the manifest in force, or one of its definitions.",
-        query=(Parameter(name="name", schema=NAME, help="One definition, whole."), AT),
+        query=(
+            Parameter(name="name", schema=NAME, help="One definition, whole."),
+            Parameter(
+                name="since", schema=SEQ,
+                help="Instead, the changes since the manifest in force after this record.",
+            ),
+            AT,
+        ),
         answer=_document("aos inspect manifest"),
     ),
     ApiRoute(

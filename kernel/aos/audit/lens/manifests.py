@@ -57,6 +57,12 @@ class Manifests:
         place = bisect_left(self._seqs, seq)
         return self._manifests[place - 1] if place else None
 
+    def seq_at(self, seq: int) -> int | None:
+        """Return the record that put the manifest of ``at`` in force; None before the first."""
+        self.at(seq)
+        place = bisect_left(self._seqs, seq)
+        return self._seqs[place - 1] if place else None
+
     def with_workflow(self, name: str, hash: Hash) -> Effective | None:
         """Return the newest manifest that has this version of a workflow."""
         found = self._newest(name, hash)

@@ -90,6 +90,7 @@ def cells(
         nonlocal looked_at, total
         for cell in selected.candidates(view.state):
             looked_at += 1
+            view.check_time()
             if selected.has(view, cell):
                 total += 1
                 reasons.update(why(view.state, cell))

@@ -357,8 +357,23 @@ def intent(view: View, word: str) -> Document:
         **_history(view, target.intent, after=step.seq, settled=row.settled_seq),
         "abandoned_by": _abandoned_by(view, target.intent, row, step.cell),
         "receipt": receipt,
+        "signature": _signature(view, row),
         "reason": reason,
     }
+
+
+def _signature(view: View, row: IntentRow) -> Document | None:
+    """Check the signature of the receipt now; None if there is none, or the kernel itself gave
+    it."""
+    if row.settled_seq is None or row.settled_seq >= view.state.next_seq:
+        return None
+    receipt = view.records.at(row.settled_seq)
+    if not isinstance(receipt, Receipt):
+        return None
+    # Only this document checks signatures, and lists need not import what does.
+    from aos.audit.views.receipt_signature import signature_document  # noqa: PLC0415
+
+    return signature_document(view, receipt, row.opened_seq)
 
 
 def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) -> Document:
@@ -393,6 +408,7 @@ def _pruned_intent(view: View, found: Document, intent: Hash, row: IntentRow) ->
         **_history(view, intent, after=row.opened_seq, settled=row.settled_seq),
         "abandoned_by": None if cell is None else _abandoned_by(view, intent, row, cell),
         "receipt": receipt,
+        "signature": _signature(view, row),
         "reason": reason,
     }
 

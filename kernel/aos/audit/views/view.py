@@ -49,6 +49,8 @@ class View:
         self.records = Records(journal)
         self.running: Running | None = None
         """The process that runs the world, if it was asked."""
+        self.check_time: Callable[[], None] = _no_limit
+        """Called for each cell that a list reads. It raises once the list has taken too long."""
         self.finder: CellFinder | None = None
         """An index that lists of cells are read from, if there is one."""
 
@@ -57,6 +59,10 @@ class View:
         bytes of each."""
         self.lens = Lens(self.manifests, self.journal.blob, most=most, spelled=True)
         self.whole = Lens(self.manifests, self.journal.blob, most=ALL_BYTES, spelled=True)
+
+
+def _no_limit() -> None:
+    """A list may take as long as it needs."""
 
 
 def page(

@@ -1,0 +1,64 @@
+"""The program that unpacks a bundle into a folder, and then verifies it (spec/page.md, PG-30).
+
+    python -m aos.page.bundle_process FILE DIR
+
+It writes lines of JSON on stdout: ``{"reached": N}`` now and then, ``{"unpacked": true}`` once DIR
+is a world, and ``{"report": …}`` of ``aos verify FILE``, or ``{"problem": sentence}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from aos.audit.replay.bundle import verify_bundle
+from aos.errors import AosError
+from aos.host.transfer.importing import import_world
+
+SAY_S: Final = 0.2
+"""Seconds between two lines of progress."""
+
+
+class _Progress:
+    def __init__(self) -> None:
+        self._said_s = time.monotonic()
+
+    def reached(self, number: int, _total: int = 0) -> None:
+        if time.monotonic() - self._said_s >= SAY_S:
+            self._said_s = time.monotonic()
+            _say({"reached": number})
+
+
+def main(file: Path, folder: Path) -> None:
+    """Unpack and verify; an error of either is a ``problem``."""
+    progress = _Progress()
+    problem = None
+    try:
+        import_world(file, folder, progress=progress.reached)
+        _say({"unpacked": True})
+    except AosError as error:
+        problem = str(error)
+    try:
+        report = verify_bundle(file, on_progress=progress.reached)
+        _say({"report": report.to_document()})
+    except AosError as error:
+        problem = problem or str(error)
+    if problem is not None:
+        _say({"problem": problem})
+
+
+def _say(message: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]), Path(sys.argv[2]))
+    except BrokenPipeError:
+        # The page is gone. Python would write the rest at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,94 @@
+"""The time that a list may take, before the page asks the user to narrow it
+(spec/page.md, PG-8)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from aos.audit.lens.ports import Journal
+from aos.core.journal.frame import Frame, Head
+from aos.node.problems import Problem
+from aos.store.cut import Cut
+from aos.store.rows import ErasedRow, IntentRow
+from aos.values.digests import Hash
+
+LIST_S: Final = 0.15
+"""Seconds within which a list is read."""
+
+
+class ListTime:
+    """The time of one list, from now on. ``check`` is called for each thing that is read."""
+
+    def __init__(
+        self, seconds: float = LIST_S, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._until_s = clock() + seconds
+        self._seconds = seconds
+        self._count = 0
+
+    def check(self) -> None:
+        """Count one more cell, frame or row.
+
+        Raises:
+            Problem: The time is over (503).
+        """
+        self._count += 1
+        if self._clock() > self._until_s:
+            raise Problem(
+                503, "list_takes_too_long",
+                f"the list takes longer than {self._seconds * 1000:.0f} ms (more than "
+                f"{self._count - 1:,} entries were read): narrow it with a filter, or run the "
+                "command", retry_after_s=1,
+            )  # fmt: skip
+
+
+class TimedJournal:
+    """A journal whose reading counts against the time of a list."""
+
+    def __init__(self, journal: Journal, time: ListTime) -> None:
+        self._journal = journal
+        self._time = time
+
+    def frames(self, first_seq: int = 1, last_seq: int | None = None) -> Iterator[Frame]:
+        for frame in self._journal.frames(first_seq, last_seq):
+            self._time.check()
+            yield frame
+
+    def frame_at(self, seq: int) -> Frame | None:
+        self._time.check()
+        return self._journal.frame_at(seq)
+
+    def intents(self) -> Iterator[tuple[Hash, IntentRow]]:
+        for each in self._journal.intents():
+            self._time.check()
+            yield each
+
+    def head(self) -> Head | None:
+        return self._journal.head()
+
+    def blob(self, hash: Hash) -> bytes:
+        return self._journal.blob(hash)
+
+    def has_blob(self, hash: Hash) -> bool:
+        return self._journal.has_blob(hash)
+
+    def blob_size(self, hash: Hash) -> int | None:
+        return self._journal.blob_size(hash)
+
+    def named(self, sha256: bytes) -> Hash | None:
+        return self._journal.named(sha256)
+
+    def erased(self, hash: Hash) -> ErasedRow | None:
+        return self._journal.erased(hash)
+
+    def intent(self, hash: Hash) -> IntentRow | None:
+        return self._journal.intent(hash)
+
+    def note(self, seq: int) -> str | None:
+        return self._journal.note(seq)
+
+    def cut(self) -> Cut | None:
+        return self._journal.cut()

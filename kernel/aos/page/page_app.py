@@ -1,0 +1,326 @@
+"""The ASGI application of the page: from a request to a page or its document (spec/page.md).
+
+    address -> host and origin -> session -> page -> query -> document -> template or JSON
+
+Rule 1: a request is refused at the first check that it fails.
+
+Rule 2: no route changes anything; every answer has the headers of ``page_headers``.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, MutableMapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route, Router
+
+from aos.errors import AosError
+from aos.node.access import Door, check_origin
+from aos.node.bodies import JSON, KIB, PROBLEM
+from aos.node.problems import Problem
+from aos.node.queries import read_query
+from aos.node.refusals import problem_of
+from aos.page.page_headers import RAW
+from aos.page.page_links import PageLinks
+from aos.page.page_search import search
+from aos.page.page_session import PageSession
+from aos.page.page_table import NAVIGATION, PAGES, Page
+from aos.page.page_text import json_bytes, render
+from aos.page.page_world import PageWorld
+from aos.page.page_worlds import PageWorlds
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+ADDRESS_BYTES_MAX: Final = 8 * KIB
+HTML: Final = "text/html; charset=utf-8"
+LINES: Final = "application/jsonl"
+BYTES: Final = "application/octet-stream"
+SUFFIX: Final = ".json"
+OPEN: Final = "/open"
+STATIC: Final = {"page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+_METHODS: Final = ("GET", "HEAD")
+_ONCE: Final = frozenset({b"host", b"origin", b"cookie"})
+
+
+class _Given(dict[str, object]):
+    """The query of a page; a parameter that was not given is None."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+class PageApp:
+    """The application, for worlds and one session."""
+
+    def __init__(self, worlds: PageWorlds, session: PageSession) -> None:
+        self._worlds = worlds
+        self._session = session
+        self._router = Router(
+            [
+                Route("/", self._front),
+                Route(OPEN, self._open),
+                Route("/static/{name}", _static),
+                *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in PAGES),
+                Route("/w/{world}", self._of(PAGES[0])),
+                Route("/w/{world}/search", self._search),
+                Route("/w/{world}/value/{word}/bytes", self._bytes),
+            ],
+            redirect_slashes=False,
+            default=_unknown,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *RAW]
+            await send(message)
+
+        is_json = _wants_json(scope)
+        problem = await self._answered(scope, receive, send_with_headers, is_json=is_json)
+        if problem is not None:
+            refusal = self._refusal(scope, problem, is_json=is_json)
+            await refusal(scope, receive, send_with_headers)
+
+    async def _answered(
+        self, scope: Scope, receive: Receive, send: Send, *, is_json: bool
+    ) -> Problem | None:
+        """Answer a request; return the problem if there is one, and nothing was sent."""
+        try:
+            self._check(scope)
+            if scope["path"].endswith(SUFFIX):
+                scope["path"] = scope["path"].removesuffix(SUFFIX) or "/"
+            scope["is_json"] = is_json
+            await self._router(scope, receive, send)
+        except Problem as problem:
+            return problem
+        except AosError as error:
+            return _problem(error)
+        except Exception as error:  # noqa: BLE001  # our own bug must not end the page
+            traceback.print_exception(error, file=sys.stderr)
+            return Problem(500, "page_has_a_bug", f"a bug of the page: {type(error).__name__}")
+        return None
+
+    def _check(self, scope: Scope) -> None:
+        """Check everything about a request that is the same for all pages (PG-22 to PG-24).
+
+        Raises:
+            Problem: It fails a check.
+        """
+        address = len(scope["raw_path"]) + len(scope["query_string"])
+        if address > ADDRESS_BYTES_MAX:
+            raise Problem(
+                414, "address_is_too_long",
+                f"the address: expected at most {ADDRESS_BYTES_MAX:,} bytes, found {address:,}",
+            )  # fmt: skip
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in headers and name in _ONCE:
+                raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
+            headers[name] = value
+        check_origin(Door(*scope["server"]), headers, scope["scheme"])
+        if scope["method"] not in _METHODS:
+            raise Problem(
+                405, "method_is_not_allowed",
+                f"the page is read only: expected GET, found {scope['method'][:20]}",
+                headers={"allow": ", ".join(_METHODS)},
+            )  # fmt: skip
+        path = scope["path"]
+        if path == OPEN or path.startswith("/static/"):
+            return
+        cookie = headers.get(b"cookie")
+        if not self._session.allows(None if cookie is None else cookie.decode("latin-1")):
+            raise Problem(
+                401, "session_is_missing",
+                "this browser has not opened the page: open the link that aos page has printed; "
+                "it is valid once (start aos page again for another one)",
+            )  # fmt: skip
+
+    # Pages
+
+    async def _open(self, request: Request) -> Response:
+        [token] = parse_qs(request.url.query).get("token", [""])[:1]
+        if not self._session.use(token):
+            raise Problem(
+                401, "token_is_invalid",
+                "this link was used already, or is not the one that aos page has printed (start "
+                "aos page again for another one)",
+            )  # fmt: skip
+        answer = RedirectResponse("/", status_code=303)
+        answer.headers["set-cookie"] = self._session.cookie()
+        return answer
+
+    async def _front(self, request: Request) -> Response:
+        found = await self._worlds.document()
+        if request.scope["is_json"]:
+            return Response(json_bytes(found), media_type=JSON)
+        return _html("worlds", {"document": found, "title": "Worlds", **_NOWHERE})
+
+    def _of(self, page: Page) -> Handler:
+        async def answer(request: Request) -> Response:
+            return await self._page(page, request)
+
+        return answer
+
+    async def _page(self, page: Page, request: Request) -> Response:
+        world = self._worlds.named(request.path_params["world"])
+        given = read_query(page.route, request.scope["query_string"])
+        target = await world.read(lambda view: page.target(view, request.path_params))
+        query = {**given, **target.query}
+        if request.scope["is_json"]:
+            found = await world.document(page.operation, query)
+            if page.is_lines:
+                data = b"".join(map(json_bytes, found["records"]))
+                return Response(data, media_type=LINES)
+            return Response(json_bytes(found), media_type=JSON)
+        found = await world.listed(page.operation, query)
+        values = await self._values(world, page.title, at=given.get("at"))
+        return _html(
+            page.template,
+            values
+            | {
+                "document": found,
+                "given": _Given(given),
+                "path": request.path_params,
+                "command": page.words(target, given, str(world.given)),
+                "json_address": _json_address(request),
+            },
+        )
+
+    async def _search(self, request: Request) -> Response:
+        world = self._worlds.named(request.path_params["world"])
+        [text] = parse_qs(request.url.query).get("q", [""])[:1]
+        text = text.strip()
+        base = f"/w/{world.slug}"
+        found = await world.read(lambda view: search(view, text, PageLinks(base, view.state)))
+        if request.scope["is_json"]:
+            return Response(json_bytes(found), media_type=JSON)
+        if len(found["found"]) == 1:
+            return RedirectResponse(found["found"][0]["address"], status_code=303)
+        values = await self._values(world, "Search")
+        return _html("search", values | {"document": found, "q": text})
+
+    async def _bytes(self, request: Request) -> Response:
+        world = self._worlds.named(request.path_params["world"])
+        word = request.path_params["word"]
+        data = await world.bytes_of(word)
+        name = "".join(sign for sign in word if sign.isascii() and sign.isalnum())[-64:]
+        return Response(
+            data,
+            media_type=BYTES,
+            headers={"content-disposition": f'attachment; filename="{name}.bin"'},
+        )
+
+    async def _values(
+        self, world: PageWorld, title: str, *, at: int | None = None
+    ) -> dict[str, object]:
+        """Return what every page of a world shows."""
+        base = f"/w/{world.slug}"
+        return await world.read(
+            lambda view: {
+                "title": title,
+                "world": world,
+                "navigation": NAVIGATION,
+                "links": PageLinks(base, view.state, at),
+                "head": view.state.next_seq - 1,
+                "now_ns": view.now_ns,
+                "at": at,
+            }
+        )
+
+    # Refusals
+
+    def _refusal(self, scope: Scope, problem: Problem, *, is_json: bool) -> Response:
+        headers = dict(problem.headers)
+        if problem.retry_after_s is not None:
+            headers["retry-after"] = str(problem.retry_after_s)
+        if is_json:
+            data = json_bytes(problem.document())
+            return Response(data, problem.status, headers, media_type=PROBLEM)
+        world = None
+        if problem.status != 401:
+            slug = scope["path"].split("/")[2:3] if scope["path"].startswith("/w/") else []
+            world = self._worlds.find(slug[0]) if slug else None
+        values = {
+            "title": _TITLES.get(problem.status, "Not possible"),
+            "problem": problem,
+            **_NOWHERE,
+        }
+        if world is not None:
+            values |= {
+                "world": world,
+                "navigation": NAVIGATION,
+                "links": PageLinks(f"/w/{world.slug}", None),
+            }
+        answer = _html("problem", values)
+        answer.status_code = problem.status
+        answer.headers.update(headers)
+        return answer
+
+
+_NO_PATH: Final = Path("/dev/null")
+"""No world's folder: sentences of the page keep the paths in them."""
+
+_NOWHERE: Final[dict[str, object]] = {"world": None, "links": None, "at": None}
+_TITLES: Final = {
+    401: "Not open",
+    403: "Not allowed",
+    404: "Not found",
+    410: "Not here any more",
+    500: "Damaged",
+    503: "Not now",
+}
+
+
+def _html(template: str, values: dict[str, object]) -> Response:
+    return Response(render(template, values), media_type=HTML)
+
+
+def _wants_json(scope: Scope) -> bool:
+    """Whether the answer is JSON: by the end of the path, or by ``Accept``."""
+    if scope["path"].endswith(SUFFIX):
+        return True
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return JSON.encode() in accept and b"text/html" not in accept
+
+
+def _json_address(request: Request) -> str:
+    path: str = request.scope["raw_path"].decode("latin-1").rstrip("/")
+    query: str = request.url.query
+    return f"{path}{SUFFIX}?{query}" if query else f"{path}{SUFFIX}"
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in STATIC:
+        raise _unknown_path(request.scope["path"])
+    data = files("aos.page").joinpath("static", name).read_bytes()
+    return Response(data, media_type=STATIC[name])
+
+
+async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise _unknown_path(scope["path"])
+
+
+def _unknown_path(path: str) -> Problem:
+    return Problem(404, "path_is_unknown", f"there is no page at {path[:200]}")
+
+
+def _problem(error: AosError) -> Problem:
+    """Return the problem of an error, with the sentence of the command line. The path of a world's
+    folder stays in it, because the reader of the page is a user of this machine."""
+    found = problem_of(error, _NO_PATH, unknown=404)
+    found.detail = str(error)
+    return found

@@ -1,0 +1,117 @@
+"""The addresses of pages (spec/page.md, PG-5): a name is two segments, a key base64url of its CBOR.
+
+/w/0f3a…/cell/shop/order@1/Z28tMQ        the cell "o-1" of shop/order@1
+/w/0f3a…/cell/shop/totals@1/-            the only cell of a workflow without keys
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.words import compact
+from aos.core.state.state import State
+from aos.errors import BadUsage
+
+NO_KEY: Final = "-"
+
+
+def key_segment(key: bytes) -> str:
+    """Return the canonical CBOR of a key as a segment of a path."""
+    return base64.urlsafe_b64encode(key).decode().rstrip("=") if key else NO_KEY
+
+
+def read_key_segment(segment: str) -> bytes:
+    """Read a segment of a path as the CBOR of a key; empty for none.
+
+    Raises:
+        BadUsage: It is not base64url.
+    """
+    if segment == NO_KEY:
+        return b""
+    try:
+        data = base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        data = b""
+    if not data or key_segment(data) != segment:
+        raise BadUsage(
+            f"the key in the address: expected base64url of its CBOR, or -, found {segment[:60]!r}"
+        )
+    return data
+
+
+class PageLinks:
+    """Makes the addresses of one world's pages. ``base`` is ``/w/ID``; ``at`` is the record as of
+    which the page is, which links to other pages of the same time keep."""
+
+    def __init__(self, base: str, state: State | None, at: int | None = None) -> None:
+        self.base = base
+        self._state = state
+        self._at = at
+
+    def to(self, path: str, **query: object) -> str:
+        """Return an address below the world's; query fields that are None are left out."""
+        shown = {name: value for name, value in query.items() if value not in (None, "", False)}
+        return self.base + path + (f"?{urlencode(shown, doseq=True)}" if shown else "")
+
+    def cell(self, workflow: str, key: object) -> str | None:
+        """Return the address of a cell whose key is shown as JSON; None if no page has it."""
+        return self._of_cell("/cell", workflow, key, at=self._at)
+
+    def timeline(self, workflow: str, key: object) -> str | None:
+        """Return the address of the trace of a cell."""
+        return self._of_cell("/trace", workflow, key)
+
+    def _of_cell(
+        self, page: str, workflow: str, key: object, *, at: int | None = None
+    ) -> str | None:
+        name = _segments(workflow)
+        if self._state is None or name is None:
+            return None
+        try:
+            _, data = find_cell(self._state, workflow, None if key is None else compact(key))
+        except BadUsage:
+            return None
+        return self.to(f"{page}/{name}/{key_segment(data)}", at=at)
+
+    def cell_cbor(self, workflow: str, key_cbor: str) -> str | None:
+        """Return the address of a cell whose key is known as CBOR in hex."""
+        name = _segments(workflow)
+        if name is None:
+            return None
+        return self.to(f"/cell/{name}/{key_segment(bytes.fromhex(key_cbor))}", at=self._at)
+
+    def definition(self, name: str) -> str | None:
+        """Return the address of a definition of the manifest; None if the name has no two parts."""
+        found = _segments(name)
+        return None if found is None else self.to(f"/manifest/{found}", at=self._at)
+
+    def record(self, seq: int) -> str:
+        """Return the address of a record."""
+        return self.to(f"/record/{seq}")
+
+    def trace(self, word: object) -> str:
+        """Return the address of the trace of a record or an intent."""
+        return self.to(f"/trace/{_digits(word)}")
+
+    def intent(self, hash: str) -> str:
+        """Return the address of an intent."""
+        return self.to(f"/intent/{_digits(hash)}")
+
+    def value(self, hash: str) -> str:
+        """Return the address of a value that is stored outside its records."""
+        return self.to(f"/value/{_digits(hash)}")
+
+
+def _digits(word: object) -> str:
+    return quote(str(word).removeprefix("blake3:"), safe="")
+
+
+def _segments(name: str) -> str | None:
+    parts = name.split("/")
+    if len(parts) != 2 or not all(parts) or any(part in (".", "..") for part in parts):
+        return None
+    return "/".join(quote(part, safe="@") for part in parts)

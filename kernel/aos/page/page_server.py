@@ -1,0 +1,109 @@
+"""Serve the page on a loopback address until it is told to end (spec/page.md, PG-23)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import uvicorn
+import uvloop
+
+from aos.errors import Refused
+from aos.node.bounds import BoundedProtocol
+from aos.node.sockets import ListenAddress, actual, tcp_socket
+from aos.page.page_app import PageApp
+from aos.page.page_headers import LINES
+from aos.page.page_session import PageSession
+from aos.page.page_worlds import PageWorlds
+
+LISTEN: Final = ListenAddress(host="127.0.0.1", port=7470)
+_SHUTDOWN_S: Final = 1
+
+
+class PageProtocol(BoundedProtocol):
+    """The protocol of the front of a node, with the headers of the page on its own answers."""
+
+    refusal_headers = LINES
+    connections_max = 64
+
+
+class _PageServer(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def run_page(
+    paths: Sequence[Path],
+    address: ListenAddress,
+    *,
+    needs_token: bool,
+    opened: Callable[[str], None],
+) -> None:
+    """Serve worlds and bundles until SIGINT or SIGTERM. ``opened`` is called with the URL.
+
+    Raises:
+        Refused: The address is not a loopback address.
+        Unavailable: The address is in use.
+        AosError: None of the worlds can be read.
+    """
+    check_loopback(address)
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    worlds = PageWorlds(paths)
+    worlds.locate()
+    with tcp_socket(address) as listener:
+        session = PageSession(actual(listener).port, needs_token=needs_token)
+        token = session.token
+        query = "" if token is None else f"open?token={token}"
+        url = f"http://{actual(listener).text}/{query}"
+        uvloop.run(_serve(worlds, session, listener, lambda: opened(url)))
+
+
+def check_loopback(address: ListenAddress) -> None:
+    """Raise Refused if machines other than this one could reach the address."""
+    try:
+        is_loopback = ipaddress.ip_address(address.host.partition("%")[0]).is_loopback
+    except ValueError:
+        is_loopback = address.host == "localhost"
+    if not is_loopback:
+        raise Refused(
+            f"--listen {address.text}: expected a loopback address such as {LISTEN.text}: the page "
+            "has no TLS (from another machine, forward the port with ssh -L)"
+        )
+
+
+async def _serve(
+    worlds: PageWorlds, session: PageSession, listener: socket.socket, ready: Callable[[], None]
+) -> None:
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, over.set)
+    async with worlds:
+        server = _PageServer(
+            uvicorn.Config(
+                PageApp(worlds, session),
+                http=PageProtocol,
+                loop="none",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,  # a client's word about its address counts for nothing
+                timeout_graceful_shutdown=_SHUTDOWN_S,
+            )
+        )
+        serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+        ready()
+        ending = asyncio.ensure_future(over.wait())
+        await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        ending.cancel()
+        server.should_exit = True
+        await serving

@@ -1,0 +1,250 @@
+"""The one table of the pages of a world (spec/page.md, PG-6): its path, its document, its command.
+
+/w/ID/cells?status=failed ──▶ read_cells {"status": "failed"} ──▶ cells.html
+                              aos inspect cells --status failed
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+from aos.audit.lens.lens import shown
+from aos.audit.lens.lookup import find_cell
+from aos.audit.lens.words import key_text
+from aos.audit.views.view import View
+from aos.errors import BadUsage
+from aos.node.routes import GET, ROUTES, ApiRoute
+from aos.page.page_links import read_key_segment
+
+Path: TypeAlias = Mapping[str, str]
+
+_API: Final = {each.operation: each for each in ROUTES if each.method == GET}
+_HIDDEN: Final = frozenset({"spelled", "drawn", "width"})
+"""Parameters of text for people: a page is made from the document for programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTarget:
+    """The parameters of a document that the path of a page gives, as a query and as words of the
+    command."""
+
+    query: Mapping[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page.
+
+    ``template`` is also its name. ``command`` are the words before the target's. ``target`` reads
+    the path; ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
+    that it must. With ``is_lines`` the document is a list of records, which the command prints as
+    lines.
+    """
+
+    template: str
+    title: str
+    path: str
+    operation: str
+    command: tuple[str, ...]
+    target: Callable[[View, Path], PageTarget] = lambda _view, _path: PageTarget()
+    fixed: frozenset[str] = frozenset()
+    needs: tuple[str, ...] = ()
+    is_lines: bool = False
+
+    @property
+    def route(self) -> ApiRoute:
+        """The API's route of the document, with the parameters that a query may give."""
+        found = _API[self.operation]
+        kept = [each for each in found.query if each.name not in _HIDDEN | self.fixed]
+        return replace(
+            found, query=tuple(replace(each, required=each.name in self.needs) for each in kept)
+        )
+
+    def words(self, target: PageTarget, given: Mapping[str, Any], world: str) -> list[str]:
+        """Return the words of the command that prints the same document of the world at a path."""
+        defaults = {each.name: each.schema.get("default") for each in self.route.query}
+        options: list[str] = []
+        for name, value in given.items():
+            # The command has no limit with --from.
+            if value != defaults.get(name) or (self.is_lines and name == "limit"):
+                options += _option(name, value)
+        options += ["--world", world]
+        begin = ["aos", *self.command]
+        if any(word.startswith("-") for word in target.words):
+            return [*begin, *options, "--", *target.words]
+        return [*begin, *target.words, *options]
+
+
+def _option(name: str, value: object) -> list[str]:
+    option = f"--{name.replace('_', '-')}"
+    match value:
+        case True:
+            return [option]
+        case False:
+            return []
+        case list():
+            return [word for each in value for word in (option, str(each))]
+    return [option, str(value)]
+
+
+def _cell(view: View, path: Path) -> PageTarget:
+    workflow, word = cell_words(view, path)
+    query = {"workflow": workflow} if word is None else {"workflow": workflow, "key": word}
+    return PageTarget(query, tuple(query.values()))
+
+
+def cell_words(view: View, path: Path) -> tuple[str, str | None]:
+    """Return the workflow of a path, and its key as the words of a command have it.
+
+    Raises:
+        BadUsage: The world has no such workflow, or the key does not have its form.
+    """
+    workflow = f"{path['ns']}/{path['name']}"
+    data = read_key_segment(path["key"])
+    manifest = view.state.manifest
+    known = None if manifest is None else manifest.workflows.get(workflow)
+    if known is None:
+        word = data.hex() or None
+        find_cell(view.state, workflow, word)
+        return workflow, word
+    if known.key is None:
+        if data:
+            raise BadUsage(f"{workflow} is not keyed: expected - as the key in the address")
+        return workflow, None
+    key = shown(known.key, data)
+    # As JSON, a key that no one can type is a word of printable characters.
+    for word in (key_text(key), json.dumps(key)):
+        if not word.isprintable():
+            continue
+        try:
+            if find_cell(view.state, workflow, word) == (workflow, data):
+                return workflow, word
+        except BadUsage:
+            continue
+    raise BadUsage(
+        f"the key in the address: expected the canonical CBOR of a key of {workflow}, found "
+        f"{data[:40].hex()}"
+    )
+
+
+def _one(name: str) -> Callable[[View, Path], PageTarget]:
+    def read(_view: View, path: Path) -> PageTarget:
+        return PageTarget({name: path["word"]}, (path["word"],))
+
+    return read
+
+
+def _number(name: str) -> Callable[[View, Path], PageTarget]:
+    def read(_view: View, path: Path) -> PageTarget:
+        word = path["word"]
+        if not (word.isascii() and word.isdigit() and len(word) < 19) or int(word) < 1:
+            raise BadUsage(f"{name} in the address: expected 1 or more, found {word[:40]!r}")
+        return PageTarget({name: int(word)}, (word,))
+
+    return read
+
+
+def _definition(_view: View, path: Path) -> PageTarget:
+    name = f"{path['ns']}/{path['name']}"
+    return PageTarget({"name": name}, (name,))
+
+
+def _trace(view: View, path: Path) -> PageTarget:
+    word = path["word"]
+    if (
+        word.isascii()
+        and word.isdigit()
+        and len(word) < 19
+        and 1 <= int(word) < view.state.next_seq
+    ):
+        return PageTarget({"seq": int(word)}, (word,))
+    return PageTarget({"intent": word}, (word,))
+
+
+CELL_PATH: Final = "{ns}/{name}/{key}"
+_CELL_FIXED: Final = frozenset({"workflow", "key"})
+_TRACE_FIXED: Final = frozenset({"seq", "intent", "workflow", "key"})
+
+PAGES: Final = (
+    Page(
+        template="world", title="Overview", path="/", operation="read_world",
+        command=("inspect", "world"),
+    ),
+    Page(
+        template="cells", title="Cells", path="/cells", operation="read_cells",
+        command=("inspect", "cells"),
+    ),
+    Page(
+        template="cell", title="Cell", path=f"/cell/{CELL_PATH}", operation="read_cell",
+        command=("inspect", "cell"), target=_cell, fixed=_CELL_FIXED,
+    ),
+    Page(
+        template="trace", title="Trace", path="/trace/{word}", operation="read_trace",
+        command=("trace",), target=_trace, fixed=_TRACE_FIXED,
+    ),
+    Page(
+        template="trace", title="Trace", path=f"/trace/{CELL_PATH}", operation="read_trace",
+        command=("trace",), target=_cell, fixed=_TRACE_FIXED,
+    ),
+    Page(
+        template="intents", title="Effects", path="/intents", operation="read_intents",
+        command=("inspect", "intents"),
+    ),
+    Page(
+        template="intent", title="Effect", path="/intent/{word}", operation="read_intent",
+        command=("inspect", "intent"), target=_one("intent"), fixed=frozenset({"intent"}),
+    ),
+    Page(
+        template="journal", title="Journal", path="/journal", operation="read_records",
+        command=("inspect", "journal"), is_lines=True,
+    ),
+    Page(
+        template="record", title="Record", path="/record/{word}", operation="read_record",
+        command=("inspect", "record"), target=_number("seq"), fixed=frozenset({"seq"}),
+    ),
+    Page(
+        template="faults", title="Faults", path="/faults", operation="read_faults",
+        command=("inspect", "faults"),
+    ),
+    Page(
+        template="manifest", title="Manifest", path="/manifest", operation="read_manifest",
+        command=("inspect", "manifest"), fixed=frozenset({"name", "since"}),
+    ),
+    Page(
+        template="difference", title="Manifest", path="/manifest/diff", operation="read_manifest",
+        command=("inspect", "manifest"), fixed=frozenset({"name"}), needs=("since",),
+    ),
+    Page(
+        template="definition", title="Definition", path="/manifest/{ns}/{name}",
+        operation="read_manifest", command=("inspect", "manifest"), target=_definition,
+        fixed=frozenset({"name", "since"}),
+    ),
+    Page(
+        template="proposals", title="Proposals", path="/proposals", operation="read_proposals",
+        command=("gov", "list"),
+    ),
+    Page(
+        template="proposal", title="Proposal", path="/proposals/{word}",
+        operation="read_proposal", command=("gov", "show"), target=_number("proposal"),
+        fixed=frozenset({"proposal"}),
+    ),
+    Page(
+        template="value", title="Value", path="/value/{word}", operation="read_value",
+        command=("inspect", "value"), target=_one("value"), fixed=frozenset({"value"}),
+    ),
+)  # fmt: skip
+"""Every page below ``/w/ID`` that is the view of a command's document."""
+
+NAVIGATION: Final = (
+    ("Overview", "/"),
+    ("Cells", "/cells"),
+    ("Effects", "/intents"),
+    ("Journal", "/journal"),
+    ("Faults", "/faults"),
+    ("Manifest", "/manifest"),
+    ("Proposals", "/proposals"),
+)

@@ -1,0 +1,125 @@
+"""Text in the templates of the page (spec/page.md, PG-21): visible, escaped, and cut if it is long.
+
+Everything in a journal may be hostile. Jinja escapes all that a template prints; before that,
+``finalize`` makes every character visible.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.runtime import Undefined
+
+from aos.audit.lens.words import key_text, short, span_text, time_text
+from aos.document_text import CONTROLS, document_text
+from aos.node.bodies import KIB
+from aos.page.page_trees import tree_lines
+
+TEXT_MAX: Final = 64 * KIB
+"""The most characters of one text; a longer one is cut, with a link to all of it."""
+
+TIME_NS: Final = 10**17
+"""From here on, a number of nanoseconds is a time; below it is a span."""
+
+
+def visible(text: str) -> str:
+    """Return text of at most ``TEXT_MAX`` characters, with control characters and marks that
+    change the direction of writing as escapes."""
+    return (text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 1] + "…").translate(CONTROLS)
+
+
+def pretty(value: object) -> str:
+    """Return indented JSON; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def is_cut(value: object) -> bool:
+    """Return whether a value is longer than what is shown of it."""
+    return len(pretty(value)) > TEXT_MAX
+
+
+def is_time(ns: object) -> bool:
+    """Return whether nanoseconds are a time, and not a span."""
+    return isinstance(ns, int) and ns >= TIME_NS
+
+
+def number(value: int) -> str:
+    """Return a number with separators of thousands."""
+    return f"{value:,}"
+
+
+def digits(hash: str, count: int = 12) -> str:
+    """Return the first digits of a hash or key, without its prefix."""
+    return hash.partition(":")[2][:count] or hash[:count]
+
+
+def fields_of(document: Mapping[str, Any], *shown: str) -> list[tuple[str, Any]]:
+    """Return the fields that a template has not ``shown`` otherwise."""
+    return [(name, value) for name, value in document.items() if name not in shown]
+
+
+def is_small(value: object) -> bool:
+    """Return whether a value fits on the line of its name."""
+    return not isinstance(value, dict | list) and len(str(value)) <= 160
+
+
+def label(name: str) -> str:
+    """Return the name of a field as words."""
+    return name.removesuffix("_ns").replace("_", " ")
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "digits": digits,
+    "fields_of": fields_of,
+    "key_text": key_text,
+    "label": label,
+    "number": number,
+    "pretty": pretty,
+    "shell": shlex.join,
+    "short": short,
+    "span": span_text,
+    "time": time_text,
+    "tree_lines": tree_lines,
+}
+
+
+def _finalize(value: object) -> object:
+    """Make one printed value visible. The results of macros and blocks are printed unchanged."""
+    if isinstance(value, Undefined) or hasattr(value, "__html__"):
+        return value
+    if value is None:
+        return ""
+    return visible(value if isinstance(value, str) else str(value))
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates. A name that is not defined is an error, and all output is escaped."""
+    found = Environment(
+        loader=PackageLoader("aos.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(FILTERS)
+    found.tests.update({"cut": is_cut, "small": is_small, "time_ns": is_time})
+    return found
+
+
+def render(template: str, values: Mapping[str, object]) -> bytes:
+    """Return a page as UTF-8."""
+    text = environment().get_template(f"{template}.html").render(values)
+    # A lone surrogate can only be in the words of a request.
+    return text.encode(errors="backslashreplace")
+
+
+def json_bytes(document: object) -> bytes:
+    """Return a document as ``--json`` prints it where stdout is no terminal (PG-3)."""
+    return document_text(document).encode(errors="backslashreplace")

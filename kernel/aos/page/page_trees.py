@@ -1,0 +1,43 @@
+"""A trace as lines that a template can print in a loop, however deep it is
+(spec/page.md, PG-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aos.audit.views.record_view import Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeLine:
+    """One node of a trace. ``depth`` counts from 0; ``has_children`` says that deeper lines follow;
+    ``closes`` is the number of lists that end after this line."""
+
+    node: Document
+    depth: int
+    has_children: bool
+    closes: int
+
+
+def tree_lines(roots: Sequence[Document]) -> list[TreeLine]:
+    """Return the nodes of trees in order. No recursion: a trace may be deeper than Python's
+    stack."""
+    order: list[tuple[Document, int]] = []
+    todo: list[tuple[Document, int]] = [(root, 0) for root in reversed(roots)]
+    while todo:
+        node, depth = todo.pop()
+        order.append((node, depth))
+        children: list[Any] = node["children"]
+        todo.extend((child, depth + 1) for child in reversed(children))
+    following = [depth for _, depth in order[1:]] + [0]
+    return [
+        TreeLine(
+            node=node,
+            depth=depth,
+            has_children=bool(node["children"]),
+            closes=0 if node["children"] else depth - after,
+        )
+        for (node, depth), after in zip(order, following, strict=True)
+    ]

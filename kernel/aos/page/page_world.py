@@ -1,0 +1,211 @@
+"""One world that the page shows, read as the front of a node reads it
+(spec/page.md, PG-1 to PG-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from aos.audit.views.record_view import Document
+from aos.audit.views.value_view import value_bytes
+from aos.audit.views.view import View
+from aos.errors import AosError, Damage, Erased
+from aos.host.door.remote import ask_running
+from aos.host.folder.folder import STORE, WorldFolder, open_folder
+from aos.host.follower import Follower
+from aos.host.transfer.adopting import origin_at
+from aos.node.node_settings import read_settings
+from aos.node.problems import Problem
+from aos.node.readers import Readers
+from aos.node.reading import (
+    ASKING,
+    is_long,
+    process_document,
+    read_document,
+    running_of,
+    work_document,
+)
+from aos.page.bundle_reading import BundleReading
+from aos.page.list_time import ListTime, TimedJournal
+from aos.values.digests import Hash, hash_text
+
+T = TypeVar("T")
+
+ASK_S: Final = 2.0
+"""Seconds in which the process that runs a world answers; after them, it counts as silent."""
+
+LISTS: Final = frozenset({"read_cells", "read_faults", "read_intents", "read_records"})
+"""Documents that the page reads within the time of a list."""
+
+
+class PageWorld:
+    """A world, or a bundle that was unpacked into a folder.
+
+    ``given`` is the path that the user named; ``slug`` names the world in addresses. The world is
+    opened at the first read, again when its files were replaced, and never locked or changed.
+    """
+
+    def __init__(
+        self, folder: WorldFolder, *, given: Path, slug: str, bundle: BundleReading | None = None
+    ) -> None:
+        self.given = given
+        self.slug = slug
+        self.id: Hash = folder.world
+        self.bundle = bundle
+        self._path = folder.path
+        self._opening = asyncio.Lock()
+        self._follower: Follower | None = None
+        self._readers: Readers | None = None
+        self._files: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """A short name for people: that of the folder or file."""
+        return self.given.resolve().name
+
+    async def read(self, take: Callable[[View], T], *, work: Document | None = None) -> T:
+        """Return ``take`` of a view as of the durable head of now.
+
+        Raises:
+            AosError: As ``take``, or the world cannot be read now.
+            Problem: Another world is in this folder now.
+        """
+        follower = await self._opened()
+        await follower.advance_to()
+        try:
+            return take(_view(follower, work))
+        except Erased:
+            raise
+        except Damage:
+            # Parts of the snapshot that the state reads from may have been removed meanwhile.
+            await follower.restart()
+            return take(_view(follower, work))
+
+    async def document(self, operation: str, query: Mapping[str, Any]) -> Document:
+        """Return the document of a reading operation; see ``aos.node.reading``.
+
+        Raises:
+            AosError, Problem: As ``read``, or as the document.
+        """
+        await self._opened()
+        work = await self._work() if operation in ASKING and "at" not in query else None
+        asked = self._with_names(query)
+        if is_long(operation, query):
+            assert self._readers is not None, "made when the world was opened"
+            found: Document = await self._readers.document(operation, asked, work)
+        else:
+            found = await self.read(lambda view: read_document(view, operation, asked), work=work)
+        if operation == "read_world":
+            found = await self._with_process(found, is_past="at" in query)
+        return found
+
+    async def listed(self, operation: str, query: Mapping[str, Any]) -> Document:
+        """Return the same document of a list, within the time of a list (PG-8).
+
+        Raises:
+            AosError, Problem: As ``document``; or the list takes too long (503).
+        """
+        if operation not in LISTS or "at" in query:
+            return await self.document(operation, query)
+        asked = self._with_names(query)
+
+        def take(view: View) -> Document:
+            limit = ListTime()
+            timed = View(view.state, TimedJournal(view.journal, limit), now_ns=view.now_ns)
+            timed.check_time = limit.check
+            return read_document(timed, operation, asked)
+
+        return await self.read(take)
+
+    async def bytes_of(self, value: str) -> bytes:
+        """Return the bytes of a value that is stored outside its records.
+
+        Raises:
+            AosError, Problem: As ``read``; or there is no such value.
+        """
+        return await self.read(lambda view: value_bytes(view, value))
+
+    async def close(self) -> None:
+        """Close the store and end the reader processes."""
+        if self._readers is not None:
+            await self._readers.close()
+        if self._follower is not None:
+            self._follower.close()
+        self._follower = self._readers = self._files = None
+
+    async def _opened(self) -> Follower:
+        if self.bundle is not None:
+            self.bundle.check()
+        async with self._opening:
+            folder = open_folder(self._path)
+            if folder.world != self.id:
+                raise Problem(
+                    410, "world_was_replaced",
+                    f"{self.given}: another world is in this folder now: expected "
+                    f"{hash_text(self.id)}, found {hash_text(folder.world)} (start aos page again)",
+                )  # fmt: skip
+            files = _files_at(self._path)
+            if self._follower is None or files != self._files:
+                await self.close()
+                follower = Follower(self._path)
+                await follower.start()
+                self._follower, self._files = follower, files
+                self._readers = Readers(self._path)
+            return self._follower
+
+    def _with_names(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Add the names that ``node.toml`` gives to paths of states, for conditions (SE-21)."""
+        if "where" not in query:
+            return query
+        return {**query, "aliases": read_settings(self._path).search}
+
+    async def _asked(self, op: str) -> Mapping[str, Any] | None:
+        """Ask the process that runs the world; None if there is none or it does not answer."""
+        try:
+            async with asyncio.timeout(ASK_S):
+                return await asyncio.to_thread(_ask, self._path, op)
+        except (AosError, TimeoutError):
+            return None
+
+    async def _work(self) -> Document | None:
+        found = await self._asked("work")
+        return None if found is None else work_document(found)
+
+    async def _with_process(self, found: Document, *, is_past: bool) -> Document:
+        """Add the folder, the process that runs the world and how the world came here, as the
+        command does."""
+        process = None
+        if not is_past:
+            status = await self._asked("status")
+            if status is not None:
+                process = process_document(status, await self._asked("work"))
+        origin = origin_at(self._path)
+        return {
+            "path": str(self.given),
+            **found,
+            "process": process,
+            "origin": None if origin is None else origin.value,
+        }
+
+
+def _ask(path: Path, op: str) -> Mapping[str, Any] | None:
+    return ask_running(path, op) if os.path.lexists(open_folder(path).socket) else None
+
+
+def _view(follower: Follower, work: Document | None) -> View:
+    view = View(follower.state, follower.store, now_ns=time.time_ns())
+    view.running = running_of(work)
+    return view
+
+
+def _files_at(path: Path) -> tuple[int, int] | None:
+    """The identity of the file with the journal. A folder that was restored has another one."""
+    try:
+        found = (path / STORE / "data.mdb").lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

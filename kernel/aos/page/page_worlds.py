@@ -1,0 +1,145 @@
+"""All worlds and bundles that one page shows, and the document of its first page
+(spec/page.md, PG-1 and PG-7)."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from aos.audit.views.record_view import Document
+from aos.errors import AosError
+from aos.host.folder.folder import WorldFolder, open_folder
+from aos.node.problems import Problem
+from aos.page.bundle_reading import BundleReading
+from aos.page.page_world import PageWorld
+from aos.store.bundle.reader import open_bundle
+from aos.values.digests import hash_text
+
+SLUG_DIGITS: Final = 12
+"""Digits of a world's id in addresses. Two folders with the same world have a number after it."""
+
+
+class PageWorlds:
+    """The worlds of a page. Use it as an async context; bundles are unpacked meanwhile into a
+    folder that is removed at the end."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
+        self._worlds: dict[str, PageWorld] = {}
+        self._problems: list[Document] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    def locate(self) -> None:
+        """Find the worlds and bundles. One that cannot be read is listed with its problem.
+
+        Raises:
+            AosError: None of them can be read: the problem of the first.
+        """
+        first: AosError | None = None
+        for number, path in enumerate(self._paths):
+            try:
+                world = self._found(path, number)
+            except AosError as error:
+                first = first or error
+                self._problems.append({"path": str(path), "problem": str(error)})
+            else:
+                self._worlds[world.slug] = world
+        if first is not None and not self._worlds:
+            raise first
+
+    def _found(self, path: Path, number: int) -> PageWorld:
+        if not path.is_file():
+            folder = open_folder(path)
+            return PageWorld(folder, given=path, slug=self._slug(folder))
+        with open_bundle(path) as bundle:
+            header = bundle.header
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="aos-page-")
+        target = Path(self._scratch.name) / str(number)
+        folder = WorldFolder(
+            path=target, world=header.world, created=header.created, executors=header.executors
+        )
+        reading = BundleReading(path, target)
+        return PageWorld(folder, given=path, slug=self._slug(folder), bundle=reading)
+
+    def _slug(self, folder: WorldFolder) -> str:
+        base = folder.world.hex()[:SLUG_DIGITS]
+        same = sum(each.partition("-")[0] == base for each in self._worlds)
+        return f"{base}-{same + 1}" if same else base
+
+    async def __aenter__(self) -> Self:
+        for each in self._worlds.values():
+            if each.bundle is not None:
+                self._tasks.append(asyncio.create_task(each.bundle.run()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for each in self._worlds.values():
+            await each.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def find(self, slug: str) -> PageWorld | None:
+        """Return the world of an address; None if the page has no such world."""
+        return self._worlds.get(slug)
+
+    def named(self, slug: str) -> PageWorld:
+        """Return the world of an address.
+
+        Raises:
+            Problem: The page has no such world (404).
+        """
+        found = self.find(slug)
+        if found is None:
+            raise Problem(
+                404, "world_is_unknown", f"this page has no world {slug[:80]!r} (/ lists them)"
+            )
+        return found
+
+    async def document(self) -> Document:
+        """Return the worlds with what matters first (PG-7). One that cannot be read has a
+        ``problem`` instead."""
+        rows = [await self._row(each) for each in self._worlds.values()]
+        return {"worlds": [*rows, *({**_EMPTY, **each} for each in self._problems)]}
+
+    async def _row(self, world: PageWorld) -> Document:
+        found: Document = {
+            **_EMPTY,
+            "path": str(world.given),
+            "address": f"/w/{world.slug}/",
+            "world": hash_text(world.id),
+            "bundle": None if world.bundle is None else world.bundle.document(),
+        }
+        try:
+            about = await world.document("read_world", {})
+        except AosError as error:
+            return {**found, "problem": str(error)}
+        except Problem as problem:
+            return {**found, "problem": problem.detail}
+        return {
+            **found,
+            "records": about["journal"]["records"],
+            "clock_ns": about["journal"]["clock_ns"],
+            "cells": about["cells"]["total"],
+            "failed": about["cells"]["failed"],
+            "open": about["intents"]["open"],
+            "halted": sum(each["count"] for each in about["intents"]["halted"]),
+            "oldest_open_ns": about["intents"]["oldest_open_ns"],
+            "pid": None if about["process"] is None else about["process"]["pid"],
+            "origin": about["origin"],
+        }
+
+
+_EMPTY: Final[Document] = dict.fromkeys(
+    (
+        "path", "address", "world", "problem", "records", "clock_ns", "cells", "failed", "open",
+        "halted", "oldest_open_ns", "pid", "origin", "bundle",
+    )
+)  # fmt: skip

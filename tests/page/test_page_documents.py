@@ -1,0 +1,129 @@
+"""A page is the view of a command's document (spec/page.md, PG-3, PG-4, PG-6)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from aos.page.page_worlds import PageWorlds
+from aos_cli.main import run_command
+from tests.page.browser import Browser, ReadersHere, read_page
+
+NOW_NS = 1_900_000_000_000_000_000
+
+
+@pytest.fixture
+def still(page: Browser, lived_in: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page and the commands read the same time."""
+    page.get("/")
+    [world] = page.worlds._worlds.values()
+    monkeypatch.setattr(time, "time_ns", lambda: NOW_NS)
+    monkeypatch.setattr(world, "_readers", ReadersHere(lived_in))
+
+
+def crawled(page: Browser, base: str) -> dict[str, str]:
+    """Every address below ``base`` that a link leads to, with the link's page."""
+    found = {base: "/"}
+    todo = [base]
+    while todo:
+        address = todo.pop()
+        answer = page.get(address)
+        assert answer.status_code in (200, 303), (address, found[address], answer.text)
+        if answer.status_code == 303 or answer.headers["content-type"][:9] != "text/html":
+            continue
+        for link in read_page(answer).links:
+            if link.startswith(base) and ".json" not in link and link not in found:
+                found[link] = address
+                todo.append(link)
+    return found
+
+
+@pytest.mark.usefixtures("still")
+def test_every_page_is_the_view_of_the_document_of_the_command_that_it_names(
+    page: Browser, base: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """PG-3, PG-6: the whole world, by following every link from its overview."""
+    kinds = set()
+    addresses = crawled(page, base)
+    capsysbinary.readouterr()
+    for address in addresses:
+        path, _, query = address.partition("?")
+        if path.endswith("/bytes"):
+            continue
+        words = read_page(page.get(address)).command
+        assert words is not None, address
+        document = page.get(f"{path.rstrip('/')}.json" + (f"?{query}" if query else ""))
+        assert page.get(address, accept="application/json").content == document.content
+
+        assert run_command([*words[1:], "--json"]) == 0, words
+
+        assert capsysbinary.readouterr().out == document.content, address
+        kinds.add(tuple(words[1:3]) if words[1] != "trace" else ("trace",))
+    assert kinds == {
+        ("inspect", each)
+        for each in (
+            "world", "cells", "cell", "intents", "intent", "journal", "record", "faults",
+            "manifest", "value",
+        )
+    } | {("trace",), ("gov", "list")}  # fmt: skip
+    assert len(addresses) > 150
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "cells?status=failed", "cells?sort=age&limit=2", "cells?limit=3&offset=3",
+        "cells?key_prefix=a&state=1", "cells?fault=trap", "cells?at=9",
+        'cells?where=key ^= "a"', "intents?status=all&limit=5", "intents?effect=echo",
+        "intents?status=ok", "journal?from=3&limit=4", "journal?kind=step&kind=event",
+        "journal?workflow=puppet&key=ada", "journal?to=5", "faults?kind=trap", "manifest?at=9",
+        "manifest/diff?since=3", "manifest/diff?since=3&at=9", "trace/4?follow_events=0",
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("still")
+def test_a_query_is_the_options_of_the_command(
+    page: Browser, base: str, path: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """PG-6"""
+    answer = page.get(base + path)
+    assert answer.status_code == 200, answer.text
+    words = read_page(answer).command
+    assert words is not None
+    capsysbinary.readouterr()
+    before, _, query = path.partition("?")
+
+    assert run_command([*words[1:], "--json"]) == 0, words
+
+    document = page.get(f"{base}{before}.json?{query}")
+    assert capsysbinary.readouterr().out == document.content
+
+
+def test_long_documents_come_from_the_reader_processes_of_a_front(
+    lived_in: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """PG-4: with real reader processes, for a document in which nothing depends on now."""
+    browser = Browser(lived_in)
+    try:
+        [world] = browser.worlds._worlds.values()
+        found = browser.get(f"/w/{world.slug}/cells.json")
+        past = browser.get(f"/w/{world.slug}/cells.json?at=9")
+    finally:
+        browser.close()
+    capsysbinary.readouterr()
+
+    for answer, options in ((found, ()), (past, ("--at", "9"))):
+        assert run_command(["inspect", "cells", "--json", "-w", str(lived_in), *options]) == 0
+        assert capsysbinary.readouterr().out == answer.content
+
+
+def test_two_worlds_with_one_id_have_addresses_of_their_own(lived_in: Path) -> None:
+    """PG-5"""
+    worlds = PageWorlds([lived_in, lived_in])
+    worlds.locate()
+
+    first, second = worlds._worlds
+
+    assert second == f"{first}-2"
+    assert len(first) == 12

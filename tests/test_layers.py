@@ -33,15 +33,9 @@ others say that the extra ``evm`` is missing, and do not load."""
 
 # A package may import from those after it, never the other way.
 LAYERS = (
-<<<<<<< HEAD
-    "aos_cli", "aos.executors", "aos.node", "aos.authoring", "aos.testing", "aos.client",
-    "aos.host", "aos.audit", "aos.worker", "aos.sealing", "aos.store", "aos.sandbox",
-    "aos.core", "aos.flow", "aos.linear",
-=======
     "aos_cli", "aos.executors", "aos.page", "aos.node", "aos.authoring", "aos.testing",
-    "aos.client", "aos.host", "aos.audit", "aos.worker", "aos.store", "aos.sandbox", "aos.core",
-    "aos.flow", "aos.linear",
->>>>>>> b75d96b (Show worlds and bundles in a browser with aos page)
+    "aos.client", "aos.host", "aos.audit", "aos.worker", "aos.sealing", "aos.store",
+    "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors", "aos.document_text")
 

@@ -183,7 +183,7 @@ def test_a_trace_deeper_than_the_stack_is_a_page() -> None:
         {
             "document": {"target": "record 1", "roots": [node], "earlier": 0, "cases": []},
             "title": "Trace", "links": PageLinks("/w/0", None), "world": None, "at": None,
-            "path": {}, "command": ["aos"], "json_address": "/",
+            "timeline": None, "graph": None, "path": {}, "command": ["aos"], "json_address": "/",
         },
     ).decode()  # fmt: skip
 

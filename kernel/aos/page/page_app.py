@@ -9,9 +9,10 @@ Rule 2: no route changes anything; every answer has the headers of ``page_header
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -21,12 +22,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, Router
 
+from aos.audit.views.record_view import Document
 from aos.errors import AosError
 from aos.node.access import Door, check_origin
 from aos.node.bodies import JSON, KIB, PROBLEM
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
+from aos.page.cell_timeline import cell_timeline
+from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import search
@@ -187,6 +191,7 @@ class PageApp:
             return Response(json_bytes(found), media_type=JSON)
         found = await world.listed(page.operation, query)
         values = await self._values(world, page.title, at=given.get("at"))
+        values |= await _pictures(world, page, query, found, values["links"])
         return _html(
             page.template,
             values
@@ -282,6 +287,25 @@ _TITLES: Final = {
     500: "Damaged",
     503: "Not now",
 }
+
+
+async def _pictures(
+    world: PageWorld, page: Page, query: Mapping[str, Any], found: Document, links: object
+) -> dict[str, object]:
+    """Return the pictures of a page: the timeline of a cell, the graph of a trace or manifest. A
+    cell's timeline is that of its trace, which is left out if it cannot be read."""
+    assert isinstance(links, PageLinks)
+    timeline, graph = None, None
+    if page.template == "cell" and "at" not in query:
+        with contextlib.suppress(AosError, Problem):
+            timeline = cell_timeline(await world.document("read_trace", query))
+    elif page.template == "trace" and "workflow" in query:
+        timeline = cell_timeline(found)
+    elif page.template == "trace":
+        graph = trace_graph(found["roots"], links)
+    elif page.template == "manifest":
+        graph = manifest_graph(found, links)
+    return {"timeline": timeline, "graph": graph}
 
 
 def _html(template: str, values: dict[str, object]) -> Response:

@@ -19,6 +19,7 @@ from aos.audit.lens.words import key_text, short, span_text, time_text
 from aos.document_text import CONTROLS, document_text
 from aos.node.bodies import KIB
 from aos.page.page_trees import tree_lines
+from aos.page.timeline_picture import timeline_picture
 
 TEXT_MAX: Final = 64 * KIB
 """The most characters of one text; a longer one is cut, with a link to all of it."""
@@ -84,6 +85,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "short": short,
     "span": span_text,
     "time": time_text,
+    "timeline_picture": timeline_picture,
     "tree_lines": tree_lines,
 }
 

@@ -1,0 +1,153 @@
+"""Lay a graph out in layers, from left to right, always in the same way (spec/page.md, PG-42).
+
+layer    the longest path from a node without a cause
+order    two sweeps: each node goes to the mean place of its neighbours in the layer before
+edges    curves from the right side of a box to the left side of another
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+NODES_MAX: Final = 200
+"""A larger graph is shown as a tree or table alone."""
+
+BOX_WIDTH: Final = 196
+BOX_HEIGHT: Final = 42
+GAP_X: Final = 46
+GAP_Y: Final = 12
+LABEL_MAX: Final = 27
+"""Characters of a label that fit into a box."""
+
+_SWEEPS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphNode:
+    """A box. ``note`` is its second line, ``kind`` and ``status`` are classes, ``address`` its
+    link."""
+
+    id: str
+    label: str
+    note: str = ""
+    kind: str = ""
+    status: str = ""
+    address: str | None = None
+    is_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBox:
+    """A node at its place: the upper left corner."""
+
+    node: GraphNode
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPicture:
+    """Boxes, and the curves of the edges as paths of SVG."""
+
+    width: int
+    height: int
+    boxes: tuple[GraphBox, ...]
+    curves: tuple[str, ...]
+
+
+def graph_picture(
+    nodes: Sequence[GraphNode], edges: Sequence[tuple[str, str]]
+) -> GraphPicture | None:
+    """Lay a graph out; None if it has no node or more than NODES_MAX. An edge that would close a
+    circle, or that names no node, is left out."""
+    if not 0 < len(nodes) <= NODES_MAX:
+        return None
+    known = {node.id for node in nodes}
+    kept = [edge for edge in dict.fromkeys(edges) if set(edge) <= known and edge[0] != edge[1]]
+    layers, forward = _layers([node.id for node in nodes], kept)
+    columns = _ordered(layers, forward)
+    by_id = {node.id: node for node in nodes}
+    tallest = max(map(len, columns))
+    height = tallest * (BOX_HEIGHT + GAP_Y) - GAP_Y
+    boxes: dict[str, GraphBox] = {}
+    for number, column in enumerate(columns):
+        top = (height - (len(column) * (BOX_HEIGHT + GAP_Y) - GAP_Y)) // 2
+        for place, id in enumerate(column):
+            x = number * (BOX_WIDTH + GAP_X)
+            boxes[id] = GraphBox(by_id[id], x, top + place * (BOX_HEIGHT + GAP_Y))
+    return GraphPicture(
+        width=len(columns) * (BOX_WIDTH + GAP_X) - GAP_X,
+        height=height,
+        boxes=tuple(boxes.values()),
+        curves=tuple(_curve(boxes[a], boxes[b]) for a, b in forward),
+    )
+
+
+def _layers(
+    ids: Sequence[str], edges: Sequence[tuple[str, str]]
+) -> tuple[Mapping[str, int], list[tuple[str, str]]]:
+    """Return the layer of each node, and the edges that go forward. Nodes of a circle begin with
+    the first of them."""
+    after: dict[str, list[str]] = defaultdict(list)
+    missing = dict.fromkeys(ids, 0)
+    for a, b in edges:
+        after[a].append(b)
+        missing[b] += 1
+    layer: dict[str, int] = {}
+    todo = deque(id for id in ids if not missing[id])
+    left = dict.fromkeys(ids)
+    least = dict.fromkeys(ids, 0)
+    while left:
+        if not todo:
+            todo.append(next(iter(left)))
+        id = todo.popleft()
+        if id not in left:
+            continue
+        del left[id]
+        layer[id] = least[id]
+        for each in after[id]:
+            if each in left:
+                least[each] = max(least[each], layer[id] + 1)
+                missing[each] -= 1
+                if not missing[each]:
+                    todo.append(each)
+    return layer, [(a, b) for a, b in edges if layer[a] < layer[b]]
+
+
+def _ordered(layers: Mapping[str, int], edges: Sequence[tuple[str, str]]) -> list[list[str]]:
+    columns: list[list[str]] = [[] for _ in range(max(layers.values()) + 1)]
+    for id, layer in layers.items():
+        columns[layer].append(id)
+    before: dict[str, list[str]] = defaultdict(list)
+    behind: dict[str, list[str]] = defaultdict(list)
+    for a, b in edges:
+        before[b].append(a)
+        behind[a].append(b)
+    for _ in range(_SWEEPS):
+        for column, neighbours in (
+            *((each, before) for each in columns[1:]),
+            *((each, behind) for each in reversed(columns[:-1])),
+        ):
+            # The relative place in a column, because columns differ in length.
+            place = {id: (i + 0.5) / len(each) for each in columns for i, id in enumerate(each)}
+
+            def mean(
+                id: str,
+                place: Mapping[str, float] = place,
+                neighbours: Mapping[str, Sequence[str]] = neighbours,
+            ) -> float:
+                near = neighbours.get(id, ())
+                return sum(place[each] for each in near) / len(near) if near else place[id]
+
+            column.sort(key=mean)
+    return columns
+
+
+def _curve(a: GraphBox, b: GraphBox) -> str:
+    x0, y0 = a.x + BOX_WIDTH, a.y + BOX_HEIGHT // 2
+    x1, y1 = b.x, b.y + BOX_HEIGHT // 2
+    bend = max(GAP_X // 2, (x1 - x0) // 2)
+    return f"M{x0} {y0}C{x0 + bend} {y0} {x1 - bend} {y1} {x1} {y1}"

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import httpx
 import pytest
 
 from aos.authoring.project import Project
@@ -305,6 +306,21 @@ def test_one_runs_a_project_and_its_world_ends_with_it(project: Project) -> None
             assert time.monotonic() < deadline, "it is still run"
             time.sleep(0.05)
     assert here("run", "--until-idle", "--world", world).code == 0
+
+
+def test_with_a_page_the_scratch_world_is_shown_until_the_end(project: Project) -> None:
+    """PG-24, C-62"""
+    with dev(project, "--page", "--fresh") as running:
+        url = running.expect("valid once: ") and running.expect("\n").strip()
+        running.expect("to end")
+        with httpx.Client(follow_redirects=True, timeout=WAIT_S, trust_env=False) as client:
+            shown = client.get(url)
+            assert shown.status_code == 200
+            assert str(project.folder / ".aos/dev") in shown.text
+        running.process.send_signal(signal.SIGINT)
+        assert running.end() == 0
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(url, trust_env=False)
 
 
 def test_until_idle_sends_what_stdin_has_shows_it_and_ends(project: Project) -> None:

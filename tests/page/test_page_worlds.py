@@ -61,7 +61,8 @@ def test_a_world_that_is_gone_or_replaced_says_so_and_the_others_are_served_on(
         assert "another world is in this folder now" in said(browser, f"/w/{second}/")
         assert browser.get(f"/w/{first}/").status_code == 200
         rows = browser.get("/.json").json()["worlds"]
-        assert [each["problem"] is None for each in rows] == [True, False]
+        assert [each["problem"] is None for each in rows] == [True, False, True]
+        assert browser.get(rows[2]["address"]).status_code == 200
 
         shutil.rmtree(one)
         copied(lived_in, one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,8 @@ import typer
 from aos.audit.trace.render import Branch
 from aos.authoring.build import Built
 from aos.authoring.dev import Dev
-from aos.authoring.project import find_project
+from aos.authoring.project import Project, find_project
+from aos.authoring.scratch import prepare
 from aos.authoring.screen import Options
 from aos.core.decide.answers import Blocker
 from aos.errors import AosError
@@ -42,15 +44,19 @@ def dev(
             help="Send the lines of stdin, and exit when nothing is left to do.",
         ),
     ] = False,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Show the scratch world in a browser, too; prints the URL."),
+    ] = False,
     allow_http: AllowHttp = None,
     secrets: SecretsFile = None,
     host_root: HostRoot = None,
 ) -> int:
     project = find_project(path)
     build.tell_outdated(project)
-    with _over() as over:
+    with _over() as over, _page(project, is_wanted=page, fresh=fresh):
         options = Options(
-            fresh=fresh,
+            fresh=fresh and not page,  # with a page, the scratch world is new already
             until_idle=until_idle,
             allow_http=tuple(allow_http or ()),
             secrets=None if secrets is None else secrets.resolve(),
@@ -59,6 +65,29 @@ def dev(
             over=over,
         )
         return Dev(project, options, _Screen()).run()
+
+
+@contextmanager
+def _page(project: Project, *, is_wanted: bool, fresh: bool) -> Iterator[None]:
+    """Show the scratch world in a page of its own process until the end of the block."""
+    if not is_wanted:
+        yield
+        return
+    world = project.folder / project.world
+    prepare(world, fresh=fresh)
+    words = [sys.executable, "-m", "aos.page.page_server", str(world)]
+    with subprocess.Popen(  # noqa: S603  # our own program
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        if url := child.stdout.readline().strip():
+            line(f"▸ the page, valid once: {url}", style="bold cyan")
+        try:
+            yield
+        finally:
+            child.stdin.close()
+            child.wait()
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from aos.node.bodies import JSON, KIB, PROBLEM
 from aos.node.problems import Problem
 from aos.node.queries import read_query
 from aos.node.refusals import problem_of
+from aos.page.cell_steps import cell_step
 from aos.page.cell_timeline import cell_timeline
 from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
@@ -182,7 +183,7 @@ class PageApp:
         world = self._worlds.named(request.path_params["world"])
         given = read_query(page.route, request.scope["query_string"])
         target = await world.read(lambda view: page.target(view, request.path_params))
-        query = {**given, **target.query}
+        query = {**page.of_document(given), **target.query}
         if request.scope["is_json"]:
             found = await world.document(page.operation, query)
             if page.is_lines:
@@ -192,6 +193,8 @@ class PageApp:
         found = await world.listed(page.operation, query)
         values = await self._values(world, page.title, at=given.get("at"))
         values |= await _pictures(world, page, query, found, values["links"])
+        if page.template == "steps":
+            values["step"] = cell_step(found, given.get("step"))
         return _html(
             page.template,
             values

@@ -65,6 +65,10 @@ class PageLinks:
         """Return the address of the trace of a cell."""
         return self._of_cell("/trace", workflow, key)
 
+    def steps(self, workflow: str, key: object) -> str | None:
+        """Return the address of the steps of a cell, one by one."""
+        return self._of_cell("/steps", workflow, key)
+
     def _of_cell(
         self, page: str, workflow: str, key: object, *, at: int | None = None
     ) -> str | None:

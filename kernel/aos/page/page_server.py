@@ -1,4 +1,10 @@
-"""Serve the page on a loopback address until it is told to end (spec/page.md, PG-23)."""
+"""Serve the page on a loopback address until it is told to end (spec/page.md, PG-23).
+
+    python -m aos.page.page_server WORLD
+
+As a program it is the page of ``aos dev --page``: on a free port, it prints its URL on stdout, and
+ends at the end of stdin, so that it never outlives the process that has started it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,10 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
+import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,7 +23,7 @@ from typing import Final
 import uvicorn
 import uvloop
 
-from aos.errors import Refused
+from aos.errors import AosError, Refused
 from aos.node.bounds import BoundedProtocol
 from aos.node.sockets import ListenAddress, actual, tcp_socket
 from aos.page.page_app import PageApp
@@ -46,8 +54,10 @@ def run_page(
     *,
     needs_token: bool,
     opened: Callable[[str], None],
+    stdin: int | None = None,
 ) -> None:
-    """Serve worlds and bundles until SIGINT or SIGTERM. ``opened`` is called with the URL.
+    """Serve worlds and bundles until SIGINT or SIGTERM, or until the end of the descriptor
+    ``stdin`` if one is given. ``opened`` is called with the URL.
 
     Raises:
         Refused: The address is not a loopback address.
@@ -63,7 +73,7 @@ def run_page(
         token = session.token
         query = "" if token is None else f"open?token={token}"
         url = f"http://{actual(listener).text}/{query}"
-        uvloop.run(_serve(worlds, session, listener, lambda: opened(url)))
+        uvloop.run(_serve(worlds, session, listener, lambda: opened(url), stdin))
 
 
 def check_loopback(address: ListenAddress) -> None:
@@ -80,11 +90,25 @@ def check_loopback(address: ListenAddress) -> None:
 
 
 async def _serve(
-    worlds: PageWorlds, session: PageSession, listener: socket.socket, ready: Callable[[], None]
+    worlds: PageWorlds,
+    session: PageSession,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    stdin: int | None,
 ) -> None:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def stdin_is_readable() -> None:
+        assert stdin is not None
+        if not os.read(stdin, 4096):
+            loop.remove_reader(stdin)
+            over.set()
+
+    if stdin is not None:
+        loop.add_reader(stdin, stdin_is_readable)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, over.set)
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, over.set)
     async with worlds:
         server = _PageServer(
             uvicorn.Config(
@@ -107,3 +131,24 @@ async def _serve(
         ending.cancel()
         server.should_exit = True
         await serving
+
+
+def _say(url: str) -> None:
+    sys.stdout.write(f"{url}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    # Ctrl-C reaches the whole group of a terminal; the end of stdin ends the page.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run_page(
+            [Path(sys.argv[1])],
+            ListenAddress(host=LISTEN.host, port=0),
+            needs_token=True,
+            opened=_say,
+            stdin=0,
+        )
+    except AosError as error:
+        sys.stderr.write(f"aos page: {error}\n")
+        sys.exit(error.exit_code)

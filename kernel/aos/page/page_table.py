@@ -16,7 +16,7 @@ from aos.audit.lens.lookup import find_cell
 from aos.audit.lens.words import key_text
 from aos.audit.views.view import View
 from aos.errors import BadUsage
-from aos.node.routes import GET, ROUTES, ApiRoute
+from aos.node.routes import GET, ROUTES, SEQ, ApiRoute, Parameter
 from aos.page.page_links import read_key_segment
 
 Path: TypeAlias = Mapping[str, str]
@@ -41,8 +41,8 @@ class Page:
 
     ``template`` is also its name. ``command`` are the words before the target's. ``target`` reads
     the path; ``fixed`` are the parameters of the document that a query cannot give, ``needs`` those
-    that it must. With ``is_lines`` the document is a list of records, which the command prints as
-    lines.
+    that it must, ``more`` those that only choose a part of the document. With ``is_lines`` the
+    document is a list of records, which the command prints as lines.
     """
 
     template: str
@@ -53,6 +53,7 @@ class Page:
     target: Callable[[View, Path], PageTarget] = lambda _view, _path: PageTarget()
     fixed: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    more: tuple[Parameter, ...] = ()
     is_lines: bool = False
 
     @property
@@ -61,14 +62,23 @@ class Page:
         found = _API[self.operation]
         kept = [each for each in found.query if each.name not in _HIDDEN | self.fixed]
         return replace(
-            found, query=tuple(replace(each, required=each.name in self.needs) for each in kept)
+            found,
+            query=(
+                *(replace(each, required=each.name in self.needs) for each in kept),
+                *self.more,
+            ),
         )
+
+    def of_document(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of a query that selects the document."""
+        own = {each.name for each in self.more}
+        return {name: value for name, value in given.items() if name not in own}
 
     def words(self, target: PageTarget, given: Mapping[str, Any], world: str) -> list[str]:
         """Return the words of the command that prints the same document of the world at a path."""
         defaults = {each.name: each.schema.get("default") for each in self.route.query}
         options: list[str] = []
-        for name, value in given.items():
+        for name, value in self.of_document(given).items():
             # The command has no limit with --from.
             if value != defaults.get(name) or (self.is_lines and name == "limit"):
                 options += _option(name, value)
@@ -167,6 +177,7 @@ def _trace(view: View, path: Path) -> PageTarget:
 
 CELL_PATH: Final = "{ns}/{name}/{key}"
 _CELL_FIXED: Final = frozenset({"workflow", "key"})
+_STEP: Final = Parameter(name="step", schema=SEQ, help="Which step (default: the last).")
 _TRACE_FIXED: Final = frozenset({"seq", "intent", "workflow", "key"})
 
 PAGES: Final = (
@@ -189,6 +200,10 @@ PAGES: Final = (
     Page(
         template="trace", title="Trace", path=f"/trace/{CELL_PATH}", operation="read_trace",
         command=("trace",), target=_cell, fixed=_TRACE_FIXED,
+    ),
+    Page(
+        template="steps", title="Steps", path=f"/steps/{CELL_PATH}", operation="read_trace",
+        command=("trace",), target=_cell, fixed=_TRACE_FIXED | {"follow_events"}, more=(_STEP,),
     ),
     Page(
         template="intents", title="Effects", path="/intents", operation="read_intents",

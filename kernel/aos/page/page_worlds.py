@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,8 +107,18 @@ class PageWorlds:
     async def document(self) -> Document:
         """Return the worlds with what matters first (PG-7). One that cannot be read has a
         ``problem`` instead."""
+        self._find_replaced()
         rows = [await self._row(each) for each in self._worlds.values()]
         return {"worlds": [*rows, *({**_EMPTY, **each} for each in self._problems)]}
+
+    def _find_replaced(self) -> None:
+        """Add a world that has taken the folder of another one, under an address of its own."""
+        known = {(each.given, each.id) for each in self._worlds.values()}
+        for path in dict(known):
+            with contextlib.suppress(AosError):
+                if path.is_dir() and (path, open_folder(path).world) not in known:
+                    world = self._found(path, 0)
+                    self._worlds[world.slug] = world
 
     async def _row(self, world: PageWorld) -> Document:
         found: Document = {

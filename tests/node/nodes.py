@@ -70,7 +70,12 @@ class Node:
 
 @contextlib.contextmanager
 def front(
-    path: Path, folder: Path, kernel: subprocess.Popen[bytes], **settings: Any
+    path: Path,
+    folder: Path,
+    kernel: subprocess.Popen[bytes],
+    *,
+    module: str = "aos.node.front",
+    **settings: Any,
 ) -> Iterator[Node]:
     """Run a front for the world at ``path``; ``folder`` is for its socket and its log."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -86,7 +91,7 @@ def front(
         unix.listen(128)
         port = tcp.getsockname()[1]
         process = subprocess.Popen(
-            [sys.executable, "-m", "aos.node.front"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -34,6 +35,9 @@ from aos_cli.options import (
 from aos_cli.output import line, note, print_json
 from aos_cli.run_screen import run_screen
 from aos_cli.run_start import RunStart, standard_executors
+
+FRONT: Final = (sys.executable, "-m", "aos.page.node_front")
+"""The front with the page. It is a process of its own: the kernel process imports none of it."""
 
 
 def node(
@@ -122,6 +126,7 @@ def node(
                             environment=environment,
                         ),
                         workers=worker or (),
+                        front=FRONT,
                         snapshot_every=Every(records=snapshot_records),
                         cells_kept=cell_cache_size,
                         report=note,

@@ -54,7 +54,7 @@ class App:
         self.state = services
         self.requests = 0
         """Requests in progress."""
-        self._log = log
+        self.log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -69,7 +69,7 @@ class App:
             seconds = time.perf_counter() - began
             operation = "unknown" if exchange.route is None else exchange.route.operation
             self.state.counters.answered(operation, exchange.status, seconds)
-            self._log.write(
+            self.log.write(
                 method=scope["method"],
                 path=scope["path"],
                 status=exchange.status,

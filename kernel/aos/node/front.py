@@ -26,7 +26,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import uvicorn
 import uvloop
@@ -134,8 +134,15 @@ def read_certificate(settings: Settings, servers: Sequence[_Server]) -> None:
             _report("read the certificate again")
 
 
-async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog) -> int:
-    """Serve until ``until_over`` is set, or until a stopping world is drained.
+Mount: TypeAlias = Callable[[App, Services], Any]
+"""Returns an ASGI application that serves something beside the API, and passes the rest on."""
+
+
+async def serve(
+    settings: Settings, until_over: asyncio.Event, *, log: AccessLog, mount: Mount | None = None
+) -> int:
+    """Serve until ``until_over`` is set, or until a stopping world is drained. ``mount`` adds other
+    paths.
 
     Returns the exit code: REPLACE if another front shall continue, with other settings.
 
@@ -201,7 +208,8 @@ async def serve(settings: Settings, until_over: asyncio.Event, *, log: AccessLog
         stack.push_async_callback(work.close)
         if (spans := services.spans) is not None:
             stack.callback(spans.close)
-        servers = [_server(app, fd, tls) for fd, tls in _doors(settings)]
+        served = app if mount is None else mount(app, services)
+        servers = [_server(served, fd, tls) for fd, tls in _doors(settings)]
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
         tasks: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(follower.run()),
@@ -319,7 +327,7 @@ def _doors(settings: Settings) -> list[tuple[int, dict[str, str | None] | None]]
     return doors if settings.unix is None else [*doors, (settings.unix, None)]
 
 
-def _server(app: App, fd: int, tls: dict[str, str | None] | None) -> tuple[_Server, socket.socket]:
+def _server(app: Any, fd: int, tls: dict[str, str | None] | None) -> tuple[_Server, socket.socket]:
     own = socket.socket(fileno=fd)
     own.setblocking(False)
     more: dict[str, Any] = {}
@@ -365,7 +373,7 @@ def _more_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (high, hard))
 
 
-async def _main(settings: Settings) -> int:
+async def _main(settings: Settings, mount: Mount | None) -> int:
     loop, over = asyncio.get_running_loop(), asyncio.Event()
 
     def stdin_is_readable() -> None:
@@ -374,11 +382,11 @@ async def _main(settings: Settings) -> int:
             over.set()
 
     loop.add_reader(0, stdin_is_readable)
-    return await serve(settings, over, log=AccessLog(sys.stderr))
+    return await serve(settings, over, log=AccessLog(sys.stderr), mount=mount)
 
 
-def main() -> int:
-    """Run the front; return its exit code."""
+def main(mount: Mount | None = None) -> int:
+    """Run the front, with other paths that ``mount`` adds; return its exit code."""
     # Ctrl-C reaches the whole group of a terminal; the kernel process stops the front in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -389,7 +397,7 @@ def main() -> int:
     settings = Settings.read(line)
     _more_descriptors()
     try:
-        return uvloop.run(_main(settings))
+        return uvloop.run(_main(settings, mount))
     except AosError as error:
         _report(str(error))
         return error.exit_code

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
@@ -35,7 +35,6 @@ from aos.page.page_graphs import manifest_graph, trace_graph
 from aos.page.page_headers import RAW
 from aos.page.page_links import PageLinks
 from aos.page.page_search import search
-from aos.page.page_session import PageSession
 from aos.page.page_table import NAVIGATION, PAGES, Page
 from aos.page.page_text import json_bytes, render
 from aos.page.page_world import PageWorld
@@ -57,6 +56,16 @@ _METHODS: Final = ("GET", "HEAD")
 _ONCE: Final = frozenset({b"host", b"origin", b"cookie"})
 
 
+class Session(Protocol):
+    """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``."""
+
+    methods: tuple[str, ...]
+
+    def check(self, _scope: Scope, cookie: str | None) -> None: ...
+
+    async def opened(self, request: Request) -> Response: ...
+
+
 class _Given(dict[str, object]):
     """The query of a page; a parameter that was not given is None."""
 
@@ -65,15 +74,17 @@ class _Given(dict[str, object]):
 
 
 class PageApp:
-    """The application, for worlds and one session."""
+    """The application, for worlds and one kind of session. ``hidden`` is a path that readers of the
+    page do not learn."""
 
-    def __init__(self, worlds: PageWorlds, session: PageSession) -> None:
+    def __init__(self, worlds: PageWorlds, session: Session, *, hidden: Path | None = None) -> None:
         self._worlds = worlds
+        self._hidden = hidden
         self._session = session
         self._router = Router(
             [
                 Route("/", self._front),
-                Route(OPEN, self._open),
+                Route(OPEN, session.opened, methods=list(session.methods)),
                 Route("/static/{name}", _static),
                 *(Route(f"/w/{{world}}{each.path}", self._of(each)) for each in PAGES),
                 Route("/w/{world}", self._of(PAGES[0])),
@@ -112,7 +123,7 @@ class PageApp:
         except Problem as problem:
             return problem
         except AosError as error:
-            return _problem(error)
+            return self._problem(error)
         except Exception as error:  # noqa: BLE001  # our own bug must not end the page
             traceback.print_exception(error, file=sys.stderr)
             return Problem(500, "page_has_a_bug", f"a bug of the page: {type(error).__name__}")
@@ -136,36 +147,21 @@ class PageApp:
                 raise Problem(400, "header_is_repeated", f"{name.decode('latin-1')}: given twice")
             headers[name] = value
         check_origin(Door(*scope["server"]), headers, scope["scheme"])
-        if scope["method"] not in _METHODS:
+        path, methods = scope["path"], self._session.methods
+        if path != OPEN:
+            methods = _METHODS
+        if scope["method"] not in methods:
             raise Problem(
                 405, "method_is_not_allowed",
                 f"the page is read only: expected GET, found {scope['method'][:20]}",
-                headers={"allow": ", ".join(_METHODS)},
+                headers={"allow": ", ".join(methods)},
             )  # fmt: skip
-        path = scope["path"]
         if path == OPEN or path.startswith("/static/"):
             return
         cookie = headers.get(b"cookie")
-        if not self._session.allows(None if cookie is None else cookie.decode("latin-1")):
-            raise Problem(
-                401, "session_is_missing",
-                "this browser has not opened the page: open the link that aos page has printed; "
-                "it is valid once (start aos page again for another one)",
-            )  # fmt: skip
+        self._session.check(scope, None if cookie is None else cookie.decode("latin-1"))
 
     # Pages
-
-    async def _open(self, request: Request) -> Response:
-        [token] = parse_qs(request.url.query).get("token", [""])[:1]
-        if not self._session.use(token):
-            raise Problem(
-                401, "token_is_invalid",
-                "this link was used already, or is not the one that aos page has printed (start "
-                "aos page again for another one)",
-            )  # fmt: skip
-        answer = RedirectResponse("/", status_code=303)
-        answer.headers["set-cookie"] = self._session.cookie()
-        return answer
 
     async def _front(self, request: Request) -> Response:
         found = await self._worlds.document()
@@ -202,7 +198,7 @@ class PageApp:
                 "document": found,
                 "given": _Given(given),
                 "path": request.path_params,
-                "command": page.words(target, given, str(world.given)),
+                "command": page.words(target, given, world.place(str(request.base_url))),
                 "json_address": _json_address(request),
             },
         )
@@ -250,6 +246,13 @@ class PageApp:
 
     # Refusals
 
+    def _problem(self, error: AosError) -> Problem:
+        """Return the problem of an error, with the sentence of the command line."""
+        found = problem_of(error, self._hidden or _NO_PATH, unknown=404)
+        if self._hidden is None:
+            found.detail = str(error)
+        return found
+
     def _refusal(self, scope: Scope, problem: Problem, *, is_json: bool) -> Response:
         headers = dict(problem.headers)
         if problem.retry_after_s is not None:
@@ -279,7 +282,7 @@ class PageApp:
 
 
 _NO_PATH: Final = Path("/dev/null")
-"""No world's folder: sentences of the page keep the paths in them."""
+"""No world's folder: the paths stay in sentences for a user of this machine."""
 
 _NOWHERE: Final[dict[str, object]] = {"world": None, "links": None, "at": None}
 _TITLES: Final = {
@@ -343,11 +346,3 @@ async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:
 
 def _unknown_path(path: str) -> Problem:
     return Problem(404, "path_is_unknown", f"there is no page at {path[:200]}")
-
-
-def _problem(error: AosError) -> Problem:
-    """Return the problem of an error, with the sentence of the command line. The path of a world's
-    folder stays in it, because the reader of the page is a user of this machine."""
-    found = problem_of(error, _NO_PATH, unknown=404)
-    found.detail = str(error)
-    return found

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import MutableMapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from aos.node.problems import Problem
 
 TOKEN_BYTES: Final = 32
 
 
 class PageSession:
     """The token and the cookie of one run of the page. ``needs_token`` False lets everyone in."""
+
+    methods: tuple[str, ...] = ("GET", "HEAD")
+    """The methods of ``/open``."""
 
     def __init__(self, port: int, *, needs_token: bool = True) -> None:
         self.needs_token = needs_token
@@ -35,6 +45,36 @@ class PageSession:
         self._token = None
         return True
 
+    def check(self, _scope: MutableMapping[str, Any], cookie: str | None) -> None:
+        """Check that a request with this ``Cookie`` header may see the page.
+
+        Raises:
+            Problem: It may not (401).
+        """
+        if not self.allows(cookie):
+            raise Problem(
+                401, "session_is_missing",
+                "this browser has not opened the page: open the link that aos page has printed; "
+                "it is valid once (start aos page again for another one)",
+            )  # fmt: skip
+
+    async def opened(self, request: Request) -> Response:
+        """Answer the one-time link with a cookie and a redirect.
+
+        Raises:
+            Problem: The token is another one, or was used (401).
+        """
+        [token] = parse_qs(request.url.query).get("token", [""])[:1]
+        if not self.use(token):
+            raise Problem(
+                401, "token_is_invalid",
+                "this link was used already, or is not the one that aos page has printed (start "
+                "aos page again for another one)",
+            )  # fmt: skip
+        answer = RedirectResponse("/", status_code=303)
+        answer.headers["set-cookie"] = self.cookie()
+        return answer
+
     def cookie(self) -> str:
         """Return the value of ``Set-Cookie``. No other site's pages can send this cookie."""
         return f"{self._name}={self._secret}; Path=/; HttpOnly; SameSite=Strict"
@@ -43,11 +83,17 @@ class PageSession:
         """Return whether a request with this ``Cookie`` header may see the page."""
         if not self.needs_token:
             return True
-        try:
-            found = SimpleCookie(header or "").get(self._name)
-        except CookieError:
-            return False
-        return found is not None and _is_same(found.value, self._secret)
+        found = cookie_of(header, self._name)
+        return found is not None and _is_same(found, self._secret)
+
+
+def cookie_of(header: str | None, name: str) -> str | None:
+    """Return a cookie of a ``Cookie`` header; None if it has none of this name, or is malformed."""
+    try:
+        found = SimpleCookie(header or "").get(name)
+    except CookieError:
+        return None
+    return None if found is None else found.value
 
 
 def _is_same(given: str, expected: str) -> bool:

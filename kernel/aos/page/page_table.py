@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -74,15 +74,18 @@ class Page:
         own = {each.name for each in self.more}
         return {name: value for name, value in given.items() if name not in own}
 
-    def words(self, target: PageTarget, given: Mapping[str, Any], world: str) -> list[str]:
-        """Return the words of the command that prints the same document of the world at a path."""
+    def words(
+        self, target: PageTarget, given: Mapping[str, Any], place: Sequence[str]
+    ) -> list[str]:
+        """Return the words of the command that prints the same document. ``place`` are the option
+        and the word that name the world."""
         defaults = {each.name: each.schema.get("default") for each in self.route.query}
         options: list[str] = []
         for name, value in self.of_document(given).items():
             # The command has no limit with --from.
             if value != defaults.get(name) or (self.is_lines and name == "limit"):
                 options += _option(name, value)
-        options += ["--world", world]
+        options += place
         begin = ["aos", *self.command]
         if any(word.startswith("-") for word in target.words):
             return [*begin, *options, "--", *target.words]

@@ -67,6 +67,15 @@ class PageWorld:
         """A short name for people: that of the folder or file."""
         return self.given.resolve().name
 
+    @property
+    def shown(self) -> str:
+        """The world as its pages name it: the path that the user gave."""
+        return str(self.given)
+
+    def place(self, _address: str) -> tuple[str, str]:
+        """Return the option of commands that names the world; ``_address`` is that of the page."""
+        return "--world", str(self.given)
+
     async def read(self, take: Callable[[View], T], *, work: Document | None = None) -> T:
         """Return ``take`` of a view as of the durable head of now.
 

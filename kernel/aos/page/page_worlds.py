@@ -111,6 +111,10 @@ class PageWorlds:
         rows = [await self._row(each) for each in self._worlds.values()]
         return {"worlds": [*rows, *({**_EMPTY, **each} for each in self._problems)]}
 
+    def sentence(self, error: AosError) -> str:
+        """Return the sentence of an error that readers of the page see."""
+        return str(error)
+
     def _find_replaced(self) -> None:
         """Add a world that has taken the folder of another one, under an address of its own."""
         known = {(each.given, each.id) for each in self._worlds.values()}
@@ -123,7 +127,7 @@ class PageWorlds:
     async def _row(self, world: PageWorld) -> Document:
         found: Document = {
             **_EMPTY,
-            "path": str(world.given),
+            "path": world.shown,
             "address": f"/w/{world.slug}/",
             "world": hash_text(world.id),
             "bundle": None if world.bundle is None else world.bundle.document(),
@@ -131,7 +135,7 @@ class PageWorlds:
         try:
             about = await world.document("read_world", {})
         except AosError as error:
-            return {**found, "problem": str(error)}
+            return {**found, "problem": self.sentence(error)}
         except Problem as problem:
             return {**found, "problem": problem.detail}
         return {

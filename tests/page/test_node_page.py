@@ -1,0 +1,157 @@
+"""The page of a node (spec/page.md, PG-50 to PG-53)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from aos.page.page_headers import HEADERS
+from tests.cli.shell import here
+from tests.client.conftest import template, trips
+from tests.copies import copied
+from tests.node.nodes import Node, event, front, running_kernel
+from tests.page.browser import read_page
+
+__all__ = ["template", "trips"]
+
+
+@pytest.fixture(scope="module")
+def node(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("node")
+    path = copied(template, folder / "trips")
+    with (
+        running_kernel(path) as kernel,
+        front(path, folder / "front", kernel, module="aos.page.node_front") as found,
+    ):
+        yield found
+
+
+def pages(client: httpx.Client) -> dict[str, httpx.Response]:
+    found: dict[str, httpx.Response] = {}
+    todo = ["/"]
+    while todo and len(found) < 60:
+        address = todo.pop(0)
+        found[address] = client.get(address)
+        if found[address].headers["content-type"][:9] == "text/html":
+            links = read_page(found[address]).links
+            todo += [
+                each
+                for each in dict.fromkeys(links)
+                if each.startswith("/w/") and ".json" not in each
+                and each not in found and each not in todo
+            ]  # fmt: skip
+    return found
+
+
+def test_a_node_serves_the_page_beside_its_api(node: Node) -> None:
+    """PG-50, PG-51"""
+    client = node.client()
+    assert client.post("/v1/events?wait=ran", json=event("t-1")).status_code == 200
+    found = pages(client)
+
+    assert len(found) > 20
+    for address, answer in found.items():
+        assert answer.status_code in (200, 303), (address, answer.text)
+        assert answer.headers["content-security-policy"] == HEADERS[0][1]
+        assert str(node.path) not in answer.text
+    assert client.get("/v1/world").json()["path"] is None
+    assert client.get("/healthz").status_code == 200
+    assert client.get("/v1/none").json()["rule"] == "path_is_unknown"
+    assert client.post("/").status_code == 405
+    logged = [(each["method"], each["path"], each["status"]) for each in node.requests()]
+    assert ("POST", "/", 405) in logged
+    assert {address.partition("?")[0] for address in found} <= {path for _, path, _ in logged}
+    assert 'operation="page"' in client.get("/metrics").text
+
+
+def test_a_page_of_a_node_names_the_command_for_the_node(node: Node) -> None:
+    """PG-51"""
+    client = node.client()
+    [address] = [row["address"] for row in client.get("/.json").json()["worlds"]]
+    for path in ("cells", "manifest", "journal?from=1&limit=3", "record/2", "proposals"):
+        words = read_page(client.get(f"{address}{path}")).command
+        assert words is not None
+        assert words[-2:] == ["--node", node.url] or "--node" in words
+
+        before, _, query = path.partition("?")
+        document = client.get(f"{address}{before}.json?{query}").text
+        printed = here(*words[1:], "--json")
+        assert printed.code == 0, printed.err
+        assert [json.loads(each) for each in printed.out.splitlines()] == [
+            json.loads(each) for each in document.splitlines()
+        ]
+
+
+def test_on_the_own_socket_the_page_needs_no_token(node: Node) -> None:
+    """PG-52"""
+    assert node.owner().get("/").status_code == 200
+
+
+def test_a_foreign_host_or_origin_is_refused(node: Node) -> None:
+    """PG-23"""
+    client = node.client()
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}):
+        assert client.get("/", headers=headers).status_code == 403
+
+
+def test_with_tokens_a_form_takes_one_and_the_session_ends_with_it(
+    template: Path, tmp_path: Path
+) -> None:
+    """PG-52, PG-53"""
+    path = copied(template, tmp_path / "trips")
+    token = made(path, "reader", "read")
+    sender = made(path, "sender", "send")
+    with (
+        running_kernel(path) as kernel,
+        front(path, tmp_path / "front", kernel, module="aos.page.node_front") as node,
+    ):
+        client = node.client()
+        assert client.get("/").status_code == 401
+        form = field(client)
+
+        foreign = {"sec-fetch-site": "cross-site"}
+        for given, headers, status in (
+            ({"form": form, "token": "x"}, {}, 401),
+            ({"form": "x", "token": token}, {}, 403),
+            ({"token": token}, {}, 403),
+            ({"form": form, "token": token}, foreign, 403),
+            ({"form": form, "token": token}, {"origin": "http://evil.example"}, 403),
+            ({"form": form, "token": "x" * 5000}, {}, 413),
+        ):
+            assert client.post("/open", data=given, headers=headers).status_code == status
+        assert client.get("/").status_code == 401
+
+        opened = client.post("/open", data={"form": form, "token": token})
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
+        assert "HttpOnly; SameSite=Strict" in opened.headers["set-cookie"]
+        assert token not in opened.headers["set-cookie"]
+        assert client.get("/").status_code == 200
+        assert client.get("/v1/world").status_code == 401, "the API ignores the cookie"
+
+        other = node.client()
+        assert other.post("/open", data={"form": field(other), "token": sender}).status_code == 303
+        assert other.get("/").status_code == 403
+
+        assert here("token", "revoke", "reader", "-w", path).code == 0
+        import time
+
+        time.sleep(1.1)
+        assert client.get("/").status_code == 401
+        assert token not in node.log.read_text()
+
+
+def made(path: Path, name: str, scope: str) -> str:
+    found = here("token", "create", name, "--scope", scope, "--json", "-w", path)
+    assert found.code == 0, found.err
+    return str(found.json["token"])
+
+
+def field(client: httpx.Client) -> str:
+    found = re.search(r'name="form" value="([\w-]{43})"', client.get("/open").text)
+    assert found is not None
+    return found[1]

@@ -15,6 +15,7 @@ from tests.cli.shell import here
 from tests.client.conftest import template, trips
 from tests.copies import copied
 from tests.node.nodes import Node, event, front, running_kernel
+from tests.node.test_node_process import wait_until
 from tests.page.browser import read_page
 
 __all__ = ["template", "trips"]
@@ -48,6 +49,10 @@ def pages(client: httpx.Client) -> dict[str, httpx.Response]:
     return found
 
 
+def logged(node: Node) -> list[tuple[str, str, int]]:
+    return [(each["method"], each["path"], each["status"]) for each in node.requests()]
+
+
 def test_a_node_serves_the_page_beside_its_api(node: Node) -> None:
     """PG-50, PG-51"""
     client = node.client()
@@ -63,9 +68,8 @@ def test_a_node_serves_the_page_beside_its_api(node: Node) -> None:
     assert client.get("/healthz").status_code == 200
     assert client.get("/v1/none").json()["rule"] == "path_is_unknown"
     assert client.post("/").status_code == 405
-    logged = [(each["method"], each["path"], each["status"]) for each in node.requests()]
-    assert ("POST", "/", 405) in logged
-    assert {address.partition("?")[0] for address in found} <= {path for _, path, _ in logged}
+    wait_until(lambda: ("POST", "/", 405) in logged(node))  # a line is written after the answer
+    assert {each.partition("?")[0] for each in found} <= {path for _, path, _ in logged(node)}
     assert 'operation="page"' in client.get("/metrics").text
 
 

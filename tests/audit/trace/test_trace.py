@@ -186,6 +186,11 @@ def test_the_timeline_of_a_cell_fed_by_others_says_by_whom() -> None:
         ("emitted", 26, f"from step 26 of {ORDER} ord-6"),
     ]
     assert [root.children[0].seq for root in found.roots] == [12, 27, 28]
+    # Each has the stamp of the input from which it came, as in the trace of the sender.
+    sent = traced("order", "ord-1")
+    assert found.roots[0].at_ns is not None
+    assert found.roots[0].at_ns in [root.at_ns for root in sent.roots]
+    assert found.roots[0].children[0].at_ns == found.roots[0].at_ns
 
 
 def test_only_the_latest_inputs_of_a_busy_cell_are_shown(

@@ -88,7 +88,7 @@ class Nodes:
         return self._hang(replace(node, **fields), parent)
 
     def _at_ns(self, record: Record, parent: Draft | None) -> int | None:
-        if isinstance(record, KernelReceipt):
+        if isinstance(record, KernelReceipt) or (isinstance(record, Step) and parent is None):
             try:
                 record = self._view.records.at(record.root)
             except Pruned:
@@ -203,7 +203,7 @@ class Nodes:
             index=index,
             subject=event.schema,
             status=_delivery(event),
-            at_ns=parent.node.at_ns if parent else None,
+            at_ns=parent.node.at_ns if parent else self._at_ns(self._view.records.at(seq), None),
             value=self._view.lens.event(event.schema, event.value, seq=seq),
             note=self._undelivered(event, seq),
         )

@@ -150,3 +150,20 @@ def read_page(answer: httpx.Response) -> Seen:
     reader.close()
     assert reader.open == [], reader.open
     return reader.seen
+
+
+def crawled(page: Browser, base: str) -> dict[str, str]:
+    """Every address below ``base`` that a link leads to, with the link's page."""
+    found = {base: "/"}
+    todo = [base]
+    while todo:
+        address = todo.pop()
+        answer = page.get(address)
+        assert answer.status_code in (200, 303), (address, found[address], answer.text)
+        if answer.status_code == 303 or answer.headers["content-type"][:9] != "text/html":
+            continue
+        for link in read_page(answer).links:
+            if link.startswith(base) and ".json" not in link and link not in found:
+                found[link] = address
+                todo.append(link)
+    return found

@@ -13,7 +13,7 @@ from aos.host.folder.folder import init_world
 from aos.values.cbor import Value, encode
 from tests.cli.shell import in_silence
 from tests.host import puppet
-from tests.page.browser import Browser
+from tests.page.browser import Browser, crawled
 
 TIMER, PUT = "sys/timer.set@1", "sys/blob.put@1"
 EFFECTS = (puppet.ECHO, TIMER, PUT)
@@ -100,3 +100,9 @@ def page(lived_in: Path) -> Iterator[Browser]:
 def base(page: Browser) -> str:
     """The address of the world's pages."""
     return str(page.get("/.json").json()["worlds"][0]["address"])
+
+
+@pytest.fixture(scope="session")
+def addresses(page: Browser, base: str) -> dict[str, str]:
+    """Every page of the world, by following the links."""
+    return crawled(page, base)

@@ -53,7 +53,7 @@ def logged(node: Node) -> list[tuple[str, str, int]]:
     return [(each["method"], each["path"], each["status"]) for each in node.requests()]
 
 
-def test_a_node_serves_the_page_beside_its_api(node: Node) -> None:
+def test_a_node_serves_the_page_and_its_api(node: Node) -> None:
     """PG-50, PG-51"""
     client = node.client()
     assert client.post("/v1/events?wait=ran", json=event("t-1")).status_code == 200

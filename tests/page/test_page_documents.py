@@ -23,30 +23,12 @@ def still(page: Browser, lived_in: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(world, "_readers", ReadersHere(lived_in))
 
 
-def crawled(page: Browser, base: str) -> dict[str, str]:
-    """Every address below ``base`` that a link leads to, with the link's page."""
-    found = {base: "/"}
-    todo = [base]
-    while todo:
-        address = todo.pop()
-        answer = page.get(address)
-        assert answer.status_code in (200, 303), (address, found[address], answer.text)
-        if answer.status_code == 303 or answer.headers["content-type"][:9] != "text/html":
-            continue
-        for link in read_page(answer).links:
-            if link.startswith(base) and ".json" not in link and link not in found:
-                found[link] = address
-                todo.append(link)
-    return found
-
-
 @pytest.mark.usefixtures("still")
 def test_every_page_is_the_view_of_the_document_of_the_command_that_it_names(
-    page: Browser, base: str, capsysbinary: pytest.CaptureFixture[bytes]
+    page: Browser, addresses: dict[str, str], capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """PG-3, PG-6: the whole world, by following every link from its overview."""
     kinds = set()
-    addresses = crawled(page, base)
     capsysbinary.readouterr()
     for address in addresses:
         path, _, query = address.partition("?")

@@ -19,8 +19,7 @@ from tests.cli.shell import here, start
 from tests.cli.test_gov import written
 from tests.copies import copied
 from tests.core.governed import key_of
-from tests.page.browser import Browser, read_page
-from tests.page.test_page_documents import crawled
+from tests.page.browser import Browser, crawled, read_page
 
 WAIT_S = 60.0
 

@@ -18,9 +18,8 @@ from aos.page.page_server import PageProtocol
 from aos.page.page_table import PAGES
 from aos.page.page_text import TEXT_MAX
 from aos.values.cbor import encode
-from tests.page.browser import HOST, Browser, read_page
+from tests.page.browser import HOST, Browser, crawled, read_page
 from tests.page.conftest import HOSTILE
-from tests.page.test_page_documents import crawled
 
 SOURCES = Path(__file__).parents[2] / "kernel" / "aos" / "page"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -36,11 +35,13 @@ def locked(lived_in: Path) -> Iterator[Browser]:
 # Text of a journal
 
 
-def test_hostile_text_is_shown_and_does_nothing_on_any_page(page: Browser, base: str) -> None:
+def test_hostile_text_is_shown_and_does_nothing_on_any_page(
+    page: Browser, addresses: dict[str, str]
+) -> None:
     """PG-21: ``read_page`` refuses scripts, handlers, styles and foreign addresses, and finds
     each tag that ends too early."""
     shown = ""
-    for address in crawled(page, base):
+    for address in addresses:
         answer = page.get(address)
         if answer.headers.get("content-type", "")[:9] == "text/html":
             assert not CONTROL.search(answer.text), address
@@ -85,7 +86,9 @@ def test_the_templates_turn_off_no_escaping_and_have_no_script(page: Browser) ->
             assert not re.search(r"=\s*{{", text.replace("{% set", "")), f"{path}: quote it"
 
 
-def test_a_value_is_only_ever_an_attachment(page: Browser, base: str) -> None:
+def test_a_value_is_only_ever_an_attachment(
+    page: Browser, base: str, addresses: dict[str, str]
+) -> None:
     """PG-25"""
     record = next(
         each
@@ -95,7 +98,7 @@ def test_a_value_is_only_ever_an_attachment(page: Browser, base: str) -> None:
     assert record
     values = [
         link
-        for address in crawled(page, base)
+        for address in addresses
         if "/record/" in address
         for link in read_page(page.get(address)).links
         if "/value/" in link
@@ -112,7 +115,7 @@ def test_a_value_is_only_ever_an_attachment(page: Browser, base: str) -> None:
 # Requests
 
 
-def addresses(base: str) -> list[str]:
+def routes(base: str) -> list[str]:
     paths = [each.path.format(ns="host", name="puppet@1", key="Y2FkYQ", word="3") for each in PAGES]
     more = ["/", "/open", "/open?token=x", "/static/page.css", "/static/no", "/no", "/w/no/"]
     below = [base.rstrip("/") + path for path in [*paths, "/search?q=a", "/value/00/bytes"]]
@@ -124,7 +127,7 @@ def test_every_answer_of_every_route_has_the_headers(
 ) -> None:
     """PG-20"""
     for browser in (page, locked):
-        for address in addresses(base):
+        for address in routes(base):
             for method in ("GET", "HEAD", "POST", "DELETE"):
                 answer = browser.ask(method, address)
                 for name, value in HEADERS:
@@ -134,7 +137,7 @@ def test_every_answer_of_every_route_has_the_headers(
 
 def test_nothing_but_reading_is_possible(page: Browser, base: str) -> None:
     """PG-1"""
-    for address in addresses(base):
+    for address in routes(base):
         for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"):
             answer = page.ask(method, address)
             assert answer.status_code == 405, (method, address)
@@ -200,6 +203,12 @@ def test_no_address_is_a_bug(page: Browser, base: str, path: str, query: str, na
     assert answer.status_code < 500, (address, answer.text)
     if answer.status_code == 200 and answer.headers["content-type"][:9] == "text/html":
         read_page(answer)
+
+
+def test_the_address_of_a_cell_is_that_of_the_specification() -> None:
+    """PG-5"""
+    assert key_segment(encode("o-1")) == "Y28tMQ"
+    assert key_segment(b"") == "-"
 
 
 @given(st.binary(max_size=24))

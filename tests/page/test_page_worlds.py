@@ -28,8 +28,7 @@ from aos.page.page_worlds import PageWorlds
 from tests.cli.shell import AOS, environment, here, run
 from tests.copies import copied
 from tests.host import puppet
-from tests.page.browser import Browser, read_page
-from tests.page.test_page_documents import crawled
+from tests.page.browser import Browser, crawled, read_page
 from tests.page.test_page_safety import hashes
 
 WAIT_S = 60.0

@@ -135,7 +135,7 @@ def read_certificate(settings: Settings, servers: Sequence[_Server]) -> None:
 
 
 Mount: TypeAlias = Callable[[App, Services], Any]
-"""Returns an ASGI application that serves something beside the API, and passes the rest on."""
+"""Returns an ASGI application that serves other paths than those of the API, too."""
 
 
 async def serve(

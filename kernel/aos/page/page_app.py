@@ -56,7 +56,7 @@ _METHODS: Final = ("GET", "HEAD")
 _ONCE: Final = frozenset({b"host", b"origin", b"cookie"})
 
 
-class Session(Protocol):
+class BrowserSession(Protocol):
     """Decides who may see the page. ``opened`` answers ``/open`` for ``methods``."""
 
     methods: tuple[str, ...]
@@ -77,7 +77,9 @@ class PageApp:
     """The application, for worlds and one kind of session. ``hidden`` is a path that readers of the
     page do not learn."""
 
-    def __init__(self, worlds: PageWorlds, session: Session, *, hidden: Path | None = None) -> None:
+    def __init__(
+        self, worlds: PageWorlds, session: BrowserSession, *, hidden: Path | None = None
+    ) -> None:
         self._worlds = worlds
         self._hidden = hidden
         self._session = session

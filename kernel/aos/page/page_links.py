@@ -1,6 +1,6 @@
 """The addresses of pages (spec/page.md, PG-5): a name is two segments, a key base64url of its CBOR.
 
-/w/0f3a…/cell/shop/order@1/Z28tMQ        the cell "o-1" of shop/order@1
+/w/0f3a…/cell/shop/order@1/Y28tMQ        the cell "o-1" of shop/order@1
 /w/0f3a…/cell/shop/totals@1/-            the only cell of a workflow without keys
 """
 

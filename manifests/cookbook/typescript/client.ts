@@ -282,6 +282,8 @@ export type ReadWorldAnswer = Record<string, unknown>;
 export type ReadManifestQuery = {
   /** One definition, whole. */
   name?: string;
+  /** Instead, the changes since the manifest in force after this record. */
+  since?: number;
   /** The world as it was after this record (default: now). */
   at?: number;
 };

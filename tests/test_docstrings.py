@@ -31,6 +31,7 @@ FLOORS = {
     "executors": 90,
     "flow": 80,
     "host": 90,
+    "index": 85,
     "linear": 90,
     "manifest": 87,
     "node": 80,

@@ -34,8 +34,8 @@ others say that the extra ``evm`` is missing, and do not load."""
 # A package may import from those after it, never the other way.
 LAYERS = (
     "aos_cli", "aos.executors", "aos.page", "aos.node", "aos.authoring", "aos.testing",
-    "aos.client", "aos.host", "aos.audit", "aos.worker", "aos.sealing", "aos.store",
-    "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
+    "aos.client", "aos.index", "aos.host", "aos.audit", "aos.worker", "aos.sealing",
+    "aos.store", "aos.sandbox", "aos.core", "aos.flow", "aos.linear",
 )  # fmt: skip
 LAYERS_BELOW = ("aos.manifest", "aos.values", "aos.errors", "aos.document_text")
 

@@ -38,6 +38,7 @@ MODE: Final = re.compile(r"[rwaxbt+]{1,4}")
 NOT_OF_A_WORLD: Final = {
     "kernel/aos/authoring/": "the author's own project, and the scratch world that aos dev made",
     "kernel/aos/executors/machine/": "files below a root, which is apart from every world (AG-60)",
+    "kernel/aos/index/cached_index.py": "the user's cache of indexes, outside of every world",
     "kernel/aos/manifest/cron_times.py": "rules of time zones, in a package that is installed",
     "kernel/aos/manifest/packages.py": "the packages that AOS ships",
     "kernel/aos/manifest/structure.py": "JSON Schemas of the package itself",
@@ -81,6 +82,12 @@ REASONED: Final = {
     ),
     ("kernel/aos/node/leases/table.py", "lmdb.open"): (
         "LMDB opens by path; check_plain has checked its files immediately before (ST-81)"
+    ),
+    ("kernel/aos/index/index_file.py", "lmdb.open"): (
+        "LMDB opens by path; its files were checked through the door immediately before (ST-81)"
+    ),
+    ("kernel/aos/index/index_check.py", "lmdb.open"): (
+        "LMDB opens by path, in a child that starts after that check"
     ),
     ("kernel/aos/store/compact.py", "lmdb.open"): (
         "LMDB opens by path; the file was made through the door immediately before"

@@ -1,0 +1,426 @@
+"""Answers from the index: which cells, records, intents and faults (spec/index.md, IX-40 to IX-43).
+
+Every list is a read of a range, or of a few that are merged. A page continues ``after`` the last
+row of the page before it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from aos.audit.views.journal_view import KINDS
+from aos.core.journal.faults import FaultKind
+from aos.core.journal.records import CellId, EntryId
+from aos.core.journal.vocabulary import CELL_STATUSES
+from aos.index.index_layout import (
+    ASKED_STATUSES,
+    BY_FAULT,
+    BY_RECORD,
+    CUT_BYTES,
+    FAULT_BYTES,
+    FAULT_KINDS,
+    GONE,
+    INTENT_BYTES,
+    MINUTE_BYTES,
+    NS_BYTES,
+    NUMBER_BYTES,
+    OF_CELLS,
+    OF_FAULTS,
+    OF_MINUTES,
+    RECORD_BYTES,
+    WORD_BYTES,
+    IndexTable,
+    StoredCell,
+    StoredIntent,
+    after_prefix,
+    number_key,
+    number_of,
+    order_key,
+    place_key,
+    place_of,
+    record_key,
+    status_key,
+)
+from aos.index.index_rows import IndexRows, prefixed
+from aos.index.index_tables import IndexTables
+from aos.manifest.builtins import TIMER
+from aos.values.cbor import head as cbor_head
+from aos.values.digests import Hash
+
+BY_KEY: Final = "key"
+BY_ACTIVITY: Final = "activity"
+PAGE: Final = 100
+
+_TEXT: Final = 0x60
+"""The first byte of a text in CBOR, without its length."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedCell:
+    """A cell as the index has it. ``last_active_ns`` is the time of its last step, in ns."""
+
+    id: CellId
+    status: str
+    last_active_ns: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedIntent:
+    """An intent that record ``place[0]`` opened as its ``place[1]``-th. ``status`` is ``open``,
+    ``abandoned``, or that of the receipt in record ``settled``."""
+
+    intent: Hash
+    place: EntryId
+    cell: CellId
+    effect: str
+    status: str
+    settled: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedFault:
+    """A cell that is failed now: record ``seq`` failed it. ``message`` is a hash."""
+
+    cell: CellId
+    kind: FaultKind
+    message: bytes
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultGroup:
+    """The cells that are failed now by faults of one kind with one message; ``newest`` is the
+    latest of them."""
+
+    count: int
+    newest: IndexedFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinuteTally:
+    """The records of a minute of the journal clock, ``minute`` minutes after 1970, by kind."""
+
+    minute: int
+    records: dict[str, int]
+
+
+class IndexReader:
+    """The index at one moment. ``as_of`` is the last record that its rows are of."""
+
+    def __init__(self, rows: IndexRows, as_of: int) -> None:
+        self.as_of = as_of
+        self._rows = rows
+        self._tables = IndexTables(rows)
+
+    # Records
+
+    def records_of(
+        self, cell: CellId, *, before: int | None = None, limit: int = PAGE
+    ) -> list[int]:
+        """The records that name a cell (A-38), the latest first, all of them before ``before``."""
+        number = self._tables.known_number(cell)
+        if number is None:
+            return []
+        key = number_key(number)
+        high = after_prefix(key) if before is None else key + record_key(before)
+        found = self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True)
+        return [number_of(each[NUMBER_BYTES:]) for each, _ in islice(found, limit)]
+
+    def taker(self, entry: EntryId, cell: CellId) -> int | None:
+        """The step in which a cell took an entry of its mail, or the last fault with it; None if it
+        has not taken it."""
+        number = self._tables.known_number(cell)
+        if number is None:
+            return None
+        data = self._rows.get(IndexTable.TOOK, place_key(entry) + number_key(number))
+        return None if data is None else number_of(data)
+
+    def takers(self, entry: EntryId) -> dict[CellId, int]:
+        """As ``taker``, of all cells that took the entry."""
+        return {
+            self._id(number_of(key[-NUMBER_BYTES:])): number_of(data)
+            for key, data in prefixed(self._rows, IndexTable.TOOK, place_key(entry))
+        }
+
+    def versions(self) -> list[tuple[int, Hash]]:
+        """The records of manifests with the hashes of their documents, the oldest first. Of a
+        journal that was pruned, those in force at its beginning, and the later ones."""
+        rows = self._rows.scan(IndexTable.VERSIONS, b"", None)
+        return [(number_of(key), Hash(data)) for key, data in rows]
+
+    # Cells
+
+    def cell(self, id: CellId) -> IndexedCell | None:
+        """A cell; None if there is none."""
+        number = self._tables.known_number(id)
+        row = None if number is None else self._tables.cell(number)
+        if number is None or row is None or row.status == GONE:
+            return None
+        return self._indexed(number, row)
+
+    def cells(
+        self,
+        *,
+        workflow: str | None = None,
+        prefix: str | None = None,
+        status: str | None = None,
+        order: str = BY_KEY,
+        after: IndexedCell | None = None,
+        limit: int = PAGE,
+    ) -> list[IndexedCell]:
+        """A page of the cells that are there.
+
+        With order ``BY_KEY`` by workflow and key, as ``aos inspect cells``; with ``BY_ACTIVITY``
+        the one that was active last comes first. ``prefix`` is the beginning of a key that is a
+        text, and goes with ``BY_KEY``. ``after`` needs only to have the values that it had.
+        """
+        assert prefix is None or order == BY_KEY, "a prefix, and another order than of keys"
+        statuses = [CELL_STATUSES.index(each) for each in CELL_STATUSES if status in (None, each)]
+        words = [(name, word) for name, word in self._tables.words() if workflow in (None, name)]
+        if order == BY_KEY:
+            numbers = self._by_key(words, statuses, prefix, after)
+        else:
+            numbers = self._by_activity(words, statuses, after)
+        return [
+            self._indexed(number, self._tables.cell(number)) for number in islice(numbers, limit)
+        ]
+
+    def _by_key(
+        self,
+        words: Sequence[tuple[str, int]],
+        statuses: Sequence[int],
+        prefix: str | None,
+        after: IndexedCell | None,
+    ) -> Iterator[int]:
+        for name, word in words:
+            least = b""
+            if after is not None and name <= after.id[0]:
+                if name < after.id[0]:
+                    continue
+                least = order_key(after.id[1]) + b"\x00"
+            groups = [word.to_bytes(WORD_BYTES, "big") + bytes([each]) for each in statuses]
+            ranges = [self._keys(group, prefix, least) for group in groups]
+            yield from (number for _, number in heapq.merge(*ranges))
+
+    def _keys(self, group: bytes, prefix: str | None, least: bytes) -> Iterator[tuple[bytes, int]]:
+        """The keys of one workflow and status with their cells, from ``least`` on."""
+        if prefix is None:
+            for key, data in self._rows.scan(IndexTable.BY_KEY, group + least, after_prefix(group)):
+                yield key[len(group) :], number_of(data)
+            return
+        # Canonical keys begin with their length, so texts with one beginning are in a range for
+        # each length. From the end of a range the next length that there is follows.
+        text = prefix.encode()
+        length = len(text)
+        while True:
+            start = cbor_head(_TEXT, length) + text
+            least_here = max(start[:CUT_BYTES], least)
+            high = after_prefix(group + start[:CUT_BYTES])
+            for key, data in self._rows.scan(IndexTable.BY_KEY, group + least_here, high):
+                number = number_of(data)
+                if len(start) <= CUT_BYTES or self._tables.cell(number).key.startswith(start):
+                    yield key[len(group) :], number
+            found = next(
+                self._rows.scan(
+                    IndexTable.BY_KEY, group + cbor_head(_TEXT, length + 1), group + bytes([0x80])
+                ),
+                None,
+            )
+            if found is None:
+                return
+            length = _text_length(found[0][len(group) :])
+
+    def _by_activity(
+        self,
+        words: Sequence[tuple[str, int]],
+        statuses: Sequence[int],
+        after: IndexedCell | None,
+    ) -> Iterator[int]:
+        end = None
+        if after is not None:
+            end = after.last_active_ns.to_bytes(NS_BYTES, "big") + number_key(after.number)
+
+        def latest(group: bytes) -> Iterator[bytes]:
+            high = after_prefix(group) if end is None else group + end
+            for key, _ in self._rows.scan(IndexTable.BY_ACTIVITY, group, high, is_reversed=True):
+                yield key[len(group) :]
+
+        groups = [
+            word.to_bytes(WORD_BYTES, "big") + bytes([status])
+            for _, word in words
+            for status in statuses
+        ]
+        for key in heapq.merge(*map(latest, groups), reverse=True):
+            yield number_of(key[NS_BYTES:])
+
+    def tallies(self) -> dict[str, dict[str, int]]:
+        """The number of cells by workflow and status; a status without a cell is left out."""
+        found: dict[str, dict[str, int]] = {}
+        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_CELLS):
+            name = self._tables.name(number_of(key[1 : 1 + WORD_BYTES]))
+            found.setdefault(name, {})[CELL_STATUSES[key[-1]]] = number_of(data)
+        return found
+
+    def minutes(self, *, last: int) -> list[MinuteTally]:
+        """The ``last`` minutes that have records, the oldest first."""
+        found: dict[int, Counter[str]] = {}
+        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_MINUTES, is_reversed=True):
+            minute = number_of(key[1 : 1 + MINUTE_BYTES])
+            if minute not in found and len(found) == last:
+                break
+            found.setdefault(minute, Counter())[KINDS[key[-1]]] = number_of(data)
+        return [
+            MinuteTally(minute=minute, records=dict(counts))
+            for minute, counts in sorted(found.items())
+        ]
+
+    # Intents
+
+    def intents(
+        self,
+        *,
+        status: str | None = None,
+        effect: str | None = None,
+        after: EntryId | None = None,
+        limit: int = PAGE,
+    ) -> list[IndexedIntent]:
+        """A page of intents in the order of their opening; ``after`` is the place of one."""
+        least = b"" if after is None else place_key(after) + b"\x00"
+        if status is None and effect is None:
+            rows = self._rows.scan(IndexTable.ASKED, least, None)
+            return [self._intent(key, data) for key, data in islice(rows, limit)]
+        statuses = [each for each in ASKED_STATUSES if status in (None, each)]
+        words = [word for name, word in self._tables.words() if effect in (None, name)]
+        groups = [
+            status_key(ASKED_STATUSES.index(each), word, b"") for each in statuses for word in words
+        ]
+        return [self._at(place) for place in islice(self._opened(groups, least), limit)]
+
+    def _opened(self, groups: Sequence[bytes], least: bytes) -> Iterator[bytes]:
+        def places(group: bytes) -> Iterator[bytes]:
+            for key, _ in self._rows.scan(IndexTable.BY_STATUS, group + least, after_prefix(group)):
+                yield key[len(group) :]
+
+        return heapq.merge(*map(places, groups))
+
+    def intents_of(
+        self, cell: CellId, *, before: int | None = None, limit: int = PAGE
+    ) -> list[IndexedIntent]:
+        """The intents of a cell, the latest first, all opened before record ``before``."""
+        number = self._tables.known_number(cell)
+        if number is None:
+            return []
+        found: list[IndexedIntent] = []
+        key = number_key(number)
+        high = after_prefix(key) if before is None else key + record_key(before)
+        for touch, _ in self._rows.scan(IndexTable.TOUCH, key, high, is_reversed=True):
+            seq = touch[NUMBER_BYTES:]
+            for place, data in prefixed(self._rows, IndexTable.ASKED, seq, is_reversed=True):
+                if StoredIntent.from_bytes(data).number == number:
+                    found.append(self._intent(place, data))
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def intent(self, hash: Hash) -> IndexedIntent | None:
+        """An intent; None if no record here opened it."""
+        place = self._rows.get(IndexTable.INTENTS, hash[:INTENT_BYTES])
+        found = None if place is None else self._at(place)
+        return found if found is not None and found.intent == hash else None
+
+    def oldest_open(self, *, effect: str | None = None) -> IndexedIntent | None:
+        """The open intent that was opened first, timers left out unless they are asked for."""
+        words = [
+            word
+            for name, word in self._tables.words()
+            if (effect is None and name != TIMER) or effect == name
+        ]
+        groups = [status_key(ASKED_STATUSES.index("open"), word, b"") for word in words]
+        first = next(self._opened(groups, b""), None)
+        return None if first is None else self._at(first)
+
+    def _at(self, place: bytes) -> IndexedIntent:
+        data = self._rows.get(IndexTable.ASKED, place)
+        assert data is not None, "an intent has a place and no row"
+        return self._intent(place, data)
+
+    def _intent(self, place: bytes, data: bytes) -> IndexedIntent:
+        row = StoredIntent.from_bytes(data)
+        return IndexedIntent(
+            intent=row.intent,
+            place=place_of(place),
+            cell=self._id(row.number),
+            effect=self._tables.name(row.word),
+            status=ASKED_STATUSES[row.status],
+            settled=row.settled or None,
+        )
+
+    # Faults
+
+    def faults(self, *, after: IndexedFault | None = None, limit: int = PAGE) -> list[IndexedFault]:
+        """A page of the cells that are failed now, the latest first."""
+        high = after_prefix(BY_RECORD)
+        if after is not None:
+            high = BY_RECORD + self._fault_place(after)
+        rows = self._rows.scan(IndexTable.FAILED, BY_RECORD, high, is_reversed=True)
+        return [self._fault(key[1:], data) for key, data in islice(rows, limit)]
+
+    def faults_like(
+        self, kind: FaultKind, message: bytes, *, after: IndexedFault | None = None,
+        limit: int = PAGE,
+    ) -> list[IndexedFault]:  # fmt: skip
+        """As ``faults``, of one kind and with one hash of the message."""
+        group = bytes([FAULT_KINDS.index(kind)]) + message
+        high = after_prefix(BY_FAULT + group)
+        if after is not None:
+            high = BY_FAULT + group + self._fault_place(after)
+        rows = self._rows.scan(IndexTable.FAILED, BY_FAULT + group, high, is_reversed=True)
+        return [self._fault(key[1 + FAULT_BYTES :], group) for key, _ in islice(rows, limit)]
+
+    def fault_groups(self) -> list[FaultGroup]:
+        """The faults of the cells that are failed now, by kind and message, the largest group
+        first."""
+        found = []
+        for key, data in prefixed(self._rows, IndexTable.TALLY, OF_FAULTS):
+            kind, message = FAULT_KINDS[key[1]], key[2:]
+            [newest] = self.faults_like(kind, message, limit=1)
+            found.append(FaultGroup(count=number_of(data), newest=newest))
+        return sorted(found, key=lambda each: (-each.count, -each.newest.seq))
+
+    def _fault_place(self, fault: IndexedFault) -> bytes:
+        number = self._tables.known_number(fault.cell)
+        return record_key(fault.seq) + number_key(number or 0)
+
+    def _fault(self, place: bytes, group: bytes) -> IndexedFault:
+        return IndexedFault(
+            cell=self._id(number_of(place[RECORD_BYTES:])),
+            kind=FAULT_KINDS[group[0]],
+            message=group[1:],
+            seq=number_of(place[:RECORD_BYTES]),
+        )
+
+    # Cells by number
+
+    def _id(self, number: int) -> CellId:
+        row = self._tables.cell(number)
+        return self._tables.name(row.word), row.key
+
+    def _indexed(self, number: int, row: StoredCell) -> IndexedCell:
+        return IndexedCell(
+            id=(self._tables.name(row.word), row.key),
+            status=CELL_STATUSES[row.status],
+            last_active_ns=row.last_active_ns,
+            number=number,
+        )
+
+
+def _text_length(key: bytes) -> int:
+    """The length of the text that a canonical key begins with."""
+    short = key[0] - _TEXT
+    return short if short < 24 else number_of(key[1 : 1 + (1 << short - 24)])

@@ -1,0 +1,132 @@
+"""Record → the rows of the index that it makes, without a state (spec/index.md, IX-12 to IX-18)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from aos.audit.views.journal_view import KINDS, cells_of
+from aos.core.journal.records import (
+    CellId,
+    EntryId,
+    Faulted,
+    KernelReceipt,
+    Manifest,
+    Receipt,
+    Record,
+    Step,
+)
+from aos.core.state.state import State
+from aos.errors import Damage
+from aos.index.index_layout import (
+    ASKED_STATUSES,
+    INTENT_BYTES,
+    MINUTE_BYTES,
+    MINUTE_NS,
+    OF_MINUTES,
+    IndexTable,
+    StoredIntent,
+    number_key,
+    place_key,
+    record_key,
+    status_key,
+)
+from aos.index.index_tables import IndexTables
+from aos.values.digests import Hash
+
+OPEN: Final = ASKED_STATUSES.index("open")
+ABANDONED: Final = ASKED_STATUSES.index("abandoned")
+NS_MAX: Final = 2**64 - 1
+
+
+class IndexedRecords:
+    """Writes the rows of records, one after the other, within one transaction.
+
+    ``clock_ns`` is the journal clock. ``named`` are the numbers of all cells that these records
+    name. Call ``finish`` after the last record.
+    """
+
+    def __init__(self, tables: IndexTables, clock_ns: int) -> None:
+        self.clock_ns = clock_ns
+        self.named: dict[int, CellId] = {}
+        self._tables = tables
+        self._minutes: Counter[bytes] = Counter()
+
+    def take(self, record: Record) -> None:
+        """Write the rows of a record.
+
+        Raises:
+            Damage: It settles an intent that no record opened.
+        """
+        stamp = getattr(record, "stamp", None)
+        if stamp is not None:
+            self.clock_ns = min(max(self.clock_ns, stamp.ns), NS_MAX)
+        minute = (self.clock_ns // MINUTE_NS).to_bytes(MINUTE_BYTES, "big")
+        self._minutes[OF_MINUTES + minute + bytes([KINDS.index(record.KIND)])] += 1
+        rows, seq = self._tables.rows, record_key(record.seq)
+        for id in dict.fromkeys(cells_of(record)):
+            number = self._tables.number(id)
+            self.named[number] = id
+            rows.put(IndexTable.TOUCH, number_key(number) + seq)
+        match record:
+            case Step():
+                self._took(record.entry, record.cell, seq)
+                for index, intent in enumerate(record.intents):
+                    place = (record.seq, index)
+                    self._open(intent.intent, place, record.cell, intent.effect, OPEN)
+                self._abandon(record.abandoned, record.seq)
+            case Faulted():
+                self._took(record.entry, record.cell, seq)
+            case Receipt() | KernelReceipt():
+                status = ASKED_STATUSES.index(record.status)
+                self._change(record.intent, status, record.seq)
+                self._abandon(record.abandoned, record.seq)
+            case Manifest():
+                rows.put(IndexTable.VERSIONS, seq, record.document.hash)
+            case _:
+                self._abandon(getattr(record, "abandoned", ()), record.seq)
+
+    def begin(self, state: State) -> None:
+        """Write what the records up to a state have left open: its intents, and its manifest."""
+        for status, held in ((OPEN, state.intents), (ABANDONED, state.abandoned)):
+            for each in held.values():
+                place = (each.seq, each.index)
+                self._open(each.intent, place, each.cell, each.effect.name, status)
+        for era in state.eras.all:
+            self._tables.rows.put(IndexTable.VERSIONS, record_key(era.seq), era.manifest)
+
+    def finish(self) -> None:
+        """Write the counts, which many records share."""
+        for key, count in self._minutes.items():
+            self._tables.count(key, count)
+        self._minutes.clear()
+
+    def _took(self, entry: EntryId, cell: CellId, seq: bytes) -> None:
+        """A fault that is retried is followed by the step that takes the entry in its place."""
+        key = place_key(entry) + number_key(self._tables.number(cell))
+        self._tables.rows.put(IndexTable.TOOK, key, seq)
+
+    def _open(self, intent: Hash, place: EntryId, cell: CellId, effect: str, status: int) -> None:
+        rows, key, word = self._tables.rows, place_key(place), self._tables.word(effect)
+        row = StoredIntent(intent, self._tables.number(cell), word, status, 0)
+        rows.put(IndexTable.ASKED, key, row.to_bytes())
+        rows.put(IndexTable.INTENTS, intent[:INTENT_BYTES], key)
+        rows.put(IndexTable.BY_STATUS, status_key(status, word, key))
+
+    def _abandon(self, intents: Iterable[Hash], seq: int) -> None:
+        for intent in intents:
+            self._change(intent, ABANDONED, seq)
+
+    def _change(self, intent: Hash, status: int, seq: int) -> None:
+        rows = self._tables.rows
+        key = rows.get(IndexTable.INTENTS, intent[:INTENT_BYTES])
+        data = None if key is None else rows.get(IndexTable.ASKED, key)
+        if key is None or data is None:
+            raise Damage(f"record {seq} ends an intent that no record before it opened")
+        row = StoredIntent.from_bytes(data)
+        rows.delete(IndexTable.BY_STATUS, status_key(row.status, row.word, key))
+        rows.put(IndexTable.BY_STATUS, status_key(status, row.word, key))
+        settled = 0 if status == ABANDONED else seq
+        after = StoredIntent(row.intent, row.number, row.word, status, settled)
+        rows.put(IndexTable.ASKED, key, after.to_bytes())

@@ -1,0 +1,446 @@
+"""The index answers as a scan of the journal does, after whatever happened (spec/index.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aos.audit.report.report_source import source_of_bundle
+from aos.audit.views.journal_view import cells_of
+from aos.core.decide.answers import Admitted
+from aos.core.journal.inputs import KEEP_OPEN, MIGRATE
+from aos.core.journal.record_codec import from_bytes
+from aos.core.journal.records import CellId
+from aos.core.state.fold import fold_frame
+from aos.host.door.writer import Item, open_writer
+from aos.host.folder.reader import WorldReader, open_reader
+from aos.host.follower import Follower
+from aos.host.retention.gc import collect_world
+from aos.host.retention.pruning import prune_world
+from aos.host.transfer.forking import fork_world
+from aos.index import index_rows
+from aos.index.index_file import DATA_NAME
+from aos.index.indexed_journal import BundleJournal
+from aos.index.world_index import WorldIndex, read_at_head
+from aos.store.bundle.reader import open_bundle
+from aos.values.cbor import encode
+from tests.audit.journals import store_of
+from tests.cli.shell import in_silence
+from tests.host.apply.test_upgrades import counted
+from tests.host.on_disk import write_on
+from tests.host.puppet import PUPPET, do
+from tests.host.upgrades import migrating
+from tests.index.histories import KEYS, History
+from tests.index.index_oracle import MANY, check_index
+from tests.node.nodes import running_kernel
+from tests.tools import long_form
+
+PREFIXES = ("", "a", "ab", "k", "k" * 30, "y", "y" * 599, "z" * 299, "no")
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Filled:
+    """A reader of a world, and the index of it."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.said: list[str] = []
+        self.reader: WorldReader = open_reader(path)
+        opened = WorldIndex.open(folder, self.reader.store, self.said.append)
+        assert opened is not None
+        self.index = opened
+
+    def advance(self, *, slices: int | None = None) -> bool:
+        """Advance by one frame at a time; return whether it is whole."""
+        self.reader.refresh()
+        while slices is None or slices > 0:
+            if self.index.advance(self.reader.state, lambda: True):
+                return True
+            slices = None if slices is None else slices - 1
+            if slices is None and self.index.as_of == self.reader.seq:
+                return self.index.advance(self.reader.state, lambda: False)
+        return False
+
+    def check(self) -> None:
+        """Advance to the end, and compare all with a scan."""
+        assert self.advance()
+        assert self.index.progress(self.reader.state).is_whole
+        with self.index.reading() as reader:
+            check_index(reader, self.reader.state, self.reader.store, prefixes=PREFIXES)
+
+    def close(self) -> None:
+        self.index.close()
+        self.reader.close()
+
+    def kill(self) -> None:
+        """Close as a process that is killed does."""
+        self.index._file.abandon()
+        self.reader.close()
+
+
+@contextmanager
+def filled(path: Path, folder: Path) -> Iterator[Filled]:
+    opened = Filled(path, folder)
+    try:
+        yield opened
+    except Killed:
+        opened.kill()
+        raise
+    except BaseException:
+        opened.close()
+        raise
+    else:
+        opened.close()
+
+
+@pytest.mark.parametrize("seed", range(8 if long_form() else 3))
+def test_the_index_equals_a_scan_after_random_histories(tmp_path: Path, seed: int) -> None:
+    """IX-1, IX-4, IX-5, IX-10 to IX-22: growth, restarts, kills at any write, snapshots."""
+    history = History(tmp_path / "world", seed)
+    folder = tmp_path / "index"
+    chosen = history.chosen
+    rebuilds = 0
+    for _ in range(30 if long_form() else 10):
+        history.grow(chosen.randrange(1, 40))
+        if chosen.random() < 0.3:
+            history.snapshot()
+        opened = Filled(history.path, folder)
+        opened.advance(slices=chosen.randrange(6))
+        match chosen.randrange(3):
+            case 0:
+                opened.check()
+                opened.close()
+            case 1:
+                opened.kill()
+            case 2:
+                killed_at(opened, chosen.randrange(40))
+        rebuilds += len(opened.said)
+    with filled(history.path, folder) as last:
+        last.check()
+    assert rebuilds == 0
+
+
+def killed_at(opened: Filled, write: int) -> None:
+    """Advance until the given write, and end there."""
+    left = write
+    put = index_rows.FileRows.put
+
+    def counted(self: index_rows.FileRows, *given: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+        put(self, *given)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
+        patch.setattr(index_rows.FileRows, "put", counted)
+        opened.advance()
+    opened.kill()
+
+
+def test_the_index_follows_a_world_that_grows(tmp_path: Path) -> None:
+    """IX-4, IX-8: after each frame, with the state that the kernel itself has."""
+    history = History(tmp_path / "world", "follows")
+    world, store = history.world, store_of(history.world)
+    index = WorldIndex.open(tmp_path / "index", store, pytest.fail)
+    assert index is not None
+    with index:
+        for _ in range(150):
+            history.give(1)
+            write_on(world, store)  # type: ignore[arg-type]  # as a store on disk does
+            while not index.advance(world.state, lambda: True):
+                assert index.as_of < world.state.next_seq
+            with index.reading() as reader:
+                check_index(reader, world.state, store)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_cells_of_migrated_states_stay_in_the_index(tmp_path: Path, *, is_open: bool) -> None:
+    """IX-19: a migration changes neither status nor activity."""
+    path = counted(tmp_path / "world", 1, 2)
+    opened = Filled(path, tmp_path / "index")
+    opened.check()
+    opened.close()
+    with open_writer(path) as writer:
+        assert isinstance(writer.apply(migrating(), mode=MIGRATE).answer, Admitted)
+        if is_open:
+            list(writer.send([do("1"), do("new")]))
+    opened = Filled(path, tmp_path / "index")
+    opened.check()
+    assert opened.said == []
+    opened.close()
+
+
+def test_a_kill_at_every_write_leaves_an_index_that_continues(tmp_path: Path) -> None:
+    """IX-5"""
+    history = History(tmp_path / "world", "every write")
+    history.grow(12)
+    writes = 0
+    while True:
+        folder = tmp_path / f"index {writes}"
+        opened = Filled(history.path, folder)
+        before = opened.index.as_of
+        killed_at(opened, writes)
+        is_over = False
+        with filled(history.path, folder) as again:
+            assert again.said == []
+            assert before <= again.index.as_of <= again.reader.seq
+            if again.index.as_of == again.reader.seq:
+                is_over = True
+            again.check()
+        shutil.rmtree(folder)
+        if is_over:
+            break
+        writes += 1 if long_form() else 7
+    assert writes > 100
+
+
+def test_an_index_in_memory_above_a_file_equals_a_scan(tmp_path: Path) -> None:
+    """IX-44: a reader reads on, and writes nothing."""
+    history = History(tmp_path / "world", "above")
+    folder = tmp_path / "index"
+    history.grow(100)
+    with filled(history.path, folder) as opened:
+        opened.check()
+    for _ in range(4):
+        data = (folder / DATA_NAME).read_bytes()
+        history.grow(30)
+        with (
+            open_reader(history.path) as reader,
+            read_at_head(folder, reader.store, reader.state) as found,
+        ):
+            assert found is not None
+            check_index(found, reader.state, reader.store, prefixes=PREFIXES)
+        assert (folder / DATA_NAME).read_bytes() == data
+
+
+def test_a_pruned_and_collected_world_has_an_index_of_what_is_left(tmp_path: Path) -> None:
+    """IX-6: the cells and intents that the pruned records left are in it."""
+    history = History(tmp_path / "world", "pruned")
+    folder = tmp_path / "index"
+    history.grow(120)
+    with filled(history.path, folder) as opened:
+        opened.check()
+    history.snapshot()
+    prune_world(history.path)
+    with filled(history.path, folder) as opened:
+        opened.check()
+        assert len(opened.said) == 1
+    collect_world(history.path, keep=1)
+    with filled(history.path, folder) as opened:
+        opened.check()
+        assert opened.said == []
+
+
+def test_a_kill_in_the_pruned_part_begins_it_again(tmp_path: Path) -> None:
+    """IX-6"""
+    history = History(tmp_path / "world", "killed in the pruned part")
+    history.grow(120)
+    history.snapshot()
+    prune_world(history.path)
+    for write in range(0, 60, 6):
+        folder = tmp_path / f"index {write}"
+        killed_at(Filled(history.path, folder), write)
+        with filled(history.path, folder) as opened:
+            opened.check()
+
+
+def test_erased_values_change_nothing(tmp_path: Path) -> None:
+    """IX-2: no value is in the index."""
+    history = History(tmp_path / "world", "erased")
+    folder = tmp_path / "index"
+    history.grow(30)
+    history.world.send("t/Tell@1", {"key": "a", "asks": [], "note": "personal " * 200})
+    history.grow(1)
+    with filled(history.path, folder) as opened:
+        opened.check()
+    data = (folder / DATA_NAME).read_bytes()
+    assert b"personal" not in data
+    [value] = [
+        each for each, blob in history.world.blobs.items() if b"personal personal" in blob[:80]
+    ][:1]
+    history.world.control("erase", value=value)
+    history.grow(1)
+    with filled(history.path, folder) as opened:
+        opened.check()
+
+
+def test_a_fork_an_older_backup_and_another_history_are_told_apart(tmp_path: Path) -> None:
+    """IX-3"""
+    history = History(tmp_path / "world", "histories")
+    folder = tmp_path / "index"
+    history.grow(40)
+    backup = tmp_path / "backup"
+    shutil.copytree(history.path, backup)
+    with open_reader(backup) as reader:
+        at = reader.seq
+    history.grow(40)
+    with filled(history.path, folder) as opened:
+        opened.check()
+
+    with filled(backup, folder) as opened:  # older
+        opened.check()
+        assert len(opened.said) == 1
+    with filled(history.path, folder) as opened:  # the backup is a beginning of this one
+        opened.check()
+        assert opened.said == []
+    for name in ("one", "other"):
+        fork_world(history.path, tmp_path / name, at=at, open_work=KEEP_OPEN)
+        with filled(tmp_path / name, folder) as opened:
+            opened.check()
+            assert len(opened.said) == 1
+    other = History(tmp_path / "same", "histories")
+    other.grow(40)
+    other.chosen.seed("another way")
+    other.grow(60)
+    with filled(history.path, folder) as opened:
+        opened.check()
+    with filled(other.path, folder) as opened:  # the same world, with other later frames
+        opened.check()
+        assert len(opened.said) == 1
+
+
+def test_every_cell_has_a_page_by_any_beginning_of_its_key(tmp_path: Path) -> None:
+    """IX-41: keys of all lengths, also those that are cut in the index."""
+    history = History(tmp_path / "world", "beginnings")
+    for key in KEYS:
+        history._tell(key)
+    history.grow(1)
+    with filled(history.path, tmp_path / "index") as opened:
+        opened.check()
+        with opened.index.reading() as reader:
+            for key in KEYS:
+                for length in {0, 1, len(key) // 2, len(key)}:
+                    found = reader.cells(prefix=key[:length], limit=MANY)
+                    expected = sorted(
+                        (each for each in KEYS if each.startswith(key[:length])),
+                        key=lambda each: (len(each.encode()), each.encode()),
+                    )
+                    assert len(found) == len(expected)
+                    assert (found[0].id[1] if found else b"").endswith(expected[0].encode())
+
+
+def test_a_process_that_is_killed_while_it_fills_is_continued(tmp_path: Path) -> None:
+    """IX-5: a kill by the system, at any moment."""
+    history = History(tmp_path / "world", "sigkill")
+    folder = tmp_path / "index"
+    history.grow(150)
+    program = (
+        "import sys\nfrom pathlib import Path\n"
+        "from aos.host.folder.reader import open_reader\n"
+        "from aos.index.world_index import WorldIndex\n"
+        "reader = open_reader(Path(sys.argv[1]))\n"
+        "index = WorldIndex.open(Path(sys.argv[2]), reader.store, print)\n"
+        "print('begun', flush=True)\n"
+        "while not index.advance(reader.state, lambda: True): pass\n"
+    )
+    for delay_s in (0.0, 0.005, 0.02):
+        child = subprocess.Popen(
+            [sys.executable, "-c", program, str(history.path), str(folder)], stdout=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"begun\n"
+        time.sleep(delay_s)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    with filled(history.path, folder) as opened:
+        assert opened.said == []
+        opened.check()
+
+
+@pytest.mark.parametrize("is_archive", [True, False])
+def test_a_bundle_and_an_archive_have_an_index(tmp_path: Path, *, is_archive: bool) -> None:
+    """IX-7: as the world that the records are of."""
+    history = History(tmp_path / "world", "bundle")
+    history.grow(60)
+    history.snapshot()
+    history.grow(30)
+    file = tmp_path / "world.aos"
+    if is_archive:
+        prune_world(history.path)
+        history.snapshot()
+        prune_world(history.path, archive=file)
+    else:
+        assert in_silence("export", file, "--world", history.path) == 0
+    with open_bundle(file) as bundle:
+        source, journal = source_of_bundle(bundle), BundleJournal(bundle)
+        state = source.state_before(next(bundle.frames()).header.world)
+        for frame in bundle.frames():
+            fold_frame(state, frame, bundle.blob)
+        index = WorldIndex.open(tmp_path / "index", journal, pytest.fail)
+        assert index is not None
+        with index:
+            while not index.advance(state, lambda: True):
+                pass
+            frames = list(bundle.frames())
+            assert [journal.frame_at(each.header.last) for each in reversed(frames)] == frames[::-1]
+            if not is_archive:
+                with open_reader(history.path) as reader, index.reading() as found:
+                    check_index(found, reader.state, reader.store, prefixes=PREFIXES)
+            named = {
+                (cell, seq)
+                for frame in frames
+                for seq, data in enumerate(frame.records, frame.header.first)
+                for cell in cells_of(from_bytes(data))
+            }
+            with index.reading() as found:
+                assert found.as_of == state.next_seq - 1
+                assert {
+                    (id, seq)
+                    for id in {each for each, _ in named}
+                    for seq in found.records_of(id, limit=MANY)
+                } == named
+                cells = {each.id: each.status for each in found.cells(limit=MANY)}
+                assert cells == {id: each.status for id, each in state.cells.items()}
+
+
+def test_an_index_follows_with_the_follower_of_a_running_world(tmp_path: Path) -> None:
+    """IX-4, IX-9: both take slices of one event loop."""
+    path = counted(tmp_path / "world", 1, 2)
+    folder = tmp_path / "index"
+
+    async def run() -> None:
+        follower = Follower(path)
+        await follower.start()
+        index = WorldIndex.open(folder, follower.store, pytest.fail)
+        assert index is not None
+        tasks = [asyncio.create_task(follower.run()), asyncio.create_task(index.follow(follower))]
+        for number in range(3):
+            await asyncio.to_thread(send, path, do("1"), do(f"new-{number}"))
+            async with asyncio.timeout(30):
+                while follower.state.cells.get(key(number)) is None or follower.state.ring:  # noqa: ASYNC110  # no event tells it
+                    await asyncio.sleep(0.01)
+                while not index.progress(follower.state).is_whole:  # noqa: ASYNC110  # as above
+                    await asyncio.sleep(0.01)
+            with index.reading() as found:
+                check_index(found, follower.state, follower.store)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        index.close()
+        follower.close()
+
+    def key(number: int) -> CellId:
+        return PUPPET, encode(f"new-{number}")
+
+    with running_kernel(path, executors=False):
+        asyncio.run(run())
+
+
+def send(path: Path, *items: Item) -> None:
+    with open_writer(path) as writer:
+        list(writer.send(items))

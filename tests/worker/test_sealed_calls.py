@@ -262,6 +262,8 @@ def test_no_error_output_or_result_has_a_plaintext() -> None:
         executor.publish([vault_task(at, what, card) for at, what in enumerate(whats)])
         executor.publish([vault_task(20, "raise short", short)])
         await journal.until(lambda: len(journal.halts) == 8 and len(journal.outcomes) == 3)
+        # Lines come by another way than outcomes.
+        await journal.until(lambda: any("] logged " in line for line in journal.lines))
 
     journal = played(play)
 

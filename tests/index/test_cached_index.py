@@ -35,7 +35,7 @@ def fill(path: Path, cache: Path) -> Path:
 
 
 def test_each_history_of_a_world_has_an_index_of_its_own(tmp_path: Path) -> None:
-    """IX-51: a world that grows keeps its index; another history beside it does not take it."""
+    """IX-51: a world that grows keeps its index; another history does not take it."""
     cache = tmp_path / "cache" / "index"
     history = History(tmp_path / "world", "cached")
     history.grow(20)

@@ -162,7 +162,7 @@ def test_a_tree_deeper_than_any_path_is_refused() -> None:
 
 
 def test_a_tree_of_few_nodes_and_endless_paths_is_listed_in_pages() -> None:
-    """AG-53a: 2^60 paths; a call reads at most 4,096 folders, and the next page goes on."""
+    """AG-53a: 2^60 paths; a call reads at most 4,096 folders, and the next page continues there."""
     trees = Trees()
     root = deep(trees, 60, width=2)
     before = trees.reads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from aos.executors.llm.api_key import ApiKey
-from aos.values.sha256 import PREFIX, true_name
+from aos.executors.named_blob import named
 
 
 class AnswerBlobs:
@@ -25,10 +25,12 @@ class AnswerBlobs:
 
     def _add(self, data: bytes) -> str:
         kept = self._key.redactor.redacted(data)
-        name = true_name(kept)
+        found = named(kept)
+        assert found is not None, "text is no definition of another name"
+        name, document = found
         self._blobs[kept] = None
-        self._blobs[name.to_bytes()] = None
-        return PREFIX + name.sha256.hex()
+        self._blobs[document] = None
+        return name
 
     @property
     def all(self) -> tuple[bytes, ...]:

@@ -168,8 +168,8 @@ class CommandGuard:
 
 
 def descendants(above: int, group: int) -> list[int]:
-    """The processes below ``above``. On another system than Linux, the group's first process stands
-    for all that are left in its group."""
+    """The processes below ``above``. On other systems than Linux, the group's first process, while
+    any process is left in its group."""
     if not IS_LINUX:
         try:
             os.killpg(group, 0)

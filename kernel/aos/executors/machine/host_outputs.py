@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aos.executors.machine.declined import ERROR, Declined, invalid
+from aos.executors.named_blob import named
 from aos.values.digests import content_hash, hash_text
-from aos.values.sha256 import PREFIX, true_name, true_sha256
 
 INLINE_BYTES_MAX: Final = 16 * 1024
 PREVIEW_BYTES: Final = 512
@@ -69,13 +69,13 @@ def output(data: bytes, mode: str, *, as_bytes: bool = False) -> HostOutput:
 
 def _blob(data: bytes) -> HostOutput:
     """The few bytes without a true name are named by their content hash."""
-    digest = true_sha256(data)
+    found = named(data)
     value = {
-        "blob_ref": PREFIX + digest.hex() if digest else hash_text(content_hash(data)),
+        "blob_ref": hash_text(content_hash(data)) if found is None else found[0],
         "size_bytes": len(data),
         "preview_bytes": data[:PREVIEW_BYTES],
     }
-    blobs = (data, true_name(data).to_bytes()) if digest else (data,)
+    blobs = (data,) if found is None else (data, found[1])
     return HostOutput({"$tag": "blob", "$value": value}, blobs)
 
 

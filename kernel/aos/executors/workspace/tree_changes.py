@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from aos.executors.named_blob import named
 from aos.executors.workspace.tree_errors import NO_NAME, not_a_directory, not_found
 from aos.executors.workspace.tree_node import (
     DIR_MODE,
@@ -18,7 +19,6 @@ from aos.executors.workspace.tree_node import (
 )
 from aos.executors.workspace.tree_paths import Names, path_of
 from aos.executors.workspace.tree_reader import TreeReader
-from aos.values.sha256 import PREFIX, true_name, true_sha256
 from aos.worker import EffectFailed
 
 ChangeNode = Callable[[TreeNode], TreeNode]
@@ -28,7 +28,7 @@ ChangeNode = Callable[[TreeNode], TreeNode]
 class NamedBlobs:
     """Blobs that a result refers to by their SHA-256, and the documents of these names (AG-30)."""
 
-    _blobs: dict[str, bytes] = field(default_factory=dict)
+    _blobs: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
 
     def add(self, data: bytes) -> str:
         """Add a blob and return its name.
@@ -36,19 +36,18 @@ class NamedBlobs:
         Raises:
             EffectFailed: ``no_name``: the blob is one of those without a true name.
         """
-        digest = true_sha256(data)
-        if not digest:
+        found = named(data)
+        if found is None:
             raise EffectFailed(
                 NO_NAME, "these bytes have no SHA-256 name in AOS: they define one of another blob"
             )
-        name = PREFIX + digest.hex()
-        self._blobs[name] = data
+        name, document = found
+        self._blobs[name] = data, document
         return name
 
     def all(self) -> tuple[bytes, ...]:
         """Return the blobs, each with its name document."""
-        documents = (true_name(data).to_bytes() for data in self._blobs.values())
-        return (*self._blobs.values(), *documents)
+        return tuple(each for pair in self._blobs.values() for each in pair)
 
 
 class TreeChange:

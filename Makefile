@@ -7,12 +7,13 @@ READY := $(VENV)/.ready
 TESTS ?= tests
 JOBS ?= 2
 TARGET ?= decoder
+OUT ?= build/page-shots
 SECONDS ?= 60
 SEEDS ?= 1000
 PART ?= 1/1
 BEGAN := $(shell date +%s)
 
-.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway modules gateway-tools gateway-arlocal gateway-matrix lock clean help
+.PHONY: demo demo-node demo-gateway test test-long test-compiled test-api pm4py browser page-shots compiled sim fuzz check bench bench-peers bench-compiled bench-rest bench-sdk bench-flow bench-node bench-audit bench-gateway modules gateway-tools gateway-arlocal gateway-matrix lock clean help
 
 help:
 	@echo "make demo     1,000 orders through the kernel, killed half way, replayed byte for byte"
@@ -24,6 +25,8 @@ help:
 	@echo "make test-compiled  the tests of the kernel on it (PART=2/4 runs a quarter)"
 	@echo "make test-api  a node against the document of its API, by schemathesis (2 minutes)"
 	@echo "make pm4py    the environment in which pm4py reads our event logs (AGPL; no dependency of AOS)"
+	@echo "make browser  the environment in which the tests look at the page in Chromium (170 MB; needs Node.js)"
+	@echo "make page-shots  a picture of every kind of page, in build/page-shots (OUT=DIR: elsewhere)"
 	@echo "make sim SEEDS=1000  simulated worlds from seeds, or a range: SEEDS=5..9 (spec/simulation.md)"
 	@echo "make fuzz TARGET=decoder SECONDS=60  one target of tests/fuzz under atheris (Linux, x86-64)"
 	@echo "make check    formatter, linter and type checker alone"
@@ -73,6 +76,11 @@ test-api: $(VENV)/api/.ready
 	$(BIN)/python -m tests.api.run $(VENV)/api/bin/schemathesis $(OPTIONS)
 
 pm4py: $(VENV)/pm4py/.ready
+
+browser: $(VENV)/browser/.ready
+
+page-shots: $(READY) browser
+	$(BIN)/python -m tests.page.in_browser.page_shots $(OUT)
 
 sim: $(READY)
 	$(BIN)/python -m tests.sim $(SEEDS)
@@ -153,6 +161,15 @@ $(VENV)/api/.ready: $(READY) tests/api/requirements.txt
 $(VENV)/pm4py/.ready: tests/audit/event_log/requirements.txt
 	$(PYTHON) -m venv $(VENV)/pm4py
 	$(VENV)/pm4py/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/audit/event_log/requirements.txt
+	@touch $@
+
+# Its own environment: playwright contains a Node.js. The browser itself is the system's.
+$(VENV)/browser/.ready: tests/page/in_browser/requirements.txt tests/page/in_browser/package-lock.json
+	$(PYTHON) tests/page/in_browser/system_browser.py
+	$(PYTHON) -m venv $(VENV)/browser
+	$(VENV)/browser/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/page/in_browser/requirements.txt
+	cp tests/page/in_browser/package.json tests/page/in_browser/package-lock.json $(VENV)/browser
+	npm ci --prefix $(VENV)/browser --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(VENV)/.compiling: $(READY) kernel/compiling/requirements.txt

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from aos.core.journal.frame import NO_FRAME, Head
 from aos.core.pending import Sealed
 from aos.store.lmdb_store import LmdbStore
+from aos.store.store import NO_NOTES
 from aos.values.digests import hash_text
 from tests.memory_world import OPERATOR_KEY, WORLD_KEY, MemoryWorld
 
 
-def folder_of(world: MemoryWorld, path: Path) -> Path:
-    """Write the whole world into ``path``, which is new."""
+def folder_of(world: MemoryWorld, path: Path, *, notes: Mapping[int, str] = NO_NOTES) -> Path:
+    """Write the whole world into ``path``, which is new, with ``notes`` on its records."""
     keys = path / "keys"
     keys.mkdir(parents=True, mode=0o700)
     for name, key in (("world", WORLD_KEY), ("operator", OPERATOR_KEY)):
@@ -21,13 +23,13 @@ def folder_of(world: MemoryWorld, path: Path) -> Path:
         file.write_text(bytes(key).hex())
         file.chmod(0o600)
     with LmdbStore.create(path / "store") as store:
-        write_on(world, store)
+        write_on(world, store, notes=notes)
     about = {"format": 1, "world": hash_text(world.state.world), "created": "2026-01-01T00:00:00Z"}
     (path / "world.json").write_text(json.dumps(about))
     return path
 
 
-def write_on(world: MemoryWorld, store: LmdbStore) -> None:
+def write_on(world: MemoryWorld, store: LmdbStore, *, notes: Mapping[int, str] = NO_NOTES) -> None:
     """Append the frames that the store lacks, with every blob of the world."""
     head = store.head()
     last = 0 if head is None else head.seq
@@ -39,7 +41,10 @@ def write_on(world: MemoryWorld, store: LmdbStore) -> None:
         {hash: data for hash, data in world.blobs.items() if hash not in named | erased}
     )
     for each in group:
-        store.append([each], Head.of(each.tip).signed(WORLD_KEY), expected=follows)
+        seqs = range(each.frame.header.first, each.tip.seq + 1)
+        own = {seq: text for seq, text in notes.items() if seq in seqs}
+        head = Head.of(each.tip).signed(WORLD_KEY)
+        store.append([each], head, expected=follows, notes=own)
         follows = each.frame.hash
 
 

@@ -20,6 +20,8 @@ from aos.page.page_text import TEXT_MAX
 from aos.values.cbor import encode
 from tests.page.browser import HOST, Browser, crawled, read_page
 from tests.page.conftest import HOSTILE
+from tests.page.hostile import FEW, hostile_world
+from tests.tools import long_form
 
 SOURCES = Path(__file__).parents[2] / "kernel" / "aos" / "page"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -51,6 +53,24 @@ def test_hostile_text_is_shown_and_does_nothing_on_any_page(
     for key in HOSTILE:
         visible = "".join(f"\\u{ord(sign):04x}" if CONTROL.match(sign) else sign for sign in key)
         assert visible in shown, key
+
+
+@pytest.mark.long
+def test_every_page_of_a_world_in_which_every_text_is_hostile_is_read_strictly(
+    tmp_path: Path,
+) -> None:
+    """PG-21: a browser looks at the same pages in ``in_browser/test_hostile_pages.py``."""
+    path = tmp_path / "<b>world"
+    world = hostile_world(path) if long_form() else hostile_world(path, FEW, lives=1)
+    browser = Browser(world)
+    try:
+        for address in crawled(browser, f"/w/{next(iter(browser.worlds._worlds))}/"):
+            answer = browser.get(address)
+            if answer.headers.get("content-type", "")[:9] == "text/html":
+                assert not CONTROL.search(answer.text), address
+                assert len(answer.content) < 20 * TEXT_MAX, address
+    finally:
+        browser.close()
 
 
 def test_a_key_in_an_attribute_stays_in_it(page: Browser, base: str) -> None:
@@ -218,10 +238,14 @@ def test_a_key_is_read_back_from_its_segment(key: bytes) -> None:
 
 
 def test_a_key_of_a_cell_that_is_not_there_is_not_found(page: Browser, base: str) -> None:
-    """PG-5"""
+    """PG-5, PG-81"""
     for segment in (key_segment(encode("none")), "-", "%%%", "AA", key_segment(encode(7)), "e"):
         answer = page.get(f"{base}cell/host/puppet@1/{quote(segment)}")
         assert answer.status_code == 404, segment
+    answer = page.get(f"{base}cell/host/puppet@1/{key_segment(encode('none'))}")
+    trace = f"{base}trace/host/puppet@1/{key_segment(encode('none'))}"
+    assert trace in read_page(answer).links
+    assert page.get(trace).status_code == 200
 
 
 # Opening it

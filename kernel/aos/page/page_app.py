@@ -269,6 +269,7 @@ class PageApp:
         values = {
             "title": _TITLES.get(problem.status, "Not possible"),
             "problem": problem,
+            "past": None,
             **_NOWHERE,
         }
         if world is not None:
@@ -276,6 +277,7 @@ class PageApp:
                 "world": world,
                 "navigation": NAVIGATION,
                 "links": PageLinks(f"/w/{world.slug}", None),
+                "past": _past(scope) if problem.rule == "cell_is_unknown" else None,
             }
         answer = _html("problem", values)
         answer.status_code = problem.status
@@ -340,6 +342,12 @@ async def _static(request: Request) -> Response:
         raise _unknown_path(request.scope["path"])
     data = files("aos.page").joinpath("static", name).read_bytes()
     return Response(data, media_type=STATIC[name])
+
+
+def _past(scope: Scope) -> str | None:
+    """Return the address of the trace of a cell that is not there: it may have been deleted."""
+    base, found, cell = scope["raw_path"].decode("latin-1").partition("/cell/")
+    return f"{base}/trace/{cell}" if found else None
 
 
 async def _unknown(scope: Scope, _receive: Receive, _send: Send) -> None:

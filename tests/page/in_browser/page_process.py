@@ -1,0 +1,30 @@
+"""``aos page`` in a process of its own, at a port of the system's choice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.shell import AOS, environment
+
+WAIT_S = 30.0
+
+
+@contextmanager
+def served(*paths: Path) -> Iterator[str]:
+    """Serve worlds and bundles to everyone on this machine; yield the origin of the page."""
+    words = [*AOS, "page", *map(str, paths), "--listen", "127.0.0.1:0", "--no-token"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip().rstrip("/")
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=WAIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()

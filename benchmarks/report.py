@@ -14,6 +14,7 @@ from benchmarks.compiled.tables import compiled_aims, compiled_tables
 from benchmarks.figures import ratio
 from benchmarks.flow.tables import flow_aims, flow_tables
 from benchmarks.gateway.tables import gateway_aims, gateway_tables
+from benchmarks.linear.tables import linear_aims, linear_tables
 from benchmarks.markdown import NOTHING, about, spread, table, times
 from benchmarks.node.tables import node_aims, node_tables
 from benchmarks.rest.tables import rest_aims, rest_tables
@@ -31,6 +32,7 @@ FLOW: Final = HERE / "results" / "flow.json"
 NODE: Final = HERE / "results" / "node.json"
 AUDIT: Final = HERE / "results" / "audit.json"
 GATEWAY: Final = HERE / "results" / "gateway.json"
+LINEAR: Final = HERE / "results" / "linear.json"
 CHART: Final = HERE / "results" / "rates.svg"
 NOTES: Final = HERE / "NOTES.md"
 RESULTS: Final = HERE / "RESULTS.md"
@@ -43,7 +45,8 @@ TITLES: Final = {
 ABOUT: Final = (
     "Written by `python -m benchmarks.report` from `results/*.json`, which `make bench`, "
     "`make bench-peers`, `make bench-compiled`, `make bench-rest`, `make bench-sdk`, "
-    "`make bench-flow`, `make bench-node`, `make bench-gateway` and `make bench-audit` write. "
+    "`make bench-flow`, `make bench-node`, `make bench-gateway`, `make bench-audit` and "
+    "`make bench-linear` write. "
     "`README.md` explains the measurements. Compare figures within one run: machines differ and "
     "are shared."
 )
@@ -94,6 +97,7 @@ def write() -> None:
         node=_read(NODE),
         gateway=_read(GATEWAY),
         audit=_read(AUDIT),
+        linear=_read(LINEAR),
     )
     RESULTS.write_text(found)
 
@@ -117,6 +121,7 @@ def render(
     node: Json | None = None,
     gateway: Json | None = None,
     audit: Json | None = None,
+    linear: Json | None = None,
 ) -> str:
     parts = [
         "# Results",
@@ -133,6 +138,7 @@ def render(
                 *node_aims(node),
                 *gateway_aims(gateway),
                 *audit_aims(audit),
+                *linear_aims(linear),
             ]
         ),
         notes.strip(),
@@ -155,6 +161,8 @@ def render(
         parts += ["## The gateway", gateway_tables(gateway)]
     if audit is not None:
         parts += ["## Audits", audit_tables(audit)]
+    if linear is not None:
+        parts += ["## Linear plans and search", linear_tables(linear)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

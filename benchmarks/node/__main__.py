@@ -22,16 +22,16 @@ from typing import Any, Final
 import httpx
 
 from aos.errors import AosError, Unavailable
-from aos.host.door.remote import ask_running
-from aos.host.door.writer import Item, open_writer
+from aos.host.door.writer import Item
 from benchmarks import report
 from benchmarks.aims import AOS, RESTATE
 from benchmarks.machine import machine
 from benchmarks.memory import rss_anon_mib
 from benchmarks.node.callers import add
+from benchmarks.node.serving import core_rate, served
 from benchmarks.node.tables import node_tables
 from benchmarks.peers import systems, tools
-from benchmarks.processes import Children, run_child, stoppable, wait_for
+from benchmarks.processes import run_child, stoppable, wait_for
 from benchmarks.scratch import DEFAULT, scratch
 
 Json = dict[str, Any]
@@ -103,31 +103,13 @@ class Place:
 def node(folder: Path, workload: str, *, cells: int = 0, http: bool = True) -> Iterator[Place]:
     """A new world that a node runs, or ``aos run``."""
     folder.mkdir()
-    [port] = systems.free_ports(1)
-    place = Place(folder, port)
+    world = folder / "world"
     run_child(
-        {"do": "make", "workload": workload, "path": place.world, "size": cells}, folder,
+        {"do": "make", "workload": workload, "path": world, "size": cells}, folder,
         timeout_s=TURN_S,
     )  # fmt: skip
-    words = ["node", "--listen", f"127.0.0.1:{port}"] if http else ["run"]
-    log = folder / "node.log"
-    with Children() as children:
-        process = children.start(
-            [sys.executable, "-m", "aos_cli.entry", *words, "--world", place.world], log=log
-        )
-        if http:
-            systems.until(lambda: systems.answers(f"http://127.0.0.1:{port}/readyz"), process, log)
-        else:
-            systems.until(lambda: _runs(place.world), process, log)
-        yield place
-
-
-def _runs(world: Path) -> bool:
-    try:
-        ask_running(world, "status")
-    except AosError:
-        return False
-    return True
+    with served(world, folder / "node.log", http=http) as port:
+        yield Place(folder, port)
 
 
 @contextlib.contextmanager
@@ -253,13 +235,7 @@ def _core(place: Place, options: Options, *, http: bool) -> float:
             Item(schema=each["schema"], value=each["value"])
             for each in (add(number, "fresh") for number in range(options.core_events))
         )
-        began = time.perf_counter()
-        with open_writer(place.world) as writer:
-            for _ in writer.send(items):
-                pass
-            while ask_running(place.world, "status")["steps"] < options.core_events:
-                time.sleep(0.01)
-        return options.core_events / (time.perf_counter() - began)
+        return core_rate(place.world, items, options.core_events)
 
 
 def _memory(options: Options, folder: Path) -> Json:

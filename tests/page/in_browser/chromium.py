@@ -25,8 +25,8 @@ class BrowserError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The content of a window: ``text`` as it is seen, ``content`` with what is hidden. ``width`` is
-    that of the page, ``view`` that of the window. ``happened`` is what no page may do."""
+    """The content of a window: ``text`` as it is seen, ``content`` with what is hidden. ``width``
+    is that of the page, ``view`` that of the window. ``happened`` is what no page may do."""
 
     url: str
     title: str

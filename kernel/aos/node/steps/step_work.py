@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from aos.audit.views.linear_view import LinearAnswer
-from aos.core.journal.records import CellId, Record, Step, slot_bytes
+from aos.core.journal.records import CellId, Record, Step
 from aos.core.state.cell import Cell
 from aos.core.state.state import State
 from aos.linear.outcomes import OutcomeInvalid, outbound_values, outcome_value
@@ -26,9 +26,10 @@ from aos.node.leases.desk import Body, ScopedToken
 from aos.node.leases.result_desk import answer_each
 from aos.node.problems import Problem
 from aos.node.services import Services
+from aos.node.steps.decoded_states import DecodedStates
 from aos.node.steps.step_documents import step_task, task_place
 from aos.node.steps.step_polls import StepPoll, StepPolls
-from aos.values.cbor import decode_record, encode
+from aos.values.cbor import encode
 from aos.values.digests import hash_text
 
 POLLS_MAX: Final = 256
@@ -53,6 +54,7 @@ class StepWork:
         self._leased: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._holder: dict[str, tuple[str, str]] = {}
         self._reserved: set[str] = set()
+        self._decoded = DecodedStates()
         self._is_stopping = False
 
     # The journal
@@ -103,7 +105,7 @@ class StepWork:
     def _read(self, cell: Cell) -> LinearState | None:
         if cell.state is None:
             return None
-        value: Any = decode_record(slot_bytes(cell.state, self._services.follower.store.blob))
+        value = self._decoded.value(cell.id, cell.state, self._services.follower.store.blob)
         return value if isinstance(value, dict) and value.get("steps") else None
 
     def _state(self, instance: str) -> LinearState | None:

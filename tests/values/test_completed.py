@@ -61,6 +61,7 @@ def test_absent_options_become_null_at_any_depth(type_: Any, old: Value, new: Va
     assert completed == encode(new)
     assert found.from_record(completed) == new
     assert found.completed(completed) is completed
+    assert found.completed_value(encode(old)) == found.completed_value(completed) == new
 
 
 @pytest.mark.parametrize(
@@ -80,12 +81,16 @@ def test_absent_options_become_null_at_any_depth(type_: Any, old: Value, new: Va
 def test_anything_else_that_differs_does_not_fit(type_: Any, value: Value) -> None:
     with pytest.raises(ValueProblem):
         schema(type_).completed(encode(value))
+    with pytest.raises(ValueProblem):
+        schema(type_).completed_value(encode(value))
 
 
 @pytest.mark.parametrize("data", [b"", b"\xa1\x61n", b"\xa1\x61n\x18\x01", b"\xbf\x61n\x01\xff"])
 def test_bytes_that_are_not_canonical_do_not_fit(data: bytes) -> None:
     with pytest.raises(ValueProblem):
         schema(ITEM).completed(data)
+    with pytest.raises(ValueProblem):
+        schema(ITEM).completed_value(data)
 
 
 @pytest.mark.parametrize(

@@ -388,9 +388,13 @@ class LmdbBlobs:
 
     def _know_later_tables(self) -> None:
         """Open tables that a writer has made since this reader opened the store (ST-10a)."""
-        for name in ("packed", "erased", "names", "deltas"):
-            self._rows.has(name)
+        if not self._environment.tables.keys() >= _LATER:
+            for name in _LATER:
+                self._rows.has(name)
 
+
+_LATER: Final = frozenset({"packed", "erased", "names", "deltas"})
+"""Tables of blobs that the store of an earlier release may lack."""
 
 _TRUE_MAX: Final = 4096
 _WAITING_BYTES: Final = 2 * HASH_BYTES

@@ -105,6 +105,15 @@ class Schema:
         """
         return self._refitted(data, Room())
 
+    def completed_value(self, data: bytes) -> Value:
+        """As ``from_record`` of ``completed``, but the bytes of this form are read once."""
+        if len(data) <= RECORD_BYTES_MAX:
+            try:
+                return self._exactly(data, RECORD_ITEMS_MAX)
+            except (IndexError, ValueError):
+                pass  # of an earlier form, or damaged
+        return self.from_record(self.completed(data))
+
     def fitted(self, data: bytes) -> bytes:
         """Bytes that an earlier or later form of this schema encoded -> the canonical bytes of this
         one (V-46b): as ``completed``, and without the null fields that this form does not have.

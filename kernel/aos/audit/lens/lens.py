@@ -205,7 +205,7 @@ def shown(
         if schema is not None:
             if is_ingress:
                 data = schema.from_ingress(data, max_bytes=max(len(data), INGRESS_BYTES_MAX))
-            return schema.to_json(schema.from_record(schema.completed(data)), spelled=spelled)
+            return schema.to_json(schema.completed_value(data), spelled=spelled)
         return untyped_to_json(decode_record(data))
     except ValueProblem:
         if schema is not None:
